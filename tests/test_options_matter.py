@@ -325,7 +325,6 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
     },
     "compare": {
         "allow": (f"compare {SMALL} --json", "--allow slices"),
-        "leads": (f"compare 1f1b zbv {SMALL} --json", "--leads"),
         "columns": (f"compare 1f1b zbv {SMALL} --no-visualization", "--columns makespan"),
         "config": (f"compare 1f1b {SMALL} --json", "-c costs.yaml"),
         "theme": (f"compare 1f1b {SMALL} -o x.svg", "--theme dark"),
@@ -471,7 +470,6 @@ LEFT_OUT: dict[str, str] = {
 COMMANDS_LEFT_OUT = {
     "schedules": "lists what is built in",
     "catalogue": "lists what is built in",
-    "steady-state": "is to become a part of search",
     "profile": "measures a model: tests/runtime",
     "calibrate": "measures a GPU: tests/planner",
     "run": "trains a model: tests/runtime, tests/cli/test_run.py",

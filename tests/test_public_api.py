@@ -13,7 +13,7 @@ import pipeplan
 import pipeplan.api
 from docs.build.python_pages import PUBLIC
 from pipeplan.api.planning.options import PlanOptions
-from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
+from pipeplan.api.searching.options import ParetoOptions, SearchOptions
 from pipeplan.cli.app import command_line
 from pipeplan.costs import SETTINGS, ProfileOptions, RunOptions, table_of
 from pipeplan.errors import InputError
@@ -47,7 +47,6 @@ def test_every_command_has_its_function():
             "models",
             "gpus",
             "save",
-            "steady_state",
             "sweep",
             "register",
             "read",
@@ -94,7 +93,6 @@ def test_help_names_every_parameter():
     [
         ("search", SearchOptions),
         ("pareto", ParetoOptions),
-        ("steady_state", SteadyStateOptions),
         ("plan", PlanOptions),
         ("run", RunOptions),
         ("profile", ProfileOptions),

@@ -13,7 +13,6 @@ from typing import Any
 
 from docs.build.commands import options_markdown
 from pipeplan.api.checks import CheckOptions
-from pipeplan.api.comparing.compare import CompareOptions
 from pipeplan.api.conversions import ConvertOptions
 from pipeplan.api.differing.diff import DiffOptions
 from pipeplan.api.exports import ExportOptions
@@ -21,7 +20,7 @@ from pipeplan.api.outputs import built_in_formats, export_formats
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.published import AllowOptions
 from pipeplan.api.reviewing.review import ReviewOptions
-from pipeplan.api.searching.options import ParetoOptions, SearchOptions, SteadyStateOptions
+from pipeplan.api.searching.options import ParetoOptions, SearchOptions
 from pipeplan.api.sweeping.study import SweepOptions
 from pipeplan.costs import (
     GROUPS,
@@ -140,10 +139,8 @@ _OF_THE_API = (
     AllowOptions,
     SearchOptions,
     ParetoOptions,
-    SteadyStateOptions,
     PlanOptions,
     CheckOptions,
-    CompareOptions,
     ConvertOptions,
     DiffOptions,
     ExportOptions,
@@ -153,11 +150,10 @@ _OF_THE_API = (
 _FUNCTIONS: dict[str, type[Options]] = {
     "SearchKeywords": SearchOptions,
     "ParetoKeywords": ParetoOptions,
-    "SteadyStateKeywords": SteadyStateOptions,
     "RunKeywords": RunOptions,
     "ProfileKeywords": ProfileOptions,
     "CheckKeywords": CheckOptions,
-    "CompareKeywords": CompareOptions,
+    "CompareKeywords": AllowOptions,
     "ExplainKeywords": AllowOptions,
     "DiffKeywords": DiffOptions,
     "ExportKeywords": ExportOptions,

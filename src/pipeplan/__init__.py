@@ -61,7 +61,6 @@ if TYPE_CHECKING:
     from pipeplan.api.searching.fronts import ParetoFront as ParetoFront
     from pipeplan.api.searching.search_record import SearchRecord as SearchRecord
     from pipeplan.api.searching.searches import pareto as pareto, search as search
-    from pipeplan.api.searching.steady_states import SteadyStates as SteadyStates, steady_state as steady_state
     from pipeplan.api.simulating.result import Result as Result
     from pipeplan.api.simulating.simulate import simulate as simulate
     from pipeplan.api.sources import read as read, read_schedule as read_schedule, read_timeline as read_timeline

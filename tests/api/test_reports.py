@@ -42,14 +42,6 @@ def test_memory_is_in_bytes_where_it_is_known():
     assert facts["costs"]["activation"] == 100.0
 
 
-@pytest.mark.slow
-def test_what_would_change_the_order_is_said_where_it_is_asked_for(compared):
-    assert comparison_facts(compared).to_dict()["changes"] == []
-    requested = pipeplan.compare(ranks=4, microbatches=7, memory_limit="5act", leads=True)
-    changes = comparison_report(requested, requested.views()).facts["changes"]
-    assert any(f"{requested.best.name} " in sentence for sentence in changes)
-
-
 def test_schedules_of_one_name_can_be_told_apart():
     schedules = [pipeplan.simulate("1f1b", ranks=2, microbatches=4).schedule for _ in range(3)]
     facts = comparison_facts(pipeplan.compare(*schedules)).to_dict()

@@ -48,7 +48,7 @@ def test_keywords_values_mappings_and_files_are_one(name, tmp_path):
 def test_functions_of_schedules_take_settings_and_keywords_in_their_signature():
     taking = [name for name in pipeplan.__all__ if inspect.isfunction(getattr(pipeplan, name))]
     taking = [name for name in taking if "settings" in inspect.signature(getattr(pipeplan, name)).parameters]
-    assert set(taking) == {*CALLS, "pareto", "steady_state", "profile", "run"}
+    assert set(taking) == {*CALLS, "pareto", "profile", "run"}
 
 
 def test_none_restores_a_default_and_a_mapping_may_name_the_schedule():

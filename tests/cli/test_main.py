@@ -336,16 +336,14 @@ def test_the_package_is_a_command():
     assert subprocess.run(command, capture_output=True, check=False).returncode == 2
 
 
-def test_a_comparison_says_how_short_any_can_be_what_changes_the_order_and_what_was_assumed_once(run):
-    code, out, err = run("compare --leads -f 1 --p2p-time 0.1 --time-unit ms")
+def test_a_comparison_says_how_short_any_can_be_and_what_was_assumed_once(run):
+    code, out, err = run("compare -f 1 --p2p-time 0.1 --time-unit ms")
     said = " ".join(out.split())
     assert (code, err) == (0, "")
     assert (
         "No schedule with one copy of the model, without slices and without recomputation, on any placement, with 1 or 2 "
         "chunks per rank, can be shorter than 25.80 ms (v, 2 chunks per rank): zbv is 3.9% above it." in said
     )
-    assert re.search(r"zbv is fastest for transfers up to 1[45]\d us \(now 100 us\); beyond that, \S+\.", said)
-    assert "zbv needs 4 activations per rank. Fastest with less: v-half (3 activations, 29.10 ms, +8.6%)" in said
     assert said.count("overlapped forward and backward: assumed to take as long as both in sequence") == 1
     assert re.search(r"(?m)^zbv +2 +26\.80 +10\.4% +4\.000 +3\.9%$", out)
 

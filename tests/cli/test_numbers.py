@@ -123,7 +123,6 @@ NUMBERS: dict[Callable[..., object], tuple[str, ...]] = {
     pipeplan.profile: ("repeats", "threads", "seed", "timeout", "microbatch_size"),
     pipeplan.search: ("seconds", "evaluations", "seed", "workers", "searches", "rounds", "jitter", "slow_rank"),
     pipeplan.pareto: ("points", "seconds", "evaluations", "seed", "workers"),
-    pipeplan.steady_state: ("seconds", "most", "seed", "workers"),
     pipeplan.simulate: ("ranks", "microbatches", "p2p_time", "step_time"),
 }
 

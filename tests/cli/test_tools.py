@@ -86,7 +86,7 @@ CALLS: dict[str, dict[str, Any]] = {
         "config": ("a,b c.yaml", Path("a,b c.yaml")),
         "output": (["a b.csv", "c.svg"], (Path("a b.csv"), Path("c.svg"))),
     },
-    "compare": {"": ({"names": ["-x.csv", "a,b=.csv"]}, ("-x.csv", "a,b=.csv")), "leads": (True, True)},
+    "compare": {"": ({"names": ["-x.csv", "a,b=.csv"]}, ("-x.csv", "a,b=.csv"))},
     "plan": {
         "model": ("llama3-8b", "llama3-8b"),
         "cluster": ("h100-sxm:8x2", "h100-sxm:8x2"),

@@ -34,7 +34,6 @@ ANSWERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "search": ("pipeplan-result", ("search", *SHAPE, "--evaluations", "50", "--jitter", "0.05")),
     "search-slow": ("pipeplan-result", ("search", *SHAPE, "--evaluations", "50", "--slow-rank", "0.05")),
     "pareto": ("answer-pareto", ("search", *SHAPE, "--evaluations", "50", "--pareto")),
-    "steady-state": ("answer-steady-state", ("search", *SHAPE, "--steady-state", "--seconds", "1")),
     "schedules": ("answer-schedules", ("schedules",)),
     "schedules-one": ("answer-schedules", ("schedules", "zbv")),
     "machines": ("answer-machines", ("schedules", "--machines")),

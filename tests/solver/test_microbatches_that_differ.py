@@ -71,10 +71,10 @@ def test_no_bound_is_above_the_least_of_all_orders(seed):
     assert found.makespan >= step.best * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("seed", [3, pytest.param(149, marks=pytest.mark.slow)])
-def test_a_search_proves_the_least_of_all_orders(seed):
-    step, options = tiny(seed)
-    found = pipeplan.search(evaluations=200_000, workers=1, **options)
+def test_a_search_finds_the_least_of_all_orders_and_says_that_it_is_not_proven():
+    step, options = tiny(3)
+    found = pipeplan.search(evaluations=20_000, workers=1, **options)
     assert found.search is not None
-    assert found.search.optimal
-    assert found.makespan == found.bound.value == step.best
+    assert found.makespan == step.best
+    assert found.search.optimal == (found.gap == 0)
+    assert found.search.optimal != any("not proven optimal" in note for note in found.notes)

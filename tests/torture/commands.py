@@ -40,7 +40,7 @@ HONEST = {
     "simulate": [f"simulate zbv {_SHAPE}", "simulate order.json", "simulate --config config.yaml"],
     "compare": [f"compare 1f1b gpipe {_SHAPE}", "compare order.json rows.rows.txt"],
     "explain": [f"explain 1f1b {_SHAPE}", "explain json.json", "explain traces"],
-    "search": [_SEARCH, f"{_SEARCH} --pareto --points 2", f"{_SEARCH} --steady-state"],
+    "search": [_SEARCH, f"{_SEARCH} --pareto --points 2"],
     "plan": [f"{_PLAN} --model model.yaml --cluster h100-sxm:2x1"],
     "estimate": ["estimate configuration.yaml --workers 1"],
     "check": ["check order.json", "check torch-csv.csv", f"check zbv {_SHAPE}"],

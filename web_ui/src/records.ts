@@ -286,8 +286,6 @@ export type ComparisonFacts = {
   readonly rows: readonly ComparisonRow[];
   readonly refused: readonly RefusedRow[];
   readonly notes: readonly string[];
-  /** Sentences on what would change the fastest schedule. */
-  readonly changes: readonly string[];
 };
 
 /** A schedule in the table of a comparison. */
@@ -549,7 +547,7 @@ export type Explanation = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
-  readonly sharding?: "best" | "megatron" | "own" | "pytorch";
+  readonly sharding?: "megatron" | "own" | "pytorch";
   readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;
@@ -1057,7 +1055,7 @@ export type Result = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
-  readonly sharding?: "best" | "megatron" | "own" | "pytorch";
+  readonly sharding?: "megatron" | "own" | "pytorch";
   readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;
@@ -1216,7 +1214,7 @@ export type SearchReply = {
   readonly notes: readonly string[];
   readonly least_gap?: number | null;
   readonly step?: StepRecord;
-  readonly sharding?: "best" | "megatron" | "own" | "pytorch";
+  readonly sharding?: "megatron" | "own" | "pytorch";
   readonly peak_parameter_bytes?: readonly number[];
   readonly found_by?: string;
   readonly optimal?: boolean;

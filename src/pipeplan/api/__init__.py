@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pipeplan.api.checks import CheckOptions, Verdict, check, checked
     from pipeplan.api.comparing.bounds import LeastBound
     from pipeplan.api.comparing.columns import ColumnOptions
-    from pipeplan.api.comparing.compare import CompareOptions, compare, compared, comparison_of, with_shape_of
+    from pipeplan.api.comparing.compare import compare, compared, comparison_of, with_shape_of
     from pipeplan.api.comparing.comparison import Comparison, comparison_of_results
     from pipeplan.api.config_files import BundledCosts, load_config, shipped, shipped_costs
     from pipeplan.api.conversions import (

@@ -42,8 +42,8 @@ class AllowOptionsKeywords(TypedDict, total=False):
     allow: NeedsLike | None
 
 
-class EverySearchOptionsKeywords(TypedDict, total=False):
-    """Keywords of EverySearchOptions."""
+class ScheduleSearchOptionsKeywords(AllowOptionsKeywords, total=False):
+    """Keywords of ScheduleSearchOptions."""
 
     placement: str
     seconds: float | None
@@ -51,11 +51,6 @@ class EverySearchOptionsKeywords(TypedDict, total=False):
     workers: int | None
     full_backward: bool
     leave: Names
-
-
-class ScheduleSearchOptionsKeywords(EverySearchOptionsKeywords, AllowOptionsKeywords, total=False):
-    """Keywords of ScheduleSearchOptions."""
-
     objective: Objective
     evaluations: int | None
     start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...]
@@ -78,13 +73,6 @@ class ParetoOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
     """Keywords of ParetoOptions."""
 
     points: int
-
-
-class SteadyStateOptionsKeywords(EverySearchOptionsKeywords, total=False):
-    """Keywords of SteadyStateOptions."""
-
-    most: int
-    schedule: str | None
 
 
 class EstimateOptionsKeywords(TypedDict, total=False):
@@ -117,12 +105,6 @@ class CheckOptionsKeywords(TypedDict, total=False):
 
     trainer: TrainerName | str | None
     trainer_version: str | None
-
-
-class CompareOptionsKeywords(AllowOptionsKeywords, total=False):
-    """Keywords of CompareOptions."""
-
-    leads: bool
 
 
 class LookOptionsKeywords(TypedDict, total=False):
@@ -197,10 +179,6 @@ class ParetoKeywords(SettingsKeywords, ParetoOptionsKeywords, total=False):
     """Options and settings of a function."""
 
 
-class SteadyStateKeywords(SettingsKeywords, SteadyStateOptionsKeywords, total=False):
-    """Options and settings of a function."""
-
-
 class RunKeywords(SettingsKeywords, RunOptionsKeywords, total=False):
     """Options and settings of a function."""
 
@@ -213,7 +191,7 @@ class CheckKeywords(SettingsKeywords, CheckOptionsKeywords, total=False):
     """Options and settings of a function."""
 
 
-class CompareKeywords(SettingsKeywords, CompareOptionsKeywords, total=False):
+class CompareKeywords(SettingsKeywords, AllowOptionsKeywords, total=False):
     """Options and settings of a function."""
 
 

@@ -18,7 +18,6 @@ from pipeplan.api.planning.presets import Gpus, Models
 from pipeplan.api.reviewing.result import Review
 from pipeplan.api.reviewing.rules_table import ReviewRules
 from pipeplan.api.searching.fronts import ParetoFront
-from pipeplan.api.searching.steady_states import SteadyStates
 from pipeplan.api.simulating.result import Result, ResultRecord
 from pipeplan.api.training.calibrations import CalibrationProfile
 from pipeplan.api.training.cost_profiles import CostProfile
@@ -42,7 +41,6 @@ ANSWERS = (
     Result,
     Review,
     ReviewRules,
-    SteadyStates,
     TrainingRun,
     Verdict,
 )

@@ -13,18 +13,18 @@ from pipeplan.model import STAGE_WIDE_KINDS, Schedule, Sharding
 if TYPE_CHECKING:
     from pipeplan.passes import Lookahead, ShardingRule
 
-ShardingUsed: TypeAlias = Literal["own", "pytorch", "megatron", "best"]
-"""Origin of a schedule's collectives: its own, those of a rule, or placed by a search."""
+ShardingUsed: TypeAlias = Literal["own", "pytorch", "megatron"]
+"""Origin of a schedule's collectives: its own, or those of a rule."""
 
 
-def rule_of(settings: Settings, default: Literal["pytorch", "best"] = "pytorch") -> ShardingRule:
-    """Return the rule of the settings: if none is chosen, the default one if collectives cost anything, else none.
+def rule_of(settings: Settings) -> ShardingRule:
+    """Return the rule of the settings: if none is chosen, PyTorch's if collectives cost anything, else none.
 
     Raises CostError for options of another rule, and for a lookahead that is none.
     """
     from pipeplan.passes import ShardingRule  # few schedules have collectives
 
-    name = _name(settings, default)
+    name = _name(settings)
     rule = ShardingRule(name)
     if name != "pytorch":
         return rule
@@ -32,8 +32,8 @@ def rule_of(settings: Settings, default: Literal["pytorch", "best"] = "pytorch")
     return ShardingRule(name, active, _lookahead(settings.unshard_lookahead))
 
 
-def _name(settings: Settings, default: Literal["pytorch", "best"] = "pytorch") -> Sharding:
-    return settings.sharding_rule or (default if settings.is_sharded else "none")
+def _name(settings: Settings) -> Sharding:
+    return settings.sharding_rule or ("pytorch" if settings.is_sharded else "none")
 
 
 def _lookahead(text: str | None) -> Lookahead:
@@ -89,10 +89,4 @@ def sharded(schedule: Schedule, settings: Settings) -> Schedule:
         from pipeplan.passes import without_collectives
 
         return without_collectives(schedule)
-    if used != "best":
-        return rule_of(settings)(schedule)
-    from pipeplan.simulation import best_collectives
-
-    placement = schedule.placement
-    costs, limits = settings.costs(placement), settings.limits(placement)
-    return best_collectives(schedule, costs, limits=limits, communication=settings.communication)
+    return rule_of(settings)(schedule)

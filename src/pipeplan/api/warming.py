@@ -15,7 +15,6 @@ from pipeplan.api.parts import facts
 from pipeplan.api.parts import warnings as sentences_of
 from pipeplan.api.replanning import Replanner
 from pipeplan.api.searching.searches import search
-from pipeplan.api.searching.steady_states import steady_state
 from pipeplan.api.simulating.simulate import simulate
 from pipeplan.costs import Settings
 from pipeplan.kernels import compiled_at_once
@@ -100,7 +99,6 @@ _JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
     ("simulation", lambda: compare(settings=_SMALL)),
     ("simulation with messages that meet", lambda: simulate("zbv", communication="blocking", settings=_SMALL)),
     ("simulation with messages on streams", lambda: simulate("zbv", communication="streams", settings=_SMALL)),
-    ("places of collectives", lambda: simulate("zbv", unshard_times=0.5, sharding="best", settings=_SMALL)),
     ("idle reasons", lambda: explain("zbv", settings=_SMALL)),
     ("search", _searched()),
     ("search under a memory limit", _searched(memory_limit="3act")),
@@ -117,7 +115,6 @@ _JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
         _searched(placement="linear", memory_limit="6act", microbatch_factors=_FACTORS),
     ),
     ("order of microbatches", lambda: Replanner("1f1b", settings=_SMALL)([900, 4000, 500, 2000, 100, 300, 700, 50])),
-    ("steady states", lambda: steady_state(ranks=4, placement="v", memory_limit="2.5act")),
     ("layouts", lambda: best_layout([_LAYER], "1f1b", Shape(ranks=2, microbatches=4))),
 )
 """Small jobs that together run every kernel, each with a description."""

@@ -40,11 +40,6 @@ _COMMANDS = {
         "-p 4 -m 8 --memory-limit 3act --seconds 10 -o best.csv",
     ),
     "pareto": ("search", "Find the Pareto front of time against memory.", "-p 4 -m 8 --points 6 -o front.png"),
-    "steady-state": (
-        "search",
-        "Find the shortest repeating pattern: the time of each further microbatch.",
-        "-p 4 --placement v --memory-limit 2.5act",
-    ),
     "plan": (
         "plan",
         "Choose the configuration to train with, for a model, a cluster and a batch.",
@@ -105,7 +100,6 @@ _HELP_FLAGS = ("--help", "-h", "--help-all")
 
 OTHER_SPELLINGS = {
     ("search", "--pareto"): ("pareto",),
-    ("search", "--steady-state"): ("steady-state",),
     ("schedules", "--machines"): ("catalogue", "machines"),
     ("plan", "--models"): ("catalogue", "models"),
     ("plan", "--gpus"): ("catalogue", "gpus"),

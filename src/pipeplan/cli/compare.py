@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeplan import api
-from pipeplan.api import ColumnOptions, CompareOptions, require_outputs
+from pipeplan.api import AllowOptions, ColumnOptions, require_outputs
 from pipeplan.cli.answers import deliver, show_below
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
 
@@ -11,7 +11,7 @@ from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, comm
 @command
 def compare(
     *names: ScheduleName,
-    options: CompareOptions,
+    options: AllowOptions,
     shown: ColumnOptions,
     settings: LineSettings,
     output: OutputOptions,
@@ -30,7 +30,7 @@ def compare(
     """
     query, columns = request(names, settings, output), shown.names
     require_outputs(query.outputs, ("record", "report", "pictures"), what="a comparison")
-    comparison = api.comparison_of(query.names, query.settings, leads=options.leads, allow=options.allow)
+    comparison = api.comparison_of(query.names, query.settings, allow=options.allow)
 
     def show() -> None:
         comparison.print(columns)

@@ -1,4 +1,4 @@
-"""``pipeplan search``, ``pareto`` and ``steady-state``."""
+"""``pipeplan search`` and ``pareto``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipeplan.api import file_of, holds_schedule, require_outputs, save
-from pipeplan.api.searching.options import ParetoOptions, ScheduleSearchOptions, SearchOptions, SteadyStateOptions
+from pipeplan.api.searching.options import ParetoOptions, ScheduleSearchOptions, SearchOptions
 from pipeplan.api.searching.searches import front_found, searched
-from pipeplan.api.searching.steady_states import steady_state_found
 from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import LineSettings, OutputOptions, Request, command, request
 from pipeplan.cli.progress import progress_bar
@@ -48,22 +47,6 @@ def pareto(*, options: ParetoOptions, settings: LineSettings, output: OutputOpti
     with progress_line((), unit=query.settings.time_unit, quiet=json) as line:
         front = front_found(options, query.settings, progress=lambda _, progress: line(progress))
     deliver(front, query.outputs, json=json, look=query.look)
-    return 0
-
-
-@command
-def steady_state(
-    *, options: SteadyStateOptions, settings: LineSettings, output: OutputOptions, json: bool = False
-) -> int:
-    """Find the shortest repeating pattern: the time of each further microbatch.
-
-    Proves a lower bound on the period of every repeating schedule, too. With --schedule, measures a published one without a
-    flush between its steps.
-    """
-    query = request((), settings, output)
-    require_outputs(query.outputs, ("record",), what="a steady state")
-    state = steady_state_found(options, query.settings)
-    deliver(state, query.outputs, json=json, look=query.look)
     return 0
 
 

@@ -25,7 +25,7 @@ parallelism to train with, how long a step takes, how much memory each rank need
 
 - plan: a model, a cluster and a batch to a training configuration; estimate: time and memory of given configurations.
 - compare: all schedules for a shape and costs; simulate: one of them; explain: why its ranks idle, and what would help.
-- search: a better schedule under a memory limit; pareto: time against memory; steady-state: time per further microbatch.
+- search: a better schedule under a memory limit; pareto: time against memory.
 - check: is a schedule valid, and does a trainer run it; export, convert: files of PyTorch, torchtitan, Megatron, ...
 - schedules, catalogue: what exists.
 

@@ -31,9 +31,6 @@ FIELDS = "fields"
 _NOT_TOOLS = ("serve", "mcp", "warm")
 """Commands that run until they are stopped, or that prepare a machine."""
 
-_WITHOUT_PICTURE = ("steady-state",)
-"""Commands that take the look of pictures, as all commands of the search do, but have none."""
-
 _OF_THE_SHELL = ("json", "debug", "no_visualization")
 """Options that a tool sets itself."""
 
@@ -203,7 +200,7 @@ def _tool(name: str, app: Any, listed: dict[str, str]) -> Tool:
     required: Collection[str] = app.default_command.required
     shown = app.assemble_argument_collection(default_parameter=Parameter(negative=()), parse_docstring=True)
     parts = {part.field_info.name: part for part in shown if part.show}
-    draws = {"theme", "output"} <= set(settings) and name not in _WITHOUT_PICTURE
+    draws = {"theme", "output"} <= set(settings)
     arguments = [
         _argument(part, settings.get(name), required) for name, part in parts.items() if name not in _OF_THE_SHELL
     ]

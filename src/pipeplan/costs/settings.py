@@ -153,11 +153,11 @@ class SettingsTable(Options):
     )  # fmt: skip
     sharding: Sharding | None = option(
         kind="choice", title="Collectives of sharded stages", group="details", choices=get_args(Sharding),
-        help="Places of UNSHARD, RESHARD and REDUCE_GRAD in schedules: none, by PyTorch's rule (pytorch), by Megatron-LM's "
-        "(megatron), or at the best places found (best).",
-        default="pytorch if one of their times or sizes is set, best in a search; a file keeps its own",
-        hint="none; pytorch: FSDP; megatron: distributed optimizer; best: the best places found. Automatic: pytorch if one "
-        "of their times or sizes is set.",
+        help="Places of UNSHARD, RESHARD and REDUCE_GRAD in schedules: none, by PyTorch's rule (pytorch), or by "
+        "Megatron-LM's (megatron).",
+        default="pytorch if one of their times or sizes is set; a file keeps its own",
+        hint="none; pytorch: FSDP; megatron: distributed optimizer. Automatic: pytorch if one of their times or sizes is "
+        "set.",
     )  # fmt: skip
     max_active_stages: int | None = option(
         kind="count", title="Stages kept gathered", group="details", default="3", range=COUNT,

@@ -20,8 +20,8 @@ _RUN_ROWS = Kernel(run_rows)
 Streams = Literal["rank", "direction", "edge"]
 """Communication streams of a rank: one, one per direction of messages, or one per pair of sending and receiving rank."""
 
-Sharding = Literal["none", "pytorch", "megatron", "best"]
-"""Rules that place the collectives of sharded stages; ``best`` needs costs."""
+Sharding = Literal["none", "pytorch", "megatron"]
+"""Rules that place the collectives of sharded stages."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

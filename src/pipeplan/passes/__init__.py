@@ -10,8 +10,6 @@ from pipeplan.passes.sharding import (
     add_megatron_collectives,
     add_reduce_grad,
     add_unshard_reshard,
-    insert_collectives,
-    last_weight_gradients,
     without_collectives,
 )
 from pipeplan.passes.torch_lowering import (
@@ -33,11 +31,9 @@ __all__ = [
     "add_unshard_reshard",
     "add_waits",
     "in_order_of_losses",
-    "insert_collectives",
     "insert_communication",
     "insert_offload",
     "insert_recompute",
-    "last_weight_gradients",
     "lower_for_torch",
     "merge_backward",
     "require_expressible",

@@ -69,18 +69,16 @@ class ShardingRule:
     def in_words(self) -> str:
         """The rule in a few words."""
         if self.name != "pytorch":
-            return {"none": "nowhere", "megatron": "by Megatron-LM's rule", "best": "at the best places found"}[
-                self.name
-            ]
+            return "nowhere" if self.name == "none" else "by Megatron-LM's rule"
         ahead = "" if self.unshard_lookahead == "full" else f", lookahead {self.unshard_lookahead}"
         return f"by PyTorch's rule ({self.max_active_stages} active stages{ahead})"
 
     def resident(self, stages: int) -> int:
-        """Return the number of stages that a rank with so many of them holds at once, at most; 1 for ``best``."""
-        return {"megatron": stages, "pytorch": min(self.max_active_stages, stages)}.get(self.name, min(1, stages))
+        """Return the number of stages that a rank with so many of them holds at once, at most."""
+        return min(self.max_active_stages, stages) if self.name == "pytorch" else stages
 
     def __call__(self, schedule: Schedule) -> Schedule:
-        """Return the schedule with the collectives of the rule in place of its own; for ``best``, without any.
+        """Return the schedule with the collectives of the rule in place of its own.
 
         Messages keep their order. The rule does not look at them, because trainers insert them last. A schedule that has
         the collectives of the rule is returned unchanged.
@@ -149,11 +147,16 @@ def without_collectives(schedule: Schedule) -> Schedule:
 
 def add_reduce_grad(schedule: Schedule) -> Schedule:
     """Return the schedule with a REDUCE_GRAD after the last weight gradient (B or W) of every stage on its rank."""
-    last = last_weight_gradients(schedule)
-    stage = schedule.columns.stage[last]
-    return insert_collectives(
-        schedule, schedule.rank[last], _behind(schedule, last), ops(Kind.REDUCE_GRAD, stage, NO_MICROBATCH)
+    weights = schedule.where(*WEIGHT_KINDS)
+    last = np.full(schedule.ranks * schedule.stages, -1, np.intp)
+    np.maximum.at(
+        last, schedule.rank[weights].astype(np.int64) * schedule.stages + schedule.columns.stage[weights], weights
     )
+    last = np.sort(last[last >= 0])
+    stage = schedule.columns.stage[last]
+    # Behind the op, or behind the pair that it begins.
+    behind = last + 1 + schedule.begins_pair[last]
+    return insert_collectives(schedule, schedule.rank[last], behind, ops(Kind.REDUCE_GRAD, stage, NO_MICROBATCH))
 
 
 def add_unshard_reshard(
@@ -313,22 +316,6 @@ def _megatron_reductions(
         else:
             late.append((len(row), stage))
     return [*sorted(places, key=lambda reduction: reduction[0]), *late]
-
-
-def last_weight_gradients(schedule: Schedule) -> NDArray[np.intp]:
-    """Return the position of the last weight gradient of every stage on each of its ranks, in order."""
-    weights = schedule.where(*WEIGHT_KINDS)
-    last = np.full(schedule.ranks * schedule.stages, -1, np.intp)
-    np.maximum.at(
-        last, schedule.rank[weights].astype(np.int64) * schedule.stages + schedule.columns.stage[weights], weights
-    )
-    return np.sort(last[last >= 0])
-
-
-def _behind(schedule: Schedule, positions: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the position behind each op, or behind the pair that it begins."""
-    behind: NDArray[np.intp] = positions + 1 + schedule.begins_pair[positions]
-    return behind
 
 
 def insert_collectives(

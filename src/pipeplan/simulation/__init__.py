@@ -10,12 +10,10 @@ if TYPE_CHECKING:
     from pipeplan.simulation.bounds import Bound, earliest_starts, lower_bound, span_bound
     from pipeplan.simulation.chain import compute_only, timed_only
     from pipeplan.simulation.critical import Cause, CriticalPath, cause_of_delay, critical_ops, critical_path
-    from pipeplan.simulation.gathering import best_collectives
     from pipeplan.simulation.idle import IdleTimes, idle_times
     from pipeplan.simulation.idle_gaps import WAITS
     from pipeplan.simulation.own_times import TIMED_KINDS, gap_of, settings_measured, transfer_of, with_op_times
     from pipeplan.simulation.posting import post_in_order, post_messages
-    from pipeplan.simulation.residency import PlainRows, Residency
     from pipeplan.simulation.runnable import message_partners, message_times
     from pipeplan.simulation.simulator import (
         Simulation,

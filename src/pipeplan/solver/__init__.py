@@ -18,7 +18,6 @@ from pipeplan.solver.exact.engines import Exact, FewRanks
 from pipeplan.solver.front import Front, FrontMark, Point, pareto, undominated_marks
 from pipeplan.solver.many_searches import Effort, SearchBackend, search_seeds
 from pipeplan.solver.moves import MOVES, Move
-from pipeplan.solver.periodic import Pattern, SteadyState, steady_state
 from pipeplan.solver.placements import (
     BestPlacement,
     PlacementTried,
@@ -71,7 +70,6 @@ __all__ = [
     "ListScheduling",
     "LocalSearch",
     "Move",
-    "Pattern",
     "PlacementTried",
     "Point",
     "Problem",
@@ -86,7 +84,6 @@ __all__ = [
     "SearchProgress",
     "SearchResult",
     "SlowRank",
-    "SteadyState",
     "Turn",
     "Variation",
     "best_placement",
@@ -105,7 +102,6 @@ __all__ = [
     "search",
     "search_seeds",
     "searched_here",
-    "steady_state",
     "together",
     "undominated_marks",
     "value_as_is",

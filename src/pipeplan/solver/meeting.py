@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeplan.kernels import Kernel
 from pipeplan.model import BACKWARD_KINDS, HOST_KINDS, NONE, Ints, Kind, Schedule, among, dependencies
-from pipeplan.simulation import Residency, message_partners, message_times
+from pipeplan.simulation import message_partners, message_times
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.kernels.filling_kernel import fill_waits
 from pipeplan.solver.problem import Problem
@@ -34,7 +34,7 @@ def schedule_that_meets(encoder: Encoder, candidate: Candidate, exchange: Exchan
         schedule = problem.with_messages(compute, exchange.of(compute))
     if meets:
         schedule = with_waits_filled(schedule, problem)
-    return problem.with_collectives(schedule, exchange.residency)
+    return problem.with_collectives(schedule)
 
 
 def with_waits_filled(schedule: Schedule, problem: Problem) -> Schedule:
@@ -79,24 +79,19 @@ class Exchange:
     delays
         Times of forwards, and of backwards; shape (2, stages, microbatches, slices).
     furthest
-        Maximum number of steps by which a move delays a result; 0 without messages.
-    residency
-        Decisions on collectives, if the search places them.
+        Maximum number of steps by which a move delays a result.
     """
 
     delays: Ints
     furthest: int = FURTHEST
-    residency: Residency | None = None
 
     @classmethod
     def at_once(cls, problem: Problem) -> Exchange:
-        """Return the exchange in which every result is sent at once, and every stage gathered as far ahead as it fits."""
+        """Return the exchange in which every result is sent at once."""
         # On streams, every end of an op is a step.
         furthest = FURTHEST * (problem.placement.ranks if problem.communication == "streams" else 1)
-        furthest *= problem.holds_messages
         sent = np.zeros((2, problem.placement.stages, problem.microbatches, problem.slices), np.int64)
-        residency = Residency.simple(problem.placement)[-1] if problem.places_collectives else None
-        return cls(sent, furthest, residency)
+        return cls(sent, furthest)
 
     def of(self, schedule: Schedule) -> Ints:
         """Return the delays of a schedule's ops, shape (ops,)."""
@@ -106,13 +101,7 @@ class Exchange:
         return np.where(backward | (columns.kind == Kind.F), delay, 0)
 
     def moved(self, random: np.random.Generator) -> Exchange:
-        """Return a random neighbour.
-
-        A result, or those of a stage from one microbatch on, is sent earlier or later, or a rank decides otherwise on its
-        collectives.
-        """
-        if self.residency is not None and (self.furthest == 0 or random.integers(2)):
-            return replace(self, residency=self.residency.moved(random))
+        """Return a random neighbour: a result, or those of a stage from one microbatch on, is sent earlier or later."""
         delays = self.delays.copy()
         way, stage, first, part = (int(random.integers(size)) for size in delays.shape)
         steps = int(random.integers(1, self.furthest + 1)) * (1 if random.integers(2) else -1)

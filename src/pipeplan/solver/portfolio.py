@@ -10,7 +10,7 @@ from pipeplan.checking import check
 from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.kernels import Argument, Kernel, Output
 from pipeplan.model import Schedule
-from pipeplan.simulation import Bound, best_collectives
+from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, keep_what_can_be
 from pipeplan.solver.engines.building_blocks import BuildingBlocks, FirstBlocks
@@ -21,7 +21,6 @@ from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import EarlyProof, Proving
 from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, try_untried
 from pipeplan.solver.engines.window_search import WindowSearch
-from pipeplan.solver.exact.engines import ExactRecomputing, ExactVaried
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Published, SearchProgress, SearchResult
 from pipeplan.solver.robustness import Robustness, robustness
@@ -36,8 +35,6 @@ ENGINES: tuple[Engine, ...] = (
     EarlyProof(),
     BuildingBlocks(),
     Proving(),
-    ExactRecomputing(),
-    ExactVaried(),
     WindowSearch(),
     LocalSearch(),
     RobustSearch(),
@@ -141,7 +138,6 @@ def search(
     try:
         if not compared:
             _compare_with_published(run, plan)
-        _move_collectives(run)
         return _search_result(run, every_published=plan.every_published)
     finally:
         run.end()
@@ -157,29 +153,6 @@ def _compare_with_published(run: Run, plan: Run) -> None:
         try_untried(plan)
     except KeyboardInterrupt:
         run.budget.stopped.set()
-
-
-MOST_PLACEMENTS = 300
-"""Maximum number of placements of collectives that are tried for the answer of a search."""
-
-
-def _move_collectives(run: Run) -> None:
-    """Find better places for the collectives of the best schedule, with a tenth of the effort of the search so far."""
-    best, problem = run.best, run.problem
-    evaluations = min(run.budget.evaluations // 200, MOST_PLACEMENTS)
-    if best is None or run.judge is None or not problem.places_collectives or evaluations == 0 or run.is_optimal:
-        return
-    schedule = best_collectives(
-        run.schedule(best),
-        problem.costs,
-        limits=problem.limits,
-        communication=problem.communication,
-        objective=problem.objective,
-        evaluations=evaluations,
-        seed=run.seed,
-    )
-    found_by = f"{best.found_by}, collectives moved"
-    run.take_judged(replace(best, schedule=schedule, judged=run.judge(schedule), found_by=found_by))
 
 
 def require_shape(schedule: Schedule, problem: Problem) -> None:

@@ -31,8 +31,6 @@ from pipeplan.passes import ShardingRule, insert_communication
 from pipeplan.readable import size_text
 from pipeplan.simulation import (
     Bound,
-    PlainRows,
-    Residency,
     Simulation,
     earliest_starts,
     lower_bound,
@@ -71,7 +69,7 @@ class Problem:
     variation
         Variation of run times under which the schedule should be good, too.
     sharding
-        Rule that places the collectives of sharded stages; ``best``: the search places them; None: there are none.
+        Rule that places the collectives of sharded stages; None: there are none.
 
     Raises
     ------
@@ -291,11 +289,6 @@ class Problem:
         """True if schedules hold sends and receives: transfers meet, or run in order on streams."""
         return self.communication in ("blocking", "streams")
 
-    @property
-    def places_collectives(self) -> bool:
-        """True if the search decides where collectives are."""
-        return self.sharding is not None and self.sharding.name == "best"
-
     def as_planned(self) -> Problem:
         """Return the problem of orders of ops alone: without variation, messages and collectives."""
         plan = replace(self, variation=None)
@@ -335,33 +328,14 @@ class Problem:
             return post_messages(schedule, self.costs)
         return post_in_order(schedule, self.costs, delays)
 
-    def with_collectives(self, schedule: Schedule, residency: Residency | None = None) -> Schedule:
-        """Return the schedule with the collectives of its rule, or by these decisions; one that has some keeps them."""
+    def with_collectives(self, schedule: Schedule) -> Schedule:
+        """Return the schedule with the collectives of its rule; one that has some keeps them."""
         if self.sharding is None or not schedule.kinds.isdisjoint(STAGE_WIDE_KINDS):
             return schedule
-        if self.sharding.name != "best":
-            return self.sharding(schedule)
-        if residency is not None:
-            return PlainRows(schedule, self.memory_rule).placed(residency)
-        # A schedule is judged several times in a row while it is taken.
-        for before, placed in self._latest.copy():
-            if before is schedule:
-                return placed
-        rows = PlainRows(schedule, self.memory_rule)
-        ways = (rows.placed(residency) for residency in Residency.simple(self.placement))
-        best = min(ways, key=lambda way: self.value(self._simulated(way).timeline))
-        self._latest[:] = [(schedule, best)]
-        return best
-
-    @cached_property
-    def _latest(self) -> list[tuple[Schedule, Schedule]]:
-        """The schedule that got collectives last, and what it became."""
-        return []
+        return self.sharding(schedule)
 
     def completed(self, schedule: Schedule) -> Schedule:
         """Return the schedule as it is simulated: with messages, and with collectives."""
-        if self.sharding is None or self.sharding.name == "best":
-            return self.with_collectives(self.with_messages(schedule))
         return self.with_messages(self.with_collectives(schedule))
 
     def sharded(self, schedule: Schedule) -> Schedule:
@@ -370,10 +344,8 @@ class Problem:
 
     def simulated(self, schedule: Schedule) -> Simulation:
         """Return the simulation of the schedule, with transfers as in the run."""
-        return self._simulated(self.completed(schedule))
-
-    def _simulated(self, schedule: Schedule) -> Simulation:
-        return simulate(schedule, self.costs, communication=self.communication, limits=self.limits)
+        completed = self.completed(schedule)
+        return simulate(completed, self.costs, communication=self.communication, limits=self.limits)
 
     def fits(self, simulation: Simulation) -> bool:
         """Return whether every rank is within its limit, with its collectives."""

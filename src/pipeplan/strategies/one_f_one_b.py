@@ -39,9 +39,6 @@ def build_1f1b(shape: Shape) -> Schedule:
     Idle time is (p - 1)(F + B), the peak min(p, m) activations. Any shape is valid: with fewer microbatches than ranks, all
     of them belong to the warm-up.
 
-    If weights may be one step late, steps follow each other without a flush, and nothing idles between them (PipeDream-2BW):
-    ``pipeplan steady-state --schedule 1f1b``.
-
     Source: Narayanan et al., PipeDream (2019), section 3.2, with the flush of Narayanan et al., Memory-Efficient
     Pipeline-Parallel DNN Training (2021), section 3.2.
     """

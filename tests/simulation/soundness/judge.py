@@ -13,7 +13,6 @@ from pipeplan.model import Placement, Schedule, Timeline
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import Bound, located_windows, lower_bound, simulate, span_bound
 from pipeplan.solver import Choices, Problem
-from pipeplan.solver.periodic.repeated import Repeated
 from tests.simulation.soundness.instances import Instance
 from tests.simulation.soundness.witnesses import witnesses
 from tests.solver.independent_model import solve
@@ -132,23 +131,7 @@ def judged_case(seed: int, *, seconds: float, **size: int) -> Verdict:
     gap = None
     if answer.reachable is not None:
         value = float(answer.reachable)
-        violations += _periods_above(problem if len(bounds) == 1 else replace(problem, limits=limits), value)
         for bound in bounds:
             violations += _above(bound, value, "the exact model")
         gap = value / bounds[-1].value - 1 if answer.status == "optimal" else None
     return Verdict(seed, ("exact", *tags(case)), tuple(violations), gap, bounds[-1].reason)
-
-
-def _periods_above(problem: Problem, value: float) -> list[str]:
-    """What is above a makespan that is reached, in the steady state: run again and again, it is a period."""
-    if problem.objective == "span":
-        return []
-    try:
-        least = Repeated(problem, 1).least_period() * problem.microbatches
-    except InfeasibleError:
-        return []
-    if least <= value * (1 + WITHIN):
-        return []
-    return [
-        f"each microbatch costs {least / problem.microbatches:.10g} in the steady state, it is said, and {value:.10g}"
-    ]

@@ -56,7 +56,7 @@ KERNELS = Suite(
 )
 BOUNDS = Suite(
     "bounds",
-    "lower bounds of makespan, span and steady state against the best schedules at hand and an exact model",
+    "lower bounds of makespan and span against the best schedules at hand and an exact model",
     _bounds,
     limit=300.0,
     sample=1,
@@ -65,7 +65,7 @@ BOUNDS = Suite(
 )
 PROOFS = Suite(
     "proofs",
-    "searches, what they call optimal or infeasible, and least periods against an exact model and every order",
+    "searches, and what they call optimal or infeasible, against an exact model and every order",
     _proofs,
     limit=300.0,
     sample=4,

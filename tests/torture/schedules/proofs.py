@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from math import gcd
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pipeplan
 from pipeplan.errors import InfeasibleError
-from pipeplan.model import Placement
-from pipeplan.solver import Problem
-from pipeplan.solver.budget import Budget
-from pipeplan.solver.periodic.least_period import LeastPeriod, least_period
-from pipeplan.solver.periodic.repeated import Repeated
 from tests.solver.case import Case
 from tests.solver.few_ranks import excluded
 from tests.solver.independent_model import solve
 from tests.solver.judge import judge
-from tests.solver.periodic.all_orders import by_trying_all_orders
-from tests.solver.problems import problem
 from tests.solver.random_cases import random_case
 from tests.solver.test_microbatches_that_differ import tiny
 from tests.torture.schedules.oracle import WITHIN
@@ -27,9 +19,9 @@ from tests.torture.suite import Found
 
 
 def attempt(seed: int, folder: Path) -> str:
-    """A search, the sets of ranks of a case, the same search twice, a least period, or microbatches that differ."""
+    """A search, the sets of ranks of a case, the same search twice, or microbatches that differ."""
     random = Random(f"proofs {seed}")
-    kind = random.choices((_searched, _few_ranks, _again, _period, _differing), (4, 2, 1, 1, 3))[0]
+    kind = random.choices((_searched, _few_ranks, _again, _differing), (4, 2, 1, 3))[0]
     return kind(random, seed)
 
 
@@ -86,30 +78,3 @@ def _answer(case: Case, evaluations: int, seed: int, workers: int) -> object:
         return str(error)
     told = found.to_dict()
     return told["objective"], told["optimal"], [[str(op) for op in row] for row in found.schedule]
-
-
-def _period(random: Random, seed: int) -> str:
-    """The least period of one microbatch is that of the best order of every rank, to a unit of the times."""
-    times = [float(random.randint(1, 7)) for _ in range(3)]
-    given = times[0], times[1], times[2], float(random.randint(0, 4))
-    question = problem(Placement.linear(2), 4, given, random.choice((1, 2)))
-    known, truth = _proven(question), by_trying_all_orders(question)
-    what = (
-        f"times of F, I, W {times}, limit {question.memory_limit.limit[0]}, transfer {question.costs.transfer.time()}"
-    )
-    if known.bound > truth + 0.01:
-        raise Found(f"{what}: no period below {known.bound}, it is said, and {truth} is one")
-    if known.pattern is not None:
-        if faults := list(known.pattern.faults()):
-            raise Found(f"{what}: the pattern found is wrong: {faults[0]}")
-        if known.pattern.period < truth - 0.01:
-            raise Found(f"{what}: a period of {known.pattern.period} is found, and {truth} is the least")
-        unit = gcd(*map(int, given))
-        if known.is_least and known.pattern.period > truth + unit + 0.01:
-            raise Found(f"{what}: {known.pattern.period} is said to be the least period, and {truth} is one")
-    return "period"
-
-
-def _proven(question: Problem) -> LeastPeriod:
-    known = LeastPeriod(1, Repeated(question, 1).least_period(), None)
-    return least_period(known, question, Budget(None, 1, lambda: 0.0))

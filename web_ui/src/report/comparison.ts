@@ -122,7 +122,6 @@ export class ComparisonView {
     const times = Times.of([bound], comparison.unit);
     const notes = [
       `No ${comparison.covers.replace(/^schedules/, "schedule")}, can be shorter than ${times.text(bound)} (placement ${placement}: ${bound_reason}).`,
-      ...comparison.changes,
       ...madeForLimit(comparison),
       ...comparison.notes,
     ];

@@ -41,7 +41,6 @@ export function comparison(rows: readonly ComparisonRow[], more: Partial<Compari
     allowed: [],
     covers: "schedules without slices",
     rows,
-    changes: [],
     refused: [],
     notes: [],
     ...more,

@@ -1,1 +1,1 @@
-"""Comparisons of schedules: the fastest one, the limits up to which it leads, and the page that shows them."""
+"""Comparisons of schedules: the fastest one, the least bound, and the page that shows them."""

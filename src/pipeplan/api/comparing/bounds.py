@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeplan.api.comparing.leads import times_of
+from pipeplan.api.comparing.columns import times_of
 from pipeplan.api.published import Allowed, FasterWithMore, faster_with_more_in_words, kind_in_words, missing
 from pipeplan.api.simulating.result import Result
 from pipeplan.model import counted, counted_either, needs_in_words

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeplan.api.comparing.leads import times_of
 from pipeplan.api.parts import activations_of, columns
 from pipeplan.costs import Options, option
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import Need, needs_in_words, one_line
-from pipeplan.readable import percent, size_texts
+from pipeplan.readable import Times, percent, size_texts
 
 if TYPE_CHECKING:
     from pipeplan.api.parts import Part
@@ -122,6 +121,13 @@ def table_of(
         mark = "" if result.fits else " !"
         table.add_row(one_line(result.name) + mark, *(cells[name] for name in names))
     return table
+
+
+def times_of(results: Sequence[Result]) -> Times:
+    """Return how the makespans and bounds of a comparison are written."""
+    return Times.of(
+        (value for result in results for value in (result.makespan, result.lower_bound)), results[0].time_unit
+    )
 
 
 def _gap(gap: float | None) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Unpack, cast
 
 from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.comparing.comparison import Comparison, comparison_of_results
-from pipeplan.api.comparing.leads import leads_of
 from pipeplan.api.keywords import CompareKeywords
 from pipeplan.api.published import (
     Allowed,
@@ -17,58 +16,18 @@ from pipeplan.api.published import (
     allowed_in_words,
     allowed_needs,
     as_candidate,
-    missing,
     rank,
 )
 from pipeplan.api.simulating.result import Result
 from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import Source, label, opened, same_ranks, settings_for
-from pipeplan.costs import ConfiguredSettings, Settings, option
+from pipeplan.costs import ConfiguredSettings, Settings
 from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.model import Timeline
-from pipeplan.simulation import simulate as simulate_schedule
 from pipeplan.strategies import STRATEGIES, Strategy
 
 
-@dataclass(frozen=True, slots=True)
-class Entrants:
-    """The schedules of a comparison, which can be simulated again on other settings.
-
-    Attributes
-    ----------
-    sources
-        The schedules by the names of their results.
-    settings
-        Shape and costs.
-    """
-
-    sources: Mapping[str, Source]
-    settings: Settings
-
-    def again(self, result: Result, settings: Settings) -> Result:
-        """Simulate one of them on other settings."""
-        source = self.sources[result.name]
-        return simulated(source, settings_for(source, settings), called=result.name)
-
-    def timed(self, result: Result, settings: Settings) -> float:
-        """Return the makespan that the order of one of them has on other settings."""
-        schedule, settings = result.schedule, settings_for(self.sources[result.name], settings)
-        costs = settings.costs(schedule.placement)
-        return simulate_schedule(schedule, costs, communication=settings.communication).timeline.makespan
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompareOptions(AllowOptions):
-    """Options of a comparison."""
-
-    leads: bool = option(
-        False, kind="flag", title="Leads", group="output",
-        help="Also find the transfer time up to which the fastest schedule stays fastest, and the fastest schedules under "
-        "smaller memory limits; simulates every schedule many times.",
-    )  # fmt: skip
-
-
-@takes(CompareOptions, ConfiguredSettings)
+@takes(AllowOptions, ConfiguredSettings)
 def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack[CompareKeywords]) -> Comparison:
     """Compare schedules on the same ranks, microbatches and costs; without schedules, all that are possible.
 
@@ -99,8 +58,8 @@ def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack
     >>> table.best.name, table["1f1b"].makespan
     ('zbv', 33.0)
     """
-    chosen, settings = options_and_settings(CompareOptions, options)
-    return comparison_of(listed_schedules(schedules), settings, leads=chosen.leads, allow=chosen.allow)
+    chosen, settings = options_and_settings(AllowOptions, options)
+    return comparison_of(listed_schedules(schedules), settings, allow=chosen.allow)
 
 
 def listed_schedules(schedules: Iterable[ScheduleLike | Sequence[ScheduleLike]]) -> list[ScheduleLike]:
@@ -114,24 +73,19 @@ def listed_schedules(schedules: Iterable[ScheduleLike | Sequence[ScheduleLike]])
 
 
 def comparison_of(
-    schedules: Sequence[ScheduleLike], settings: Settings, *, leads: bool = False, allow: NeedsLike | None = None
+    schedules: Sequence[ScheduleLike], settings: Settings, *, allow: NeedsLike | None = None
 ) -> Comparison:
     """See :func:`compare`."""
-    entrants, results, refused = _compared(schedules, settings)
+    results, refused = _compared(schedules, settings)
     allowed = _allowed(results, settings, allow, named=bool(schedules))
     results = _in_order(results, allowed)
     for error in refused.values():
         if not results or (schedules and isinstance(error, InputError)):
             raise error
-    # Leads are found by the names of results, which two files may share.
-    one_each = len({result.name for result in results}) == len(results)
-    eligible = [result for result in results if not missing(result.needs, allowed)]
-    changes = leads_of(eligible, entrants.settings, entrants.again, entrants.timed) if leads and one_each else ()
     return comparison_of_results(
         results,
         allowed,
         refused={name: str(error) for name, error in refused.items()},
-        leads=changes,
         notes=() if schedules else allowed_in_words(settings),
     )
 
@@ -143,7 +97,7 @@ def compared(
 
     ``named``: the question names the schedules; else they are all that there are. See :func:`compare`.
     """
-    _, results, refused = _compared(sources, settings)
+    results, refused = _compared(sources, settings)
     allowed = _allowed(results, settings, allow, named=named)
     return _in_order(results, allowed), refused, allowed
 
@@ -159,9 +113,7 @@ def _in_order(results: Iterable[Result], allowed: Allowed) -> list[Result]:
     return sorted(results, key=lambda result: rank(as_candidate(result), allowed))
 
 
-def _compared(
-    sources: Iterable[ScheduleLike], settings: Settings
-) -> tuple[Entrants, list[Result], dict[str, PipeplanError]]:
+def _compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
     settings = same_ranks(settings)
     entrants: list[tuple[str, Source]] = []
     results: list[Result] = []
@@ -173,16 +125,12 @@ def _compared(
             refused[label(source)] = error
     _require_variant([entrant for _, entrant in entrants], settings.variant)
     settings = with_shape_of([entrant for _, entrant in entrants], settings)
-    opened_by_name: dict[str, Source] = {}
     for name, entrant in entrants:
         try:
             results.append(simulated(entrant, settings_for(entrant, settings), called=name))
         except PipeplanError as error:
             refused[name] = error
-        else:
-            # By the name of the result, which may be another one: a file's schedule has its own.
-            opened_by_name[results[-1].name] = entrant
-    return Entrants(opened_by_name, settings), results, refused
+    return results, refused
 
 
 def _require_variant(entrants: Iterable[Source], variant: str | None) -> None:

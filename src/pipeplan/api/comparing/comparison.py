@@ -21,7 +21,6 @@ from pipeplan.api.comparing.columns import (
     rows_shown,
     table_of,
 )
-from pipeplan.api.comparing.leads import Lead, changes_in_words
 from pipeplan.api.parts import line, notes, show
 from pipeplan.api.published import (
     Allowed,
@@ -101,7 +100,6 @@ class ComparisonFacts(Record, frozen=True, kw_only=True):
     rows: Annotated[tuple[ComparisonRow, ...], Meta(description="As in the comparison: the best one first.")]
     refused: tuple[RefusedRow, ...]
     notes: tuple[str, ...]
-    changes: Annotated[tuple[str, ...], Meta(description="Sentences on what would change the fastest schedule.")]
 
 
 @final
@@ -128,10 +126,6 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
         first.
     least
         The least lower bound of the schedules that need nothing but what is allowed, as ``least_bound`` in JSON.
-    leads
-        The slower transfer and the smaller memory limits at which another schedule leads; empty unless requested.
-    changes
-        The same in sentences.
     """
 
     schema_name = "answer-compare"
@@ -146,8 +140,6 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     least: LeastBound = msgspec.field(name="least_bound")
-    leads: tuple[Lead, ...]
-    changes: tuple[str, ...]
 
     @cached_property
     def least_bound(self) -> Result:
@@ -197,7 +189,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
         }
 
     def table(self, columns: Collection[str] = DEFAULT_COLUMNS) -> Iterator[Part]:
-        """Return a row per schedule with some of ``COLUMNS``, then the least bound, changes and notes.
+        """Return a row per schedule with some of ``COLUMNS``, then the least bound and notes.
 
         Schedules over their memory limit are marked with ``!``. Raises UnknownNameError for an unknown column.
         """
@@ -213,7 +205,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
         if not all(result.fits for result in self):
             yield line("! over the memory limit")
         yield line()
-        yield from map(line, (self.headline, self.least.sentence, *self.changes))
+        yield from map(line, (self.headline, self.least.sentence))
         if self.refused:
             yield line()
             yield line("not possible here:")
@@ -245,7 +237,6 @@ def comparison_of_results(
     allowed: Allowed,
     *,
     refused: Mapping[str, str] | None = None,
-    leads: Sequence[Lead] = (),
     notes: Sequence[str] = (),
 ) -> Comparison:
     """Return the comparison of results, which are sorted as :func:`pipeplan.api.published.rank` does."""
@@ -262,8 +253,6 @@ def comparison_of_results(
         warnings=_by_text(results, lambda result: result.warnings),
         notes=(*notes, *_by_text(results, lambda result: result.notes)),
         least=bounds.record(),
-        leads=tuple(leads),
-        changes=changes_in_words(leads, results),
     )
 
 
@@ -302,7 +291,7 @@ def comparison_report(comparison: Comparison, views: Sequence[View]) -> ReportPa
 
 
 def comparison_facts(comparison: Comparison) -> ComparisonFacts:
-    """Return the data of the page of a comparison: a row per schedule, the shape and costs they share, leads and notes."""
+    """Return the data of the page of a comparison: a row per schedule, the shape and costs they share, and notes."""
     best = comparison.best
     in_bytes = best.memory.peak_bytes is not None
     limits = best.limits
@@ -323,7 +312,6 @@ def comparison_facts(comparison: Comparison) -> ComparisonFacts:
             for name, reason in comparison.refused.items()
         ),
         notes=(*comparison.notes, *_without_limits(comparison.warnings)),
-        changes=tuple(comparison.changes),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pipeplan.api.comparing.leads import work_of
 from pipeplan.api.published import (
     Allowed,
     FasterWithMore,
@@ -30,6 +29,12 @@ from pipeplan.strategies import STRATEGIES, Strategy
 
 MOST_WORK = 500_000
 """Ops of other schedules that are timed: those first whose authors promise the shortest idle time."""
+
+_EACH = 1_000
+"""Fixed cost of a simulation, expressed in ops."""
+
+_BUILDING = 30
+"""Cost of an op in a schedule that is generated from its costs, relative to a fixed order."""
 
 MOST_SCHEDULES = 4
 """Maximum number of other schedules that are named: the shortest of the Pareto-optimal ones in time and memory."""
@@ -255,7 +260,8 @@ def _promising(settings: Settings, besides: str, allowed: Allowed) -> list[tuple
         if candidate.name != besides and candidate.accepts(shape):
             more = missing(candidate.needs_at(shape.slices), allowed)
             place = bool(more), candidate.looks_at_costs, candidate.bubble.value(shape)
-            promised.append((place, candidate, work_of(3 * shape.forwards, candidate)))
+            work = 3 * shape.forwards * (_BUILDING if candidate.looks_at_costs else 1) + _EACH
+            promised.append((place, candidate, work))
     return [(candidate, work) for _, candidate, work in sorted(promised, key=lambda promise: promise[0])]
 
 

@@ -1,4 +1,4 @@
-"""The options of searches, fronts and steady states."""
+"""The options of searches and fronts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from pipeplan.api.arguments import ScheduleLike
 from pipeplan.api.published import AllowOptions
-from pipeplan.costs import COUNT, MOST_SECONDS, SEED, WORKERS, Options, Range, option
+from pipeplan.costs import MOST_SECONDS, SEED, WORKERS, Range, option
 from pipeplan.errors import InputError
 from pipeplan.model import Objective
 from pipeplan.solver import Jitter, SlowRank, Variation
@@ -26,14 +26,14 @@ Names = str | Iterable[str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EverySearchOptions(Options):
-    """Options that searches and steady states share."""
+class ScheduleSearchOptions(AllowOptions):
+    """Options that searches and fronts share."""
 
     placement: str = option(
         AUTO, kind="text", title="Placement", group="search", longest=200_000,
         help="Placement to search: auto (every placement that can win), linear, loop, v, wave, bidirectional, "
         "bidirectional-v, or the rank of each stage, such as 0,1,1,0. auto includes placements that hold the model twice if "
-        "copies are allowed or a start has them; for a steady state it is linear.",
+        "copies are allowed or a start has them.",
     )  # fmt: skip
     seconds: float | None = option(
         kind="number", title="Seconds", group="search",
@@ -44,7 +44,7 @@ class EverySearchOptions(Options):
         0, kind="count", title="Seed", group="search", help="Random seed.", range=SEED
     )  # fmt: skip
     workers: int | None = option(
-        kind="count", title="Workers", group="search", default="the number of cores; 1 for a steady state",
+        kind="count", title="Workers", group="search", default="the number of cores",
         help="Number of threads, or of processes for several searches.", range=WORKERS,
     )  # fmt: skip
     full_backward: bool = option(
@@ -55,26 +55,6 @@ class EverySearchOptions(Options):
         (), kind="names", title="Leave", group="search",
         help="Choices to keep fixed: split, overlap, weight-order; repeatable or comma-separated.",
     )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class SteadyStateOptions(EverySearchOptions):
-    """Options of a search for a steady state."""
-
-    most: int = option(
-        4, kind="count", title="Longest pattern", group="search", range=COUNT,
-        help="Maximum number of microbatches per model copy in a repeating pattern.",
-    )  # fmt: skip
-    schedule: str | None = option(
-        kind="text", title="Schedule", group="search", longest=100, default="none",
-        help="Published schedule to measure instead of a search: its steps follow each other without a flush, as with "
-        "weights that are updated one step late (PipeDream-2BW for 1f1b).",
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScheduleSearchOptions(EverySearchOptions, AllowOptions):
-    """Options that searches and fronts share."""
 
     objective: Objective = option(
         "makespan", kind="choice", title="Objective", group="search", choices=get_args(Objective),

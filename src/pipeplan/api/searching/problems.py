@@ -17,14 +17,14 @@ from pipeplan.api.published import (
     best_published,
     faster_with_more,
 )
-from pipeplan.api.searching.options import AUTO, EverySearchOptions, Names, ScheduleSearchOptions
+from pipeplan.api.searching.options import AUTO, Names, ScheduleSearchOptions
 from pipeplan.api.searching.search_record import LeastPeak, PublishedSchedule
 from pipeplan.api.sharding import rule_of
 from pipeplan.api.sources import DEFAULT_MICROBATCHES, as_taken_by, build, shape_of
 from pipeplan.costs import Costs, Limits, Settings, names_of
 from pipeplan.errors import CostError, InfeasibleError, InputError, PipeplanError, ShapeError, UnknownNameError
 from pipeplan.model import TWO_COPIES, Kind, Placement, Schedule, needs_of, shortened, tolerances
-from pipeplan.passes import ShardingRule, insert_recompute
+from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
 from pipeplan.solver import (
     ALL_RECOMPUTED,
@@ -50,33 +50,28 @@ FIXED_CHUNKS = {"linear", "v", "bidirectional", "bidirectional-v"}
 _DEFAULT = ScheduleSearchOptions()
 
 
-def problem_of(settings: Settings, options: EverySearchOptions = _DEFAULT, *, placement: str | None = None) -> Problem:
+def problem_of(
+    settings: Settings, options: ScheduleSearchOptions = _DEFAULT, *, placement: str | None = None
+) -> Problem:
     """Return the search problem, on the placement of the options (``auto``: linear) unless another one is named."""
-    searched = options if isinstance(options, ScheduleSearchOptions) else ScheduleSearchOptions()
-    choices = choices_of(searched.decide, options.leave, full_backward=options.full_backward)
+    choices = choices_of(options.decide, options.leave, full_backward=options.full_backward)
     _require_undecided(settings, choices)
     named = placement or ("linear" if options.placement == AUTO else options.placement)
     placed = placement_named(named, settings)
     costs = settings.costs(placed)
-    _require_times(costs, choices, names_of(searched.decide))
+    _require_times(costs, choices, names_of(options.decide))
     return Problem(
         placed,
         settings.microbatch_count or DEFAULT_MICROBATCHES,
         costs,
         settings.limits(placed),
-        objective=searched.objective,
+        objective=options.objective,
         choices=choices,
         communication=settings.communication,
         slices=settings.slices or 1,
-        variation=searched.variation,
-        sharding=_sharding(settings),
+        variation=options.variation,
+        sharding=None if (rule := rule_of(settings)).name == "none" else rule,
     )
-
-
-def _sharding(settings: Settings) -> ShardingRule | None:
-    """Return the rule that places collectives in a search; None if there are none."""
-    rule = rule_of(settings, default="best")
-    return None if rule.name == "none" else rule
 
 
 def problems_of(settings: Settings, options: ScheduleSearchOptions = _DEFAULT) -> list[Problem]:
@@ -362,6 +357,13 @@ def not_compared(problem: Problem) -> Iterator[str]:
     elif _size(problem) > EVERYTHING_UP_TO:
         names = ", ".join(strategy.name for strategy in STRATEGIES.values() if strategy.looks_at_costs)
         yield f"not compared with {names}, which take too long to generate for this shape"
+
+
+def not_proven(solution: SearchResult) -> Iterator[str]:
+    """Yield a note if optimality is not proven because microbatches differ or may be recomputed."""
+    problem = solution.problem
+    if not solution.optimal and (problem.costs.factors is not None or problem.choices.recompute):
+        yield "not proven optimal: the exact solver takes no microbatches that differ or may be recomputed"
 
 
 def _size(problem: Problem) -> int:

@@ -20,6 +20,7 @@ from pipeplan.api.searching.problems import (
     baseline_of,
     least_need,
     not_compared,
+    not_proven,
     problems_of,
     published_everywhere,
     published_under,
@@ -296,7 +297,7 @@ def result_found(
         limits=problem.limits,
         search=record,
         warnings=(*warnings, *_unused(settings, solution, starts), *slow_start(record)),
-        notes=(*allowed_in_words(settings), *not_compared(problem), *notes),
+        notes=(*allowed_in_words(settings), *not_compared(problem), *not_proven(solution), *notes),
         sharding=sharding_searched(problem.sharding),
         settings=None if layout is None else settings,
     )

@@ -1,8 +1,8 @@
 """Local search on simulated run time: with varying op times, and transfers that block or queue.
 
 A candidate's value includes neither. So each candidate whose value does not rule it out is made a schedule and judged:
-simulated with its messages and collectives, or on all the runs of a variation at once. Where the search decides on these,
-every other step decides when results are sent and received, or stages gathered, and leaves the order as it is. That takes a
+simulated with its messages and collectives, or on all the runs of a variation at once. With messages, every other step
+decides when results are sent and received, and leaves the order as it is. That takes a
 few hundred times as long as a value does; hence a search spends a part of its budget on values first, and goes on from what
 it has found.
 
@@ -99,7 +99,6 @@ class JudgedSearch:
             self, encoder, lineage.candidate, self.reaches[turn % len(self.reaches)], int(random.integers(1, MODULUS))
         )
         exchange, completed = lineage.exchange or Exchange.at_once(run.problem), run.problem.is_completed
-        decides = run.problem.holds_messages or run.problem.places_collectives
 
         def made(candidate: Candidate, exchange: Exchange) -> Schedule:
             return schedule_that_meets(encoder, candidate, exchange) if completed else encoder.decode(candidate)
@@ -117,8 +116,8 @@ class JudgedSearch:
             temperature = unit * self.cooling ** (-step / steps)
             limit = current + temperature * WAITS[int(random.integers(len(WAITS)))]
             kept, later = Decisions(*(array.copy() for array in proposals.decisions)), exchange
-            # Every other step changes when a result is sent or a stage gathered, where that is decided; else the order.
-            if decides and random.integers(2):
+            # With messages, every other step changes when a result is sent; else the order.
+            if run.problem.holds_messages and random.integers(2):
                 later = exchange.moved(random)
             elif not proposals.next(limit, self.tries):
                 return step > 0

@@ -1,4 +1,4 @@
-"""Engines that prove: over all ranks, over a few, where microbatches may be recomputed, and where they differ.
+"""Engines that prove: over all ranks, and over a few.
 
 No schedule can be faster than a few ranks allow. Where memory is short it is often a single rank that holds up all others,
 and its jobs are few: a proof takes a second where one over all ranks would take hours. Where one rank is not enough, it is
@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 
-from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.exact.model import ExactModel
 from pipeplan.solver.exact.proof import Proof, Proofs, ProofTask, can_prove, proven, solver_seconds_left
-from pipeplan.solver.exact.recomputing_model import RecomputingModel, RecomputingProblem
 from pipeplan.solver.exact.scope import Scope
-from pipeplan.solver.exact.varied import VariedModel, VariedProblem
 from pipeplan.solver.run import Run
 
 Ranks = tuple[int, ...]
@@ -241,8 +238,8 @@ class Exact:
     second or two; finding the optimum from nothing takes ten times that, so that it runs after the engines that find good
     schedules fast.
 
-    Its model has no overlapped pairs, nor recomputed and offloaded microbatches, slices, or transfers that queue: it leaves
-    problems alone whose schedules have them.
+    Its model has no overlapped pairs, no microbatches that differ or are recomputed or offloaded, no slices, and no
+    transfers that queue: it leaves problems alone whose schedules have them.
 
     Attributes
     ----------
@@ -257,10 +254,6 @@ class Exact:
     largest: int = 800
     share: float = 1.0
     required: bool = True
-
-    def seconds_left(self, run: Run) -> float:
-        """Return the seconds of solver work that are left; evaluations count as the seconds that they represent."""
-        return self.share * solver_seconds_left(run)
 
     def __call__(self, run: Run) -> None:
         """Search and prove. On a budget of evaluations it uses one worker and returns the same answer every time.
@@ -277,100 +270,12 @@ class Exact:
         if proofs.integers.size > self.largest or proofs.beaten <= proofs.least:
             return
         model = ExactModel(proofs.integers, proofs.least, proofs.beaten - 1)
-        _prove(proofs, model, proven(NOTHING_BETTER, run.problem), self.seconds_left(run))
-
-
-def _prove(proofs: Proofs, model: ExactModel, reason: str, seconds: float) -> None:
-    """Minimize the value of a model below the best one, with all workers."""
-    run = proofs.run
-    task = ProofTask(least=proofs.least, most=proofs.beaten - 1, seconds=seconds, workers=run.workers)
-    waiting = iter([Proof(model, task, reason=reason, seed=run.seed, repeatable=proofs.repeatable)])
-    proofs.carry_out(partial(next, waiting, None), lambda proof: None, side_by_side=1)
-
-
-NOTHING_RECOMPUTED_BETTER = "no schedule that recomputes right before backwards is better"
-"""Reason of a bound on schedules that recompute right before backwards."""
-
-NO_ORDER_BETTER = "no order of microbatches and ops is better"
-"""Reason of a bound over all orders of microbatches that differ."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExactRecomputing:
-    """Proves the best schedule optimal where microbatches may be recomputed, or finds better ones.
-
-    Its model knows recomputation, and neither overlapped pairs nor offloaded microbatches, slices, or transfers that queue.
-    First it asks for a bound over all schedules, then for better ones with microbatches in order, then for both at once:
-    each only where the one before leaves a gap.
-
-    Attributes
-    ----------
-    largest
-        It leaves alone problems of more ops than this, Rs not counted.
-    annealed_share
-        The share of the budget that is annealed before.
-    share
-        Share of the remaining budget that it may spend.
-    worth_seconds
-        Seconds of the solver's work that this must allow.
-    """
-
-    largest: int = 150
-    annealed_share: float = 0.2
-    share: float = 0.3
-    worth_seconds: float = 0.02
-
-    def __call__(self, run: Run) -> None:
-        """Prove; do nothing without OR-Tools. On a budget of evaluations the answer is the same every time."""
-        seconds = self.share * solver_seconds_left(run)
-        if not can_prove(run, recomputing=True) or seconds < self.worth_seconds or run.is_over:
-            return
-        in_order = RecomputingProblem(run.problem)
-        if in_order.size > self.largest or not in_order.exact:
-            return
-        proofs, reason = Proofs(run, in_order), proven(NOTHING_RECOMPUTED_BETTER, run.problem)
-        LocalSearch(until=run.budget.share + self.annealed_share)(run)
-        for ordered, free, share in ((True, True, 0.3), (True, False, 0.2), (False, False, 0.5)):
-            if run.budget.is_spent or proofs.beaten <= proofs.least:
-                return
-            proofs.integers = integers = in_order if ordered else RecomputingProblem(run.problem, ordered=False)
-            model = RecomputingModel(integers, proofs.least, proofs.beaten - 1, free=free)
-            _prove(proofs, model, reason, share * seconds)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExactVaried:
-    """Proves the best schedule of microbatches that differ optimal, or finds better ones, if there are few.
-
-    Its model has no overlapped pairs, recomputed or offloaded microbatches, slices, or transfers that queue, and knows only
-    makespans: it leaves other problems alone.
-
-    Attributes
-    ----------
-    largest
-        It leaves alone problems of more jobs than this.
-    annealed_share, share
-        Share of the budget that is annealed before, and share of the rest that it may spend.
-    worth_seconds
-        Seconds of the solver's work that this must allow.
-    """
-
-    largest: int = 72
-    annealed_share: float = 0.15
-    share: float = 0.6
-    worth_seconds: float = 0.02
-
-    def __call__(self, run: Run) -> None:
-        """Prove; do nothing without OR-Tools. On a budget of evaluations the answer is the same every time."""
-        seconds = self.share * solver_seconds_left(run)
-        if run.is_over or not can_prove(run, varied=True) or seconds < self.worth_seconds:
-            return
-        proofs = Proofs(run, VariedProblem(run.problem))
-        if proofs.integers.size > self.largest:
-            return
-        LocalSearch(until=run.budget.share + self.annealed_share)(run)
-        proofs.raise_to_unit()
-        if run.is_optimal or run.budget.is_spent or proofs.beaten <= proofs.least:
-            return
-        model = VariedModel(proofs.integers, proofs.least, proofs.beaten - 1)
-        _prove(proofs, model, proven(NO_ORDER_BETTER, run.problem), seconds)
+        task = ProofTask(
+            least=proofs.least,
+            most=proofs.beaten - 1,
+            seconds=self.share * solver_seconds_left(run),
+            workers=run.workers,
+        )
+        reason = proven(NOTHING_BETTER, run.problem)
+        waiting = iter([Proof(model, task, reason=reason, seed=run.seed, repeatable=proofs.repeatable)])
+        proofs.carry_out(partial(next, waiting, None), lambda proof: None, side_by_side=1)

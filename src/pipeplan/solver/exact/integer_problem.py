@@ -75,13 +75,9 @@ class IntegerMemory:
         """True if all microbatches together do not fit."""
         return self.limit < self.microbatches * sum(map(sum, self.held.values()))
 
-    def of(self, job: Job) -> Held:
-        """Return the memory of a job's microbatch on its stage."""
-        return self.held[job.stage]
-
     def change(self, job: Job) -> int:
         """Return the memory that a job adds to its rank."""
-        held = self.of(job)
+        held = self.held[job.stage]
         if job.kind is Kind.F:
             return held.at_forward
         if job.kind is Kind.W:
@@ -120,21 +116,14 @@ class IntegerProblem:
         self.backward = Kind.I if problem.split_backward else Kind.B
         self.kinds = (Kind.F, Kind.I, Kind.W) if problem.split_backward else (Kind.F, Kind.B)
         self.may_be_full: list[bool] = problem.full_gains.tolist()
-        self._set_times()
-
-    def _set_times(self) -> None:
-        """Set the times of jobs and transfers, and their unit."""
-        problem, times = self.problem, self._true_times()
-        transfer = problem.occupied.transfer.time()
+        times, transfer = self._true_times(), problem.occupied.transfer.time()
         per_microbatch = sum(float(values.sum()) for values in times.values())
         total = problem.microbatches * (per_microbatch + 2 * problem.placement.stages * transfer)
-        self._set_unit([*(time for row in times.values() for time in row.tolist()), transfer], total)
+        every = [*(time for row in times.values() for time in row.tolist()), transfer]
+        self.unit: Fraction = common_unit(every, total)
+        self.is_exact = all((as_fraction(time) / self.unit).denominator == 1 for time in every)
         self.time = {kind: [in_units(time, self.unit) for time in row.tolist()] for kind, row in times.items()}
         self.transfer = in_units(transfer, self.unit)
-
-    def _set_unit(self, times: Sequence[float], total: float) -> None:
-        self.unit: Fraction = common_unit(times, total)
-        self.is_exact = all((as_fraction(time) / self.unit).denominator == 1 for time in times)
 
     def _true_times(self) -> dict[Kind, Floats]:
         costs = self.problem.occupied
@@ -176,11 +165,7 @@ class IntegerProblem:
 
     def time_of(self, job: Job) -> int:
         """Return the duration of a job."""
-        return self._time(job.kind, job)
-
-    def _time(self, kind: Kind, job: Job) -> int:
-        """Return the time of an op of a kind for the stage and microbatch of a job."""
-        return self.time[kind][job.stage]
+        return self.time[job.kind][job.stage]
 
     def decides_on(self, job: Job) -> bool:
         """Return true if a job is a backward that may run in full or as halves."""
@@ -188,14 +173,14 @@ class IntegerProblem:
 
     def time_if_full(self, job: Job) -> int:
         """Return the duration of an I that runs as a full backward; its W then takes none."""
-        return self._time(Kind.B, job) if job.kind is Kind.I else 0
+        return self.time[Kind.B][job.stage] if job.kind is Kind.I else 0
 
     def least_time(self, job: Job) -> int:
         """Return the least duration of a job; of a W, the time that it adds to its backward."""
         time = self.time_of(job)
         if not self.may_be_full[job.stage] or job.kind is Kind.F:
             return time
-        inputs, full = self._time(Kind.I, job), self._time(Kind.B, job)
+        inputs, full = self.time[Kind.I][job.stage], self.time[Kind.B][job.stage]
         if job.kind is Kind.I:
             return min(inputs, full)
         return min(inputs + time, full) - min(inputs, full)

@@ -75,21 +75,12 @@ class ExactModel:
         self._follow_on()
         self.model.minimize(self.value)
 
-    @property
-    def has_all_schedules(self) -> bool:
-        """True if every schedule is an answer, so that the proofs of the model hold for all schedules."""
-        return True
-
     def answer(self, value: Callable[[Any], int], name: str) -> Schedule | None:
         """Return the schedule of an answer, in which variables have these values; None if it is of a few ranks alone."""
         if not self.scope.whole:
             return None
-        return self.integers.schedule(*self._chosen(value), name)
-
-    def _chosen(self, value: Callable[[Any], int]) -> tuple[dict[Job, int], set[Job]]:
-        """Return the starts of an answer, and the backwards that run in full."""
         starts = {job: value(start) for job, start in self.start.items()}
-        return starts, {job for job, full in self.full.items() if value(full)}
+        return self.integers.schedule(starts, {job for job, full in self.full.items() if value(full)}, name)
 
     def narrow(self, least: int, most: int, *, minimize: bool) -> None:
         """Restrict the value to a range, and minimize it or take any; ``most`` is at most that of the constructor."""

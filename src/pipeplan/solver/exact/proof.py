@@ -28,21 +28,15 @@ POLL_SECONDS = 0.05
 """Seconds between two looks at the budget while solvers work."""
 
 
-def can_prove(run: Run, *, recomputing: bool = False, varied: bool = False, required: bool = False) -> bool:
-    """Return true if an exact model covers all schedules of the problem, and its solver is installed or required.
+def can_prove(run: Run, *, required: bool = False) -> bool:
+    """Return true if the exact model covers all schedules of the problem, and its solver is installed or required.
 
-    The models are one in which microbatches may be recomputed, one of microbatches that differ, and one of all others.
+    Its microbatches are alike, and all are kept until their backward.
     """
-    problem, choices = run.problem, run.problem.choices
-    plain = problem.communication == "edge" and problem.slices == 1 and run.encoder.varies == varied
-    beyond_model = choices.frees_memory
-    if recomputing:
-        beyond_model = choices.offload or not choices.recompute
-    pairs = run.encoder.overlaps
-    if varied:
-        pairs = problem.costs.overlap is not None and choices.overlap
-        plain = plain and problem.objective == "makespan"
-    return plain and not (pairs or beyond_model) and (required or find_spec("ortools") is not None)
+    problem = run.problem
+    plain = problem.communication == "edge" and problem.slices == 1 and not run.encoder.varies
+    beyond_model = run.encoder.overlaps or problem.choices.frees_memory
+    return plain and not beyond_model and (required or find_spec("ortools") is not None)
 
 
 def proven(what: str, problem: Problem) -> str:
@@ -87,8 +81,8 @@ class Proofs:
         The problem in whole numbers.
     """
 
-    def __init__(self, run: Run, integers: IntegerProblem | None = None) -> None:
-        self.run, self.integers = run, integers or IntegerProblem(run.problem)
+    def __init__(self, run: Run) -> None:
+        self.run, self.integers = run, IntegerProblem(run.problem)
         self.repeatable = run.budget.evaluations_left is not None
         self._events: SimpleQueue[tuple[Proof, Schedule | None, int]] = SimpleQueue()
 
@@ -251,14 +245,13 @@ class Proof:
     def work(self, events: SimpleQueue[tuple[Proof, Schedule | None, int]]) -> None:
         """Solve, and send bounds and schedules to the queue meanwhile. Runs in any thread."""
         self.model.narrow(self.task.least, self.task.most, minimize=not self.task.first)
-        bounds = self.model.has_all_schedules
-        if not self.task.first and bounds:
+        if not self.task.first:
             self.solver.best_bound_callback = lambda bound: events.put((self, None, _whole(bound)))
         status = self.solver.status_name(self.solver.solve(self.model.model, self._listener(events)))
         # Nothing in the range: the bound is above it. Optimal: the bound is the value.
-        if status == "INFEASIBLE" and bounds:
+        if status == "INFEASIBLE":
             events.put((self, None, self.task.most + 1))
-        elif status == "OPTIMAL" and bounds and not self.task.first:
+        elif status == "OPTIMAL" and not self.task.first:
             events.put((self, None, round(self.solver.objective_value)))
         self.finished = status in {"INFEASIBLE", "OPTIMAL"} or (self.task.first and self.value is not None)
 
