@@ -276,11 +276,11 @@ def test_every_door_gives_the_same_answer(tmp_path, capsys):
 
 def test_a_request_of_the_web_app_has_the_same_settings():
     pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
-    from pipeplan.web.requests import SettingsIn
+    from pipeplan.web.requests import CompareIn, parsed
 
     for name, question in SETTINGS_THAT_MATTER.items():
         settings = _settings_of(name, question)
-        assert SettingsIn.model_validate_json(json.dumps(settings)).settings() == Settings(**settings), name
+        assert parsed(CompareIn, json.dumps({"settings": settings})).costs() == Settings(**settings), name
 
 
 TABLES = {name: [[1.0, 2.0, 1.0, 3.0], [2.0, 1.0, 1.0, 1.0]] for name in ("forward", "backward_input", "size")}

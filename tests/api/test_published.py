@@ -21,7 +21,7 @@ from pipeplan.model import NEED_WORDS, needs_of
 from pipeplan.strategies import STRATEGIES
 from pipeplan.web.replies import compare as web_compare
 from pipeplan.web.replies import explain as web_explain
-from pipeplan.web.requests import CompareIn, ExplainIn, FrontIn, SearchIn
+from pipeplan.web.requests import CompareIn, ExplainIn, FileIn, FrontIn, SearchIn
 from pipeplan.web.searches import make_front, make_search
 from tests.cli.shell import words_of
 
@@ -203,7 +203,7 @@ def test_a_file_of_the_web_app_makes_no_other_schedule_join():
     text = pipeplan.export("zb-h1", "torch-csv", ranks=2, microbatches=4).text
     shape: dict[str, Any] = {"settings": {"ranks": 2, "microbatches": 4}, "allow": []}
     whole = json.loads(web_compare(CompareIn(**shape)).body)
-    files = [{"name": "mine.csv", "text": text}]
+    files = [FileIn(name="mine.csv", text=text)]
     beside = json.loads(web_compare(CompareIn(**shape, schedules=list(STRATEGIES), files=files)).body)
     names = [each["schedule"] for each in whole["results"]]
     assert [each["schedule"] for each in beside["results"] if each["schedule"] != "mine.csv"] == names
