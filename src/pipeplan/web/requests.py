@@ -266,9 +266,7 @@ class SchedulesIn(SettingsRequest, frozen=True, kw_only=True):
 
     options = ALLOW_OPTIONS
 
-    schedules: Annotated[
-        list[Name], Meta(max_length=64, description="Names; without names and files, all schedules.")
-    ] = []
+    schedules: Annotated[list[Name], Meta(max_length=64, description="Names; without any and files, all.")] = []
     files: Annotated[list[FileIn], Meta(max_length=8, description="Further schedules, as files.")] = []
     allow: list[str] | None = None
 
@@ -276,16 +274,7 @@ class SchedulesIn(SettingsRequest, frozen=True, kw_only=True):
 class CompareIn(SchedulesIn, frozen=True, kw_only=True):
     """Schedules to compare, and those to draw."""
 
-    draw: (
-        Annotated[
-            list[Name],
-            Meta(
-                max_length=8,
-                description="Names; null, or names of which none is available, draws the fastest schedule.",
-            ),
-        ]
-        | None
-    ) = None
+    draw: Annotated[list[Name], Meta(max_length=8, description="Names; null: the fastest.")] | None = None
     reasons: Annotated[bool, Meta(description="Add to the timeline why ranks idle.")] = False
 
 
@@ -318,12 +307,8 @@ class PlanIn(RequestRecord, frozen=True, kw_only=True):
 
     named = PLAN_OPTIONS
 
-    settings: Annotated[
-        dict[str, Any], _of_schema("PlanSettingsIn", "Options of a plan, by the names of the command line.")
-    ] = {}
-    model_file: Annotated[FileIn, Meta(description="config.json of a model hub, instead of a model's name.")] | None = (
-        None
-    )
+    settings: Annotated[dict[str, Any], _of_schema("PlanSettingsIn", "Options, by the names of the shell.")] = {}
+    model_file: Annotated[FileIn, Meta(description="config.json, instead of a model's name.")] | None = None
 
 
 LONGEST_REVIEWED = 1 << 20
@@ -335,10 +320,7 @@ class ReviewIn(RequestRecord, frozen=True, kw_only=True):
 
     named = REVIEW_OPTIONS
 
-    settings: Annotated[
-        dict[str, Any],
-        _of_schema("ReviewSettingsIn", "Options of a review; what is missing is as the configuration says."),
-    ] = {}
+    settings: Annotated[dict[str, Any], _of_schema("ReviewSettingsIn", "Options, by the names of the shell.")] = {}
     name: Annotated[Name, Meta(description="Name of the file; its suffix selects the form.")] = "pasted"
     content: Annotated[str, Meta(min_length=1, max_length=LONGEST_REVIEWED, description="Text of the file.")]
 
@@ -353,10 +335,7 @@ _MOST_VALUES = 50_000
 class ChosenIn(RequestRecord, frozen=True, kw_only=True):
     """Configuration to look at."""
 
-    document: Annotated[
-        dict[str, Any],
-        Meta(description="`document` of a plan's answer, or the content of a configuration file."),
-    ]
+    document: Annotated[dict[str, Any], Meta(description="`document` of a plan, or a configuration file's content.")]
 
     def faults(self) -> Iterator[Fault]:
         """Yield a fault for more values or levels than a configuration has: it is copied and sent to a process."""
@@ -377,10 +356,7 @@ class ChosenIn(RequestRecord, frozen=True, kw_only=True):
 
 
 class _SearchRequest(SettingsRequest, frozen=True, kw_only=True):
-    session: Annotated[
-        str,
-        Meta(max_length=80, description="Arbitrary text that identifies a page, which has one search at a time."),
-    ] = ""
+    session: Annotated[str, Meta(max_length=80, description="Any name of a page, which has one search at a time.")] = ""
     allow: list[str] | None = None
     placement: str | None = None
     objective: str | None = None
@@ -424,10 +400,7 @@ _Ranks = Annotated[list[int], Meta(min_length=1, max_length=_MOST_STAGES)]
 class EditShapeIn(RequestRecord, frozen=True, kw_only=True):
     """Shape of an edited schedule, as answered when the edit began."""
 
-    placement: Annotated[
-        list[_Ranks],
-        Meta(min_length=1, max_length=64, description="Rank of each stage, for each copy of the model."),
-    ]
+    placement: Annotated[list[_Ranks], Meta(min_length=1, max_length=64, description="Rank of each stage, by copy.")]
     microbatches: Annotated[int, Meta(ge=1, le=10**7)]
     slices: Annotated[int, Meta(ge=1, le=32_768)] = 1
 
