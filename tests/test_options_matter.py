@@ -20,10 +20,11 @@ import pytest
 import pipeplan
 from pipeplan.cli import main
 from pipeplan.cli.app import command_line
-from pipeplan.cli.tools import tools, words_of
+from pipeplan.cli.tools import answer_of
 from pipeplan.costs import SETTINGS, Settings
 from pipeplan.errors import PipeplanError
 from pipeplan.model import parse_schedule
+from tests.cli.shell import words_of
 from tests.corpus.make import CALIBRATION, CONFIGURATION, LAUNCH
 
 SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 4}
@@ -252,8 +253,8 @@ def _without_words(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_door_gives_the_same_answer(tmp_path, capsys):
-    """A keyword, a config file, a file of costs, and a call of a tool, which are the words of a command line."""
-    simulate, file, costs = tools(["simulate"])["simulate"], tmp_path / "config.json", tmp_path / "saved.costs.json"
+    """A keyword, a config file, a file of costs, a command line, and a call of a tool."""
+    file, costs = tmp_path / "config.json", tmp_path / "saved.costs.json"
     for number, (name, question) in enumerate(SETTINGS_THAT_MATTER.items()):
         settings = _settings_of(name, question)
         answer = pipeplan.simulate(question.schedule, **settings)
@@ -261,9 +262,13 @@ def test_every_door_gives_the_same_answer(tmp_path, capsys):
         assert pipeplan.simulate(question.schedule, config=file).to_dict() == answer.to_dict(), name
         folder = tmp_path / str(number)
         folder.mkdir()
-        words = words_of(simulate, settings | {"name": question.schedule}, folder)
-        assert main([words[0], "--json", *words[1:]]) == (0 if answer.fits else 1), name
+        words = words_of(settings, folder)
+        assert main(["simulate", question.schedule, "--json", *words]) == (0 if answer.fits else 1), name
         assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(answer.to_dict())), name
+        call = {"schedule": question.schedule, "settings": settings, "details": True}
+        document = answer_of("simulate", call, 60)
+        assert isinstance(document, dict), document
+        assert {key: document[key] for key in document if key != "headline"} == answer.to_dict(), name
         answer.save(costs)
         again = pipeplan.simulate(question.schedule, config=costs)
         assert _without_words(again.to_dict()) == _without_words(answer.to_dict()), name
@@ -271,11 +276,11 @@ def test_every_door_gives_the_same_answer(tmp_path, capsys):
 
 def test_a_request_of_the_web_app_has_the_same_settings():
     pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
-    from pipeplan.web.requests import SettingsIn
+    from pipeplan.web.requests import CompareIn, parsed
 
     for name, question in SETTINGS_THAT_MATTER.items():
         settings = _settings_of(name, question)
-        assert SettingsIn.model_validate_json(json.dumps(settings)).settings() == Settings(**settings), name
+        assert parsed(CompareIn, json.dumps({"settings": settings})).costs() == Settings(**settings), name
 
 
 TABLES = {name: [[1.0, 2.0, 1.0, 3.0], [2.0, 1.0, 1.0, 1.0]] for name in ("forward", "backward_input", "size")}

@@ -1,19 +1,11 @@
 """Questions from issue threads: pipeplan's answers still hold."""
 
-import asyncio
-import json
 import re
-import shlex
-from typing import Any
 
-import mcp
-import msgspec
 import pytest
 
 from benchmarks.questions import answers_to, holds, questions, unanswered, values_in
 from pipeplan.cli.app import command_line
-from pipeplan.cli.tool_server import create_server
-from pipeplan.cli.tools import tools
 
 QUESTIONS = {question.name: question for question in questions()}
 QUICK = (
@@ -38,7 +30,11 @@ def test_every_question_names_its_thread_and_has_an_answer():
 
 def test_nothing_has_come_that_answers_an_unanswered_question():
     """No command or option has such a name, and no answered question is that of the same thread."""
-    options = {f"{tool.name} {argument.name}" for tool in tools().values() for argument in tool.arguments}
+    app = command_line("all")
+    commands = [name for name in app if not name.startswith("-")]
+    options = {
+        f"{name} {part.field_info.name}" for name in commands for part in app[name].assemble_argument_collection()
+    }
     assert "simulate microbatch_factors" in options
     assert "simulate unshard_times" in options
     for question in unanswered():
@@ -71,39 +67,6 @@ def test_a_few_answers_hold(name, tmp_path):
 @pytest.mark.parametrize("name", sorted(QUESTIONS.keys() - {*QUICK}))
 def test_every_answer_holds(name, tmp_path):
     answered(name, tmp_path)
-
-
-THROUGH_TOOLS = (
-    "group-below-p",
-    "interleaved-or-zero-bubble",
-    "tensor-or-pipeline-in-a-node",
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", THROUGH_TOOLS)
-def test_an_agent_gets_the_same_answers(name, tmp_path, monkeypatch):
-    """The commands as calls of tools, in the folder of their files."""
-    question, tool_list, app = QUESTIONS[name], tools(), command_line("all")
-    same = answers_to(question, tmp_path)
-    monkeypatch.chdir(tmp_path)
-
-    async def ask():
-        async with mcp.Client(create_server(tool_list, seconds=120)) as client:
-            for key, line in question.commands.items():
-                command, *words = shlex.split(line)
-                _, bound, _ = app.parse_args([command, *words], exit_on_error=False, print_error=False)
-                values = msgspec.to_builtins(bound.arguments, enc_hook=str)
-                answer = await client.call_tool(
-                    command, {name: value for name, value in values.items() if value is not None}
-                )
-                content: Any = answer.content[0]
-                if answer.is_error:
-                    assert content.text in " ".join(same[key]["error"].split())
-                else:
-                    assert (answer.structured_content or json.loads(content.text)) == same[key]
-
-    asyncio.run(ask())
 
 
 def test_a_condition_on_what_an_answer_lacks_does_not_hold(tmp_path):

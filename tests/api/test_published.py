@@ -15,14 +15,15 @@ from pipeplan.api.comparing import columns
 from pipeplan.api.comparing.bounds import BoundsByNeeds
 from pipeplan.api.published import allowed_needs, kind_in_words
 from pipeplan.cli import main
-from pipeplan.cli.tools import tools, words_of
+from pipeplan.cli.tools import answer_of
 from pipeplan.errors import UnknownNameError
 from pipeplan.model import NEED_WORDS, needs_of
 from pipeplan.strategies import STRATEGIES
 from pipeplan.web.replies import compare as web_compare
 from pipeplan.web.replies import explain as web_explain
-from pipeplan.web.requests import CompareIn, ExplainIn, FrontIn, SearchIn
+from pipeplan.web.requests import CompareIn, ExplainIn, FileIn, FrontIn, SearchIn
 from pipeplan.web.searches import make_front, make_search
+from tests.cli.shell import words_of
 
 SPLIT = {"forward_times": 3.0, "backward_input_times": 2.5, "backward_weight_times": 1.5}
 IN_BYTES = {"activation_bytes": 4.0, "static_bytes": 10.0}
@@ -75,7 +76,6 @@ def require_no_schedule_below_its_bound(table: pipeplan.Comparison, answer: pipe
 
 
 def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_is_faster_with_more(capsys, tmp_path):
-    listed = tools()
     for number, shape in enumerate(SHAPES):
         table = pipeplan.compare(**shape)
         allowed = set(table.allowed)
@@ -85,10 +85,9 @@ def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_i
         assert best is None or table.best.makespan == pytest.approx(best.makespan)
         more = table.to_dict()["faster_with_more"]
         # The shell and an agent's tool.
-        words = words_of(listed["compare"], shape, tmp_path)
-        main([*words, "--json"] if "--json" not in words else words)
+        main(["compare", "--json", *words_of(shape, tmp_path)])
         record = json.loads(capsys.readouterr().out)
-        assert record == table.to_dict()
+        assert record == answer_of("compare", {**shape, "details": True}, 60) == table.to_dict()
         # The web app.
         reply = json.loads(web_compare(CompareIn(**told(shape))).body)
         assert (reply["headline"], reply["least_bound"]) == (record["headline"], record["least_bound"])
@@ -204,7 +203,7 @@ def test_a_file_of_the_web_app_makes_no_other_schedule_join():
     text = pipeplan.export("zb-h1", "torch-csv", ranks=2, microbatches=4).text
     shape: dict[str, Any] = {"settings": {"ranks": 2, "microbatches": 4}, "allow": []}
     whole = json.loads(web_compare(CompareIn(**shape)).body)
-    files = [{"name": "mine.csv", "text": text}]
+    files = [FileIn(name="mine.csv", text=text)]
     beside = json.loads(web_compare(CompareIn(**shape, schedules=list(STRATEGIES), files=files)).body)
     names = [each["schedule"] for each in whole["results"]]
     assert [each["schedule"] for each in beside["results"] if each["schedule"] != "mine.csv"] == names

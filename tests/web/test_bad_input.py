@@ -9,19 +9,12 @@ import pytest
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 import pipeplan
-from pipeplan.costs import SETTING_NAMES, SETTINGS
 from pipeplan.errors import PipeplanError
-from pipeplan.web.requests import SettingsIn
-
-NUMBERS = [name for name, setting in SETTINGS.items() if setting.kind in ("count", "number", "per_stage", "limit")]
+from pipeplan.web.requests import CompareIn, parsed
 
 
 def posted(client, text: str, question: str = "compare"):
     return client.post(f"/api/{question}", content=text, headers={"content-type": "application/json"})
-
-
-def test_the_settings_are_those_of_the_workbench():
-    assert tuple(SettingsIn.model_fields) == SETTING_NAMES
 
 
 @pytest.mark.parametrize(
@@ -39,6 +32,44 @@ def test_the_sentence_is_that_of_the_workbench(client, name, value):
         pipeplan.simulate("1f1b", **{name: value})
     assert answer.json()["errors"] == [{"field": name, "message": str(caught.value)}]
     assert caught.value.field == name
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ranks": 4.0}, "must be a whole number"),
+        ({"pad_times": 1}, "must be true or false"),
+        ({"forward_times": "x"}, "must be a number"),
+        ({"forward_times": [1, "x"]}, "value 2: must be a number"),
+        ({"forward_times": []}, "is empty"),
+        ({"forward_times": [1.0] * 20_001}, "must have at most 20000 values"),
+        ({"recompute": 3}, "must be text"),
+        ({"microbatch_factors": 3}, "must be a list"),
+        ({"time_unit": "x" * 13}, "must have at most 12 characters"),
+        ({"communication": "x"}, "unknown communication 'x'; known: blocking, contended, edge, streams"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_told_at_its_field(client, settings, message):
+    answer = posted(client, json.dumps({"settings": settings, "schedules": ["1f1b"]}))
+    assert answer.json()["errors"] == [{"field": next(iter(settings)), "message": message}]
+
+
+@pytest.mark.parametrize(
+    ("request_", "field", "message"),
+    [
+        ({"schedules": "1f1b"}, "schedules", "must be a list"),
+        ({"schedules": [""]}, "schedules", "is empty"),
+        ({"schedules": ["x"] * 65}, "schedules", "must have at most 64 values"),
+        ({"reasons": 1}, "reasons", "must be true or false"),
+        ({"files": [{"name": "a.csv"}]}, "files", "is missing"),
+        ({"settings": 4}, "", "must be a group of names and values"),
+        ({"allow": ["x"]}, "allow", "unknown need 'x'; known: copies, recompute, slices"),
+    ],
+)
+def test_a_request_of_the_wrong_form_is_told_at_its_field(client, request_, field, message):
+    answer = posted(client, json.dumps(request_))
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"field": field, "message": message}]
 
 
 def test_ten_thousand_ranks_of_all_schedules_are_refused_before_any_work(client):
@@ -89,10 +120,9 @@ def test_a_million_unknown_names_are_told_in_one_sentence(client):
     assert "has 20,000 names, of which at most" in error["message"]
 
 
-def test_sizes_per_stage_are_taken_without_a_word_of_pydantic_s(recwarn):
-    found = SettingsIn(offload_bytes=[1.0, "2KiB"], ranks=2).settings()
-    assert found.offload_bytes == (1.0, 2048.0)
-    assert not recwarn.list
+def test_sizes_per_stage_have_units():
+    request = parsed(CompareIn, '{"settings": {"offload_bytes": [1.0, "2KiB"], "ranks": 2}}')
+    assert request.costs().offload_bytes == (1.0, 2048.0)
 
 
 def test_other_content_than_json_is_refused(client):

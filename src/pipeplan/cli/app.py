@@ -84,7 +84,7 @@ _COMMANDS = {
         "schedule.csv schedule.svg",
     ),
     "serve": ("serve", "Serve the web app: forms, comparisons and timelines in a browser.", "--open"),
-    "mcp": ("mcp", "Serve the commands as tools of an agent, over the Model Context Protocol.", "--seconds 300"),
+    "mcp": ("mcp", "Serve tools of an agent, over the Model Context Protocol.", "--seconds 300"),
     "warm": ("warm", "Compile the kernels ahead of time, as when an image is built.", "--json"),
 }
 """Module, summary and example arguments of each command; its function's docstring begins with the summary."""

@@ -325,8 +325,7 @@ def command(function: Callable[..., int]) -> Callable[..., int]:
     """Make a function a command: a keyword that is a record of options becomes one option for each field.
 
     ``LineSettings`` become the options of all settings. Every command takes ``--debug``, and one with ``json`` takes
-    ``--json``. The function has the settings of all options as ``settings``, and the names of those without a
-    default as ``required``.
+    ``--json``.
     """
     hints = get_type_hints(function, include_extras=True)
     records: dict[str, type[Options]] = {}
@@ -368,8 +367,6 @@ def command(function: Callable[..., int]) -> Callable[..., int]:
     run.__name__, run.__doc__, run.__module__ = function.__name__, function.__doc__, function.__module__
     run.__signature__ = inspect.Signature(sorted(taken, key=lambda parameter: parameter.kind))  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
-    run.settings = options  # type: ignore[attr-defined]
-    run.required = tuple(name for record in records.values() for name in missing_in(record, {}))  # type: ignore[attr-defined]
     return run
 
 

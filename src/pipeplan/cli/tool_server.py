@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-from collections.abc import Mapping
+import os
+import signal
+import sys
 from typing import Any
 
+import anyio
 import mcp_types as types
+from anyio import to_process
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.server.stdio import stdio_server
 
 from pipeplan import __version__
-from pipeplan.cli.tool_calls import called
-from pipeplan.cli.tools import Tool
-from pipeplan.errors import PipeplanError, UnknownNameError
+from pipeplan.cli.tools import TOOLS, answer_of
+from pipeplan.documents import json_text
+from pipeplan.errors import UnknownNameError
 
 AT_ONCE = 2
 """Maximum number of calls that run at the same time; further calls wait."""
 
+GRACE = 10.0
+"""Seconds that a call has after its time limit to answer with what it has."""
+
 INSTRUCTIONS = """pipeplan answers questions about pipeline-parallel training: which schedule, layout and degrees of \
 parallelism to train with, how long a step takes, how much memory each rank needs, and why ranks idle.
 
-- plan: a model, a cluster and a batch to a training configuration; estimate: time and memory of given configurations.
-- compare: all schedules for a shape and costs; simulate: one of them; explain: why its ranks idle, and what would help.
-- search: a better schedule under a memory limit; pareto: time against memory.
-- check: is a schedule valid, and does a trainer run it; export, convert: files of PyTorch, torchtitan, Megatron, ...
-- schedules, catalogue: what exists.
-
 All times have the same unit, any one; without costs, a forward takes 1 and a backward 2. A list has one value per stage, \
 or one per rank, which its chunks share. Sizes are bytes, or texts such as 12GiB; a memory limit may also be in \
-activations, such as 8act. Paths are relative to the server's folder. A file to read may also be its content: \
-{"name": "x.csv", "text": "..."}, or any other object as JSON. Select parts of a long answer with `fields`. \
-At the time limit, a search or a plan returns its best result so far."""
+activations, such as 8act. Paths are relative to the server's folder. An answer is short: of a value for each rank, it has \
+the largest; `details` returns everything. At the time limit, a search or a plan returns its best result so far."""
 
 
-def create_server(tools: Mapping[str, Tool], *, seconds: float) -> Server[Any]:
-    """Return a server with these tools, whose calls end after so many seconds."""
-    turn = asyncio.Semaphore(AT_ONCE)
-    listed = [
-        types.Tool(name=tool.name, description=tool.description, input_schema=tool.schema) for tool in tools.values()
-    ]
+def create_server(*, seconds: float) -> Server[Any]:
+    """Return a server whose calls end after so many seconds."""
+    turn, processes = anyio.Semaphore(AT_ONCE), anyio.CapacityLimiter(AT_ONCE)
+    listed = [types.Tool(name=name, description=tool.about, input_schema=tool.schema) for name, tool in TOOLS.items()]
 
     async def list_tools(
         _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
@@ -49,19 +46,22 @@ def create_server(tools: Mapping[str, Tool], *, seconds: float) -> Server[Any]:
         return types.ListToolsResult(tools=listed)
 
     async def call_tool(_: ServerRequestContext[Any], call: types.CallToolRequestParams) -> types.CallToolResult:
-        try:
-            if call.name not in tools:
-                raise UnknownNameError("tool", call.name, tools)
-            async with turn:
-                answer = await called(tools[call.name], call.arguments or {}, seconds=seconds)
-        except PipeplanError as error:
-            return types.CallToolResult(content=[types.TextContent(text=str(error))], is_error=True)
-        content: list[types.ContentBlock] = [types.TextContent(text=answer.text)]
-        if answer.messages:
-            content.append(types.TextContent(text="\n".join(answer.messages)))
-        if answer.picture is not None:
-            content.append(types.ImageContent(data=base64.b64encode(answer.picture).decode(), mime_type="image/png"))
-        return types.CallToolResult(content=content, structured_content=answer.document)
+        if call.name not in TOOLS:
+            return _error(str(UnknownNameError("tool", call.name, TOOLS)))
+        async with turn:
+            try:
+                with anyio.fail_after(seconds + GRACE):
+                    answer = await to_process.run_sync(
+                        answer_of, call.name, call.arguments or {}, seconds, cancellable=True, limiter=processes
+                    )
+            except TimeoutError:
+                return _error(f"no answer within {seconds:g} s: try a smaller request")
+            except anyio.BrokenWorkerProcess:
+                return _error("the process ended early, probably out of memory; try a smaller request")
+        if isinstance(answer, str):
+            return _error(answer)
+        text = f"{answer['headline']}\n{json_text(answer, compact=True)}"
+        return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=answer)
 
     return Server(
         "pipeplan",
@@ -72,7 +72,21 @@ def create_server(tools: Mapping[str, Tool], *, seconds: float) -> Server[Any]:
     )
 
 
-async def serve(server: Server[Any]) -> None:
-    """Serve on the standard streams until the client closes them."""
+def _error(message: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=message)], is_error=True)
+
+
+async def serve(*, seconds: float) -> None:
+    """Serve on the standard streams until the client closes them, or Ctrl-C or SIGTERM ends the server."""
+    # Modules in the working directory must not take the place of Python's own in the processes of calls.
+    os.environ["PYTHONSAFEPATH"] = "1"
+    task = asyncio.current_task()
+    if sys.platform != "win32" and task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    server = create_server(seconds=seconds)
     async with stdio_server() as (reader, writer):
-        await server.run(reader, writer, server.create_initialization_options())
+        try:
+            await server.run(reader, writer, server.create_initialization_options())
+        except asyncio.CancelledError:
+            # A thread still waits for standard input: a regular exit would wait for it.
+            os._exit(130)

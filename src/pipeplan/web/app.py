@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import Depends, FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from fastapi.types import DecoratedCallable
 from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
@@ -51,9 +52,13 @@ from pipeplan.web.requests import (
     FileIn,
     FrontIn,
     PlanIn,
+    RequestError,
+    RequestRecord,
     ReviewIn,
     SchedulesIn,
     SearchIn,
+    parsed,
+    request_schemas,
 )
 from pipeplan.web.schedules import require_servable
 from pipeplan.web.streams import NDJSON, Sessions, streamed
@@ -112,13 +117,16 @@ def create_api(workers: Workers) -> FastAPI:
     _add_reviews(app, workers)
     _add_plans(app, workers, planners)
     _add_searches(app, searchers)
-    describe_records(app)
+    describe_records(app, request_schemas)
     return app
 
 
 def _add_handlers(app: FastAPI) -> None:
     async def invalid(_: Request, error: Any) -> Response:
         return refusal(422, *faults_in(error.errors()))
+
+    async def invalid_body(_: Request, error: Any) -> Response:
+        return refusal(422, *error.faults)
 
     async def wrong(_: Request, error: Any) -> Response:
         return refusal(422, fault(error))
@@ -138,6 +146,7 @@ def _add_handlers(app: FastAPI) -> None:
         return refusal(500, Fault(field="", message=f"{UNFORESEEN}; please report it"))
 
     app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(RequestError, invalid_body)
     app.add_exception_handler(PipeplanError, wrong)
     app.add_exception_handler(HTTPException, refused)
     app.add_exception_handler(WorkError, unanswered)
@@ -170,25 +179,25 @@ def _add_schedules(app: FastAPI, workers: Workers) -> None:
         """Return the settings of a preset, as in a config file."""
         return _response(await workers.ask(replies.preset, name))
 
-    @app.post("/api/compare", responses={200: replied(CompareReply), **_REFUSALS}, summary="Compare schedules")
-    async def compare(request: CompareIn) -> Response:
+    @_post(app, "/api/compare", CompareIn, replied(CompareReply), "Compare schedules")
+    async def compare(request: Annotated[CompareIn, _body(CompareIn)]) -> Response:
         """Return figures of every schedule, why others have none, and timelines to draw."""
         _refuse_too_large(request)
         return _response(await workers.ask(replies.compare, request))
 
-    @app.post("/api/shape", responses={200: replied(ConfigReply), **_REFUSALS}, summary="The shape of a schedule file")
-    async def shape(file: FileIn) -> Response:
+    @_post(app, "/api/shape", FileIn, replied(ConfigReply), "The shape of a schedule file")
+    async def shape(file: Annotated[FileIn, _body(FileIn)]) -> Response:
         """Return the ranks and microbatches of a schedule or timeline, as settings."""
         return _response(await workers.ask(replies.shape, file))
 
-    @app.post("/api/explain", responses={200: replied(Explanation), **_REFUSALS}, summary="Explain one schedule")
-    async def explain(request: ExplainIn) -> Response:
+    @_post(app, "/api/explain", ExplainIn, replied(Explanation), "Explain one schedule")
+    async def explain(request: Annotated[ExplainIn, _body(ExplainIn)]) -> Response:
         """Return why each rank idles, the critical path, and what would help."""
         _refuse_too_large(request)
         return _response(await workers.ask(replies.explain, request))
 
-    @app.post("/api/download", responses={200: _FILE, **_REFUSALS}, summary="Download a file")
-    async def download(request: DownloadIn) -> Response:
+    @_post(app, "/api/download", DownloadIn, _FILE, "Download a file")
+    async def download(request: Annotated[DownloadIn, _body(DownloadIn)]) -> Response:
         """Return a picture, a page, or a schedule in another tool's format."""
         _refuse_too_large(request)
         return _response(await workers.ask(replies.download, request))
@@ -213,14 +222,14 @@ def _add_schedules(app: FastAPI, workers: Workers) -> None:
 
 
 def _add_edits(app: FastAPI, workers: Workers) -> None:
-    @app.post("/api/edit/begin", responses={200: replied(EditBegin), **_REFUSALS}, summary="Begin an edit")
-    async def begin_edit(request: ExplainIn) -> Response:
+    @_post(app, "/api/edit/begin", ExplainIn, replied(EditBegin), "Begin an edit")
+    async def begin_edit(request: Annotated[ExplainIn, _body(ExplainIn)]) -> Response:
         """Return the text of one schedule, one line per rank, and its shape."""
         _refuse_too_large(request)
         return _response(await workers.ask(edits.begin, request))
 
-    @app.post("/api/edit", responses={200: replied(EditReply), **_REFUSALS}, summary="Validate an edited schedule")
-    async def edit(request: EditIn) -> Response:
+    @_post(app, "/api/edit", EditIn, replied(EditReply), "Validate an edited schedule")
+    async def edit(request: Annotated[EditIn, _body(EditIn)]) -> Response:
         """Return whether a text is valid, its times, the effect of the last change, and each flaw with its words."""
         return _response(await workers.ask(edits.judge, request))
 
@@ -231,8 +240,8 @@ def _add_reviews(app: FastAPI, workers: Workers) -> None:
         """Return every field of the form of a review, in its group."""
         return review_form()
 
-    @app.post("/api/review", responses={200: replied(Review), **_REFUSALS}, summary="Review a configuration")
-    async def review(request: ReviewIn) -> Response:
+    @_post(app, "/api/review", ReviewIn, replied(Review), "Review a configuration")
+    async def review(request: Annotated[ReviewIn, _body(ReviewIn)]) -> Response:
         """Return what is wrong with a configuration's text, at its lines, and the patch. Nothing in it is executed."""
         return _response(await workers.ask(plans.review, request))
 
@@ -243,16 +252,16 @@ def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:
         """Return every field of the form of a plan, in its group, and the parts of its bars."""
         return plan_form()
 
-    @app.post("/api/plan", responses={200: _lines(PlanLine), **_REFUSALS}, summary="Plan")
-    async def plan(request: PlanIn) -> Response:
+    @_post(app, "/api/plan", PlanIn, _lines(PlanLine), "Plan")
+    async def plan(request: Annotated[PlanIn, _body(PlanIn)]) -> Response:
         """Choose the configuration to train with. Answers lines of JSON: `progress` repeatedly, then the `plan`.
 
         Closing the connection ends the work.
         """
         return await streamed(planners.stream(plans.make_plan, request))
 
-    @app.post("/api/plan/chosen", responses={200: replied(ChosenReply), **_REFUSALS}, summary="Look at a configuration")
-    async def chosen(request: ChosenIn) -> Response:
+    @_post(app, "/api/plan/chosen", ChosenIn, replied(ChosenReply), "Look at a configuration")
+    async def chosen(request: Annotated[ChosenIn, _body(ChosenIn)]) -> Response:
         """Return the estimate of one configuration, its trainer flags and its timeline."""
         return _response(await workers.ask(plans.look_at, request))
 
@@ -260,21 +269,42 @@ def _add_plans(app: FastAPI, workers: Workers, planners: Workers) -> None:
 def _add_searches(app: FastAPI, searchers: Workers) -> None:
     sessions = Sessions()
 
-    @app.post("/api/search", responses={200: _lines(SearchLine), **_REFUSALS}, summary="Search for a better schedule")
-    async def search(request: SearchIn) -> Response:
+    @_post(app, "/api/search", SearchIn, _lines(SearchLine), "Search for a better schedule")
+    async def search(request: Annotated[SearchIn, _body(SearchIn)]) -> Response:
         """Search under the memory limit. Answers lines of JSON: `progress` and the `best` so far, then `found`.
 
         Closing the connection ends the search; the server keeps nothing of it.
         """
         return await streamed(sessions.alone(request.session, searchers.stream(searches.make_search, request)))
 
-    @app.post("/api/front", responses={200: _lines(FrontLine), **_REFUSALS}, summary="Time against memory")
-    async def front(request: FrontIn) -> Response:
+    @_post(app, "/api/front", FrontIn, _lines(FrontLine), "Time against memory")
+    async def front(request: Annotated[FrontIn, _body(FrontIn)]) -> Response:
         """Search under several memory limits. Answers lines of JSON: `progress`, each `point`, then the `front`.
 
         Closing the connection ends the search; the server keeps nothing of it.
         """
         return await streamed(sessions.alone(request.session, searchers.stream(searches.make_front, request)))
+
+
+def _body(record: type[RequestRecord]) -> Any:
+    """Return the parameter of a route that is a request of this type."""
+
+    async def read(request: Request) -> RequestRecord:
+        media = request.headers.get("content-type", "application/json")
+        if media.partition(";")[0].strip().lower() != "application/json":
+            raise RequestError(Fault(field="", message="the request is not JSON"))
+        return parsed(record, await request.body())
+
+    return Depends(read)
+
+
+def _post(
+    app: FastAPI, path: str, record: type[RequestRecord], reply: dict[str, Any], summary: str
+) -> Callable[[DecoratedCallable], DecoratedCallable]:
+    """Return the decorator of a route that takes a request of this type."""
+    schema = {"$ref": f"#/components/schemas/{record.__name__}"}
+    body = {"requestBody": {"content": {"application/json": {"schema": schema}}, "required": True}}
+    return app.post(path, responses={200: reply, **_REFUSALS}, openapi_extra=body, summary=summary)
 
 
 def _lines(record: type[Record]) -> dict[str, Any]:
@@ -298,7 +328,7 @@ _FILE = {
 
 def _refuse_too_large(request: SchedulesIn) -> None:
     if request.schedules or not request.files:
-        require_servable(request.schedules, request.settings.settings())
+        require_servable(request.schedules, request.costs())
 
 
 def _response(reply: Reply) -> Response:

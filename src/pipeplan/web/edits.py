@@ -30,7 +30,7 @@ def begin(request: ExplainIn) -> Reply:
 
 def judge(request: EditIn) -> Reply:
     """Return whether an edited schedule's text is valid, its times and flaws, and which trainers run it."""
-    settings = request.settings.settings()
+    settings = request.costs()
     shape = None if request.shape is None else request.shape.shape()
     edit = edited(_servable(request.rows), settings, shape=shape, name=request.name)
     changed = _change(edit, request, settings, shape)

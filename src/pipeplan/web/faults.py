@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -10,7 +10,6 @@ import msgspec
 from fastapi.responses import Response
 from pydantic_core import PydanticSerializationError, to_json
 
-from pipeplan.costs import SETTINGS
 from pipeplan.errors import PipeplanError
 from pipeplan.web.records import Fault, Faults
 
@@ -45,50 +44,22 @@ def plain(text: str, most: int = 600) -> str:
 
 
 def faults_in(errors: Iterable[Mapping[str, Any]]) -> list[Fault]:
-    """Return pydantic's errors as faults, one per field."""
-    faults: dict[str, Fault] = {}
-    for error in errors:
-        field, place = _place(error["loc"])
-        sentence = _SENTENCES.get(error["type"])
-        message = str(error["msg"]) if sentence is None else sentence.format(**error.get("ctx", {}))
-        faults.setdefault(field, Fault(field=plain(field, 60), message=plain(f"{place}{message}")))
-    return list(faults.values())
-
-
-_LAYERS = {"body", "query", "settings", "number", "text", "list"}
-"""Parts of pydantic's locations that are not fields of a form."""
-
-
-def _place(location: Sequence[int | str]) -> tuple[str, str]:
-    """Return the field of a location, and the place within the field in words."""
-    names = [part for part in location if isinstance(part, str) and part not in _LAYERS]
-    numbers = [part for part in location if isinstance(part, int)]
-    field = names[0] if names else ""
-    return field, f"value {numbers[0] + 1}: " if numbers and field in SETTINGS else ""
+    """Return FastAPI's errors about parts of an address as faults."""
+    return [
+        Fault(
+            field=str(error["loc"][-1]),
+            message=_SENTENCES.get(error["type"], str(error["msg"])).format(**error.get("ctx", {})),
+        )
+        for error in errors
+    ]
 
 
 _SENTENCES = {
     "missing": "is missing",
-    "extra_forbidden": "is an unknown name",
-    "greater_than": "must be more than {gt:g}",
-    "greater_than_equal": "must be at least {ge:g}",
-    "less_than_equal": "must be at most {le:g}",
-    "finite_number": "must be a finite number",
-    "float_type": "must be a number",
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "string_type": "must be text",
-    "bool_type": "must be true or false",
-    "list_type": "must be a list",
-    "json_invalid": "the request is not JSON",
-    "model_attributes_type": "must be a group of names and values",
-    "model_type": "must be a group of names and values",
     "string_too_long": "must have at most {max_length} characters",
     "string_too_short": "is empty",
-    "too_long": "must have at most {max_length} values",
-    "too_short": "is empty",
 }
-"""Messages by the type of pydantic's error."""
+"""Messages by the type of FastAPI's error."""
 
 
 def as_json(document: Any, *, not_a_number: Literal["null", "strings"] = "null") -> bytes:

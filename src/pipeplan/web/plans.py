@@ -22,7 +22,7 @@ from pipeplan.strategies import strategy
 from pipeplan.web.faults import as_json
 from pipeplan.web.records import ChosenReply, CostsOfPlan, PlanLine, PlanStatus
 from pipeplan.web.replies import Reply, json_reply
-from pipeplan.web.requests import ChosenIn, FileIn, PlanIn, ReviewIn
+from pipeplan.web.requests import ChosenIn, FileIn, PlanIn, ReviewIn, given
 from pipeplan.web.schedules import MOST_OPS, choose, views
 
 MOST_GPUS = 32_768
@@ -57,7 +57,7 @@ def look_at(request: ChosenIn) -> Reply:
 
 def review(request: ReviewIn) -> Reply:
     """Return what is wrong with a configuration's text."""
-    values = request.settings.model_dump(exclude_none=True, warnings=False)
+    values = given(request.settings)
     if "model" in values:
         values["model"] = model_of(values["model"], None)
     if "cluster" in values:
@@ -87,7 +87,7 @@ def _require_small(machines: Cluster, configuration: Configuration | None = None
 
 def _keywords(request: PlanIn) -> dict[str, Any]:
     """Return the keywords of a plan. Raises PipeplanError for missing and invalid values."""
-    values: dict[str, Any] = request.settings.model_dump(exclude_none=True, warnings=False)
+    values: dict[str, Any] = given(request.settings)
     if request.model_file is not None:
         values["model"] = ""
     if missing := missing_in(PlanOptions, values):

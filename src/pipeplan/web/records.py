@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -240,14 +241,16 @@ def replied(
     return {"description": description, "content": {media: {"schema": schema}}}
 
 
-def describe_records(app: FastAPI) -> None:
-    """Add the schemas of all replies to the OpenAPI document of an app."""
+def describe_records(app: FastAPI, requests: Callable[[str], dict[str, Any]]) -> None:
+    """Add the schemas of all replies and requests to the OpenAPI document of an app."""
     made = app.openapi
 
     def openapi() -> dict[str, Any]:
         document = made()
         _, schemas = msgspec.json.schema_components(REPLIES, ref_template=_REF)
-        document.setdefault("components", {}).setdefault("schemas", {}).update(without_indents(schemas))
+        document.setdefault("components", {}).setdefault("schemas", {}).update(
+            without_indents({**requests(_REF), **schemas})
+        )
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]

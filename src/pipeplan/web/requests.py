@@ -1,45 +1,26 @@
-"""Requests of the web app as JSON: options have the names, types, ranges and descriptions of their declarations."""
+"""Requests of the web app as JSON: records with the options of their declarations, which check each value."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    Tag,
-    create_model,
-    model_validator,
-)
-from pydantic_core import PydanticCustomError
+import msgspec
+from msgspec import Meta
 
 from pipeplan.api import AllowOptions, EditedShape, all_formats
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.reviewing.review import ReviewOptions
 from pipeplan.api.searching.options import AUTO, ParetoOptions, SearchOptions
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
-from pipeplan.costs import (
-    SETTINGS,
-    FactorTables,
-    Layer,
-    Options,
-    Range,
-    Role,
-    Setting,
-    SettingKind,
-    Settings,
-    settings_given,
-    table_of,
-)
-from pipeplan.errors import PipeplanError
+from pipeplan.costs import SETTINGS, Options, Range, Setting, SettingKind, Settings, settings_given, table_of
+from pipeplan.errors import PipeplanError, UnknownNameError
 from pipeplan.solver import CHOICES
 from pipeplan.trainers import with_stage_layers
+from pipeplan.web.faults import plain
+from pipeplan.web.records import Fault
 
 FILE_LIMIT = 8 << 20
 """Maximum size of an uploaded file in bytes."""
@@ -47,259 +28,301 @@ FILE_LIMIT = 8 << 20
 MOST_SECONDS = 60.0
 """Maximum time budget of a plan, a search or a Pareto front on this server."""
 
-_LONGEST_LIST = 20_000
-
 _MOST_UNKNOWN = 20
 """Maximum number of unknown names of a request that are reported one by one."""
 
+Name = Annotated[str, Meta(min_length=1, max_length=80)]
 
-class Strict(BaseModel):
-    """Base of requests: numbers must be numbers, and an unknown key is an error."""
+# Types of options.
 
-    model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, frozen=True)
+_LongList = Meta(min_length=1, max_length=20_000)
+_Numbers = Annotated[list[float], _LongList]
+_Sizes = Annotated[list[float | str], _LongList]
+_Counts = Annotated[list[int], _LongList]
+_Tables = Annotated[list[float | Annotated[list[float], _LongList]], _LongList]
 
-    @model_validator(mode="before")
-    @classmethod
-    def _few_unknown_names(cls, values: Any) -> Any:
-        """Refuse many unknown names at once: reporting a million of them one by one would take seconds."""
-        if isinstance(values, dict) and len(values) > len(cls.model_fields) + _MOST_UNKNOWN:
-            raise PydanticCustomError(
-                "names", f"has {len(values):,} names, of which at most {len(cls.model_fields)} are known"
-            )
-        return values
-
-
-# Types of values.
-
-
-def _layer_field(field: dataclasses.Field[Any]) -> Any:
-    if field.name == "role":
-        return (Role | None, None)
-    whole = isinstance(field.default, int) and not isinstance(field.default, float)
-    return (Annotated[int if whole else float, Field(ge=0)] | None, None)
-
-
-_LAYER: dict[str, Any] = {field.name: _layer_field(field) for field in dataclasses.fields(Layer)}
-LayerIn: Any = create_model("LayerIn", __base__=Strict, __doc__="Costs of a layer.", **_LAYER)
-
-Name = Annotated[str, Field(min_length=1, max_length=80)]
-
-
-def _form_of(value: Any) -> str:
-    if isinstance(value, dict):
-        return "table"
-    return "list" if isinstance(value, list) else "text" if isinstance(value, str) else "number"
+_TYPES: dict[SettingKind, Any] = {
+    "count": int,
+    "number": float,
+    "per_stage": float | _Numbers,
+    "choice": str,
+    "name": str,
+    "text": str,
+    "flag": bool,
+    "limit": float | str | _Sizes,
+    "stages": str | list[int],
+    "layers": Annotated[list[dict[str, Any]], _LongList],
+    "layout": _Counts,
+    "stage_layers": str | _Counts,
+    "per_microbatch": _Tables | dict[str, _Tables],
+    "lengths": _Tables,
+    "size": float | str,
+    "duration": float | str,
+    "pairs": str | list[str],
+    "names": list[str],
+    "schedules": Annotated[list[Name], Meta(max_length=4)],
+    "file": str,
+    "object": str,
+}
+"""Types of the kinds of options in JSON."""
 
 
-def _either(**forms: Any) -> Any:
-    """Return a union of forms of JSON; the error of a wrong value is that of the form that it has, or of the first one."""
-    first = next(iter(forms))
-    union: Any = None
-    for name, form in forms.items():
-        tagged = _tagged(form, name)
-        union = tagged if union is None else union | tagged
-    return Annotated[union, Discriminator(lambda value: name if (name := _form_of(value)) in forms else first)]
+def _type_of(setting: Setting) -> Any:
+    if setting.in_bytes:
+        return float | str | _Sizes if setting.kind == "per_stage" else float | str
+    return _TYPES[setting.kind]
 
 
-def _tagged(form: Any, name: str) -> Any:
-    return Annotated[form, Tag(name)]
-
-
-def _list_of(value: Any, least: int = 1) -> Any:
-    """Return a list that reports only its first wrong value: reporting thousands would block other requests."""
-    return Annotated[list[value], Field(min_length=least, max_length=_LONGEST_LIST, fail_fast=True)]
-
-
-_FactorTable: Any = _list_of(float | _list_of(float))
-_FACTORS: dict[str, Any] = {field.name: (_FactorTable, ...) for field in dataclasses.fields(FactorTables)}
-FactorTablesIn: Any = create_model(
-    "FactorTablesIn",
-    __base__=Strict,
-    __doc__="Factors of microbatches, different ones for times and bytes.",
-    **_FACTORS,
-)
-
-
-def _number(setting: Setting, kind: type) -> Any:
-    """Return a number whose range is in the schema; :func:`_checked` enforces it."""
+def schema_of(setting: Setting, default: Any = None) -> dict[str, Any]:
+    """Return the JSON schema of an option."""
+    schema = msgspec.json.schema(_type_of(setting))
+    forms = schema.pop("anyOf", None) or [schema]
     bounds: dict[str, Any] = {}
     if setting.range is not None:
-        bounds["exclusiveMinimum" if setting.range.open else "minimum"] = setting.range.least
-        bounds |= {} if setting.range.most is None else {"maximum": setting.range.most}
-    return Annotated[kind, Field(json_schema_extra=bounds)]
+        bounds["exclusiveMinimum" if setting.range.open else "minimum"] = float(setting.range.least)
+        bounds |= {} if setting.range.most is None else {"maximum": float(setting.range.most)}
+    choices = list(setting.choices)
+    words = {"const": choices[0]} if len(choices) == 1 else {"enum": choices} if choices else {}
+    for form in forms:
+        if form["type"] in ("number", "integer"):
+            form.update(bounds)
+        elif form["type"] == "string" and setting.kind == "choice":
+            form.update(words)
+        elif setting.kind == "names":
+            form["items"].update(words)
+    about = {"title": setting.title, "description": setting.full_help, "default": default}
+    return {"anyOf": [*forms, {"type": "null"}], **about}
 
 
-def _type(setting: Setting) -> Any:
-    text = Annotated[str, Field(max_length=setting.longest)]
-    number = _number(setting, float)
-    word: Any = Literal[setting.choices or ("",)]
-    types: dict[SettingKind, Any] = {
-        "count": _number(setting, int),
-        "number": _either(number=number, text=text) if setting.in_bytes else number,
-        "per_stage": _sizes(number, text) if setting.in_bytes else _either(number=number, list=_list_of(number)),
-        "choice": word,
-        "name": text,
-        "text": text,
-        "flag": bool,
-        "limit": _either(number=number, text=text, list=_list_of(float | text)),
-        "stages": _either(text=text, list=_list_of(int, least=0)),
-        "layers": _list_of(LayerIn),
-        "layout": _list_of(int),
-        "stage_layers": _either(text=text, list=_list_of(int)),
-        "per_microbatch": _either(list=_FactorTable, table=FactorTablesIn),
-        "lengths": _list_of(float | _list_of(float)),
-        "size": _either(number=number, text=text),
-        "duration": _either(number=number, text=text),
-        "pairs": _either(text=text, list=_list_of(text, least=0)),
-        "names": Annotated[list[word], Field(max_length=len(setting.choices))],
-        "schedules": Annotated[list[Name], Field(max_length=4)],
-        "file": text,
-        "object": text,
-    }
-    return types[setting.kind]
-
-
-def _sizes(number: Any, text: Any) -> Any:
-    return _either(number=number, text=text, list=_list_of(float | text))
-
-
-def _checked(setting: Setting) -> AfterValidator:
-    """Return the setting's own check, so that its error reads the same as in the shell."""
-
-    def check(value: Any) -> Any:
+def option_faults(values: Mapping[str, Any], table: Mapping[str, Setting]) -> Iterator[Fault]:
+    """Yield the fault of each option, by the check of its declaration: the sentence is that of the shell."""
+    if len(values) > len(table) + _MOST_UNKNOWN:
+        yield Fault(field="", message=f"has {len(values):,} names, of which at most {len(table)} are known")
+        return
+    for name, value in values.items():
         try:
-            if setting.in_bytes and value is not None:
-                value = settings_given({setting.name: value})[setting.name]
-            if isinstance(value, BaseModel):
-                settings_given({setting.name: value.model_dump()})
-            elif setting.kind != "schedules":  # a name here is never a file
-                setting.check(value)
+            if name not in table:
+                yield Fault(field=plain(name, 60), message="is an unknown name")
+            elif value is not None:
+                _check(table[name], value)
+        except msgspec.ValidationError as error:
+            yield _fault_of(str(error), name)
         except PipeplanError as error:
-            raise PydanticCustomError("setting", "{message}", {"message": str(error)}) from None
-        return value
-
-    return AfterValidator(check)
+            yield Fault(field=name, message=plain(str(error)))
 
 
-def _field(setting: Setting, default: Any = None) -> tuple[Any, Any]:
-    """Return a setting as a field of a request; null leaves it to its default."""
-    field = Field(default=default, title=setting.title, description=setting.full_help)
-    return Annotated[_type(setting) | None, BeforeValidator(setting.spelled), _checked(setting)], field
+def _check(setting: Setting, value: Any) -> None:
+    value = setting.spelled(value)
+    msgspec.convert(value, _type_of(setting))
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str) and len(text) > setting.longest and setting.kind != "schedules":
+            raise msgspec.ValidationError(f"Expected `str` of length <= {setting.longest}")
+    if setting.in_bytes or setting.kind in ("layers", "per_microbatch"):
+        value = settings_given({setting.name: value})[setting.name]
+    if setting.kind == "names" and len(value) > len(setting.choices):
+        raise msgspec.ValidationError(f"Expected `array` of length <= {len(setting.choices)}")
+    if setting.kind != "schedules":  # a name here is never a file
+        setting.check(value)
 
 
-def _fields(
-    record: type[Options],
-    *names: str,
-    limits: Mapping[str, Mapping[str, Any]] | None = None,
-    defaults: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return options of a record as fields of a request."""
-    table = table_of(record)
-    served = {name: dataclasses.replace(table[name], **(limits or {}).get(name, {})) for name in names}
-    return {name: _field(setting, (defaults or {}).get(name)) for name, setting in served.items()}
+# Reading a request.
+
+
+class RequestError(Exception):
+    """An invalid request, with its faults."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__(faults)
+        self.faults = faults
+
+
+class RequestRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of requests: an unknown name is an error."""
+
+    named: ClassVar[Mapping[str, Setting]] = {}
+    """Options that it holds as ``settings``."""
+
+    options: ClassVar[Mapping[str, Setting]] = {}
+    """Options that are its fields."""
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield the faults of its options."""
+        yield from option_faults(getattr(self, "settings", {}), self.named)
+        yield from option_faults({name: getattr(self, name) for name in self.options}, self.options)
+
+
+_Request = TypeVar("_Request", bound=RequestRecord)
+
+
+def parsed(record: type[_Request], body: bytes | str) -> _Request:
+    """Return a request. Raises RequestError with its faults."""
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise RequestError(Fault(field="", message="the request is not JSON")) from None
+    names = record.__struct_fields__
+    unknown = [name for name in document if name not in names] if isinstance(document, dict) else []
+    if len(unknown) > _MOST_UNKNOWN:
+        message = f"has {len(document):,} names, of which at most {len(names)} are known"
+        raise RequestError(Fault(field="", message=message))
+    faults = [Fault(field=plain(name, 60), message="is an unknown name") for name in unknown]
+    known = {name: document[name] for name in document if name in names} if isinstance(document, dict) else document
+    try:
+        request = msgspec.convert(known, record)
+    except msgspec.ValidationError as error:
+        raise RequestError(_fault_of(str(error)), *faults) from None
+    if faults := [*request.faults(), *faults]:
+        raise RequestError(*faults)
+    return request
+
+
+_WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "array": "a list"}
+_SENTENCES = (
+    (r"Object missing required field `(?P<name>\w+)`", "is missing"),
+    (r"Object contains unknown field `(?P<name>.*?)`", "is an unknown name"),
+    (r"Expected `(?:str|array)` of length >= 1\b", "is empty"),
+    (r"Expected `str` of length <= (\d+)", "must have at most {} characters"),
+    (r"Expected `array` of length <= (\d+)", "must have at most {} values"),
+    (r"Expected `\w+` >= (\S+)", "must be at least {}"),
+    (r"Expected `\w+` <= (\S+)", "must be at most {}"),
+)
+"""Messages of msgspec, and the sentences of the app."""
+
+
+def _fault_of(message: str, option: str = "") -> Fault:
+    """Return msgspec's message as a fault: of an option, or of the field that the message names."""
+    text, _, path = message.partition(" - at `$")
+    field = option or next(iter(re.findall(r"\.(\w+)", path.removeprefix(".settings"))), "")
+    place = re.search(r"\[(\d+)\]", path)
+    where = f"value {int(place[1]) + 1}: " if place and option in SETTINGS else ""
+    for pattern, sentence in _SENTENCES:
+        if match := re.match(pattern, text):
+            named = match.groupdict().get("name")
+            return Fault(field=field or named or "", message=plain(where + sentence.format(*match.groups())))
+    expected = re.match(r"Expected `(?:object \| )?(\w+)", text)
+    words = _WORDS.get(expected[1], "a group of names and values") if expected else ""
+    return Fault(field=field, message=plain(where + (f"must be {words}" if words else text)))
 
 
 # Requests about schedules.
 
-_SETTINGS: dict[str, Any] = {name: _field(setting) for name, setting in SETTINGS.items()}
-_Settings: Any = create_model("_Settings", __base__=Strict, **_SETTINGS)
+
+def _served(record: type[Options], *names: str) -> dict[str, Setting]:
+    """Return options of a record with the limits of this server."""
+    table = table_of(record)
+    return {name: dataclasses.replace(table[name], **_LIMITS.get(name, {})) for name in names}
 
 
-class SettingsIn(_Settings):  # type: ignore[misc]
-    """Shape and costs, by the names of the command line; a missing name has its default."""
-
-    def settings(self) -> Settings:
-        """Return the settings of the workbench."""
-        # Checked values are tuples where JSON has lists, of which pydantic would warn.
-        return with_stage_layers(Settings(**self.model_dump(exclude_none=True, warnings=False)))
-
-
-class FileIn(Strict):
-    """An uploaded file: a schedule as PyTorch's CSV or pipeplan's JSON, or a model's config.json."""
-
-    name: Name = Field(description="With its suffix, .csv or .json; without one it is pipeplan's JSON.")
-    text: Annotated[str, Field(max_length=FILE_LIMIT)]
-
-
-_Allowing: Any = create_model("_Allowing", __base__=Strict, **_fields(AllowOptions, "allow"))
-
-
-class SchedulesIn(_Allowing):  # type: ignore[misc]
-    """Schedules on the same ranks and costs."""
-
-    settings: SettingsIn = SettingsIn()
-    schedules: list[Name] = Field(
-        default=[], max_length=64, description="Names; without names and files, all schedules."
-    )
-    files: list[FileIn] = Field(default=[], max_length=8, description="Further schedules, as files.")
-
-
-class CompareIn(SchedulesIn):
-    """Schedules to compare, and those to draw."""
-
-    draw: list[Name] | None = Field(
-        default=None,
-        max_length=8,
-        description="Names; null, or names of which none is available, draws the fastest schedule.",
-    )
-    reasons: bool = Field(default=False, description="Add to the timeline why ranks idle.")
-
-
-class ExplainIn(SchedulesIn):
-    """Schedule to explain: the only one of ``schedules`` and ``files``."""
-
-
-_FormatName: Any = Literal[tuple(format.name for format in all_formats().values() if format.writers)]
-
-
-class DownloadIn(SchedulesIn):
-    """File to download: one schedule, or several as a picture or JSON."""
-
-    format: _FormatName = Field(description="Format of `pipeplan export`, or a picture.")
-
-
-# Requests of plans.
-
-_PLAN = [name for name, setting in table_of(PlanOptions).items() if setting.in_form]
-_PlanSettings: Any = create_model(
-    "_PlanSettings",
-    __base__=Strict,
-    **_fields(PlanOptions, *_PLAN, limits={"seconds": {"range": Range(0, open=True, most=MOST_SECONDS)}}),
-)
-
-
-class PlanSettingsIn(_PlanSettings):  # type: ignore[misc]
-    """Options of a plan, by the names of the command line; a missing name has its default."""
-
-
-class PlanIn(Strict):
-    """Plan to make."""
-
-    settings: PlanSettingsIn = PlanSettingsIn()
-    model_file: FileIn | None = Field(
-        default=None, description="config.json of a model hub, instead of a model's name."
-    )
-
+_LIMITS: dict[str, dict[str, Any]] = {
+    "placement": {"kind": "choice", "choices": (AUTO, *DEFAULT_CHUNKS)},
+    "decide": {"choices": CHOICES},
+    "seconds": {"range": Range(0, open=True, most=MOST_SECONDS)},
+    "points": {"range": Range(2, most=12)},
+}
 
 REVIEWED = ("trainer", "trainer_version", "model", "cluster", "global_batch", "sequence")
 """Options of a review on the page."""
 
+PLAN_OPTIONS = _served(PlanOptions, *(name for name, setting in table_of(PlanOptions).items() if setting.in_form))
+REVIEW_OPTIONS = _served(ReviewOptions, *REVIEWED)
+ALLOW_OPTIONS = _served(AllowOptions, "allow")
+SEARCH_OPTIONS = _served(SearchOptions, "allow", "placement", "layout", "objective", "seconds", "decide", "start")
+FRONT_OPTIONS = _served(ParetoOptions, "allow", "placement", "objective", "seconds", "points")
+
+
+def _of_schema(name: str, about: str) -> Meta:
+    return Meta(description=about, extra_json_schema={"$ref": f"#/components/schemas/{name}"})
+
+
+SettingsIn = Annotated[dict[str, Any], _of_schema("SettingsIn", "Shape and costs, by the names of the command line.")]
+
+
+def given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are not null."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+class FileIn(RequestRecord, frozen=True, kw_only=True):
+    """An uploaded file: a schedule as PyTorch's CSV or pipeplan's JSON, or a model's config.json."""
+
+    name: Annotated[Name, Meta(description="With its suffix, .csv or .json; without one it is pipeplan's JSON.")]
+    text: Annotated[str, Meta(max_length=FILE_LIMIT)]
+
+
+class SettingsRequest(RequestRecord, frozen=True, kw_only=True):
+    """Base of requests with shape and costs, whose missing names have their defaults."""
+
+    named = SETTINGS
+
+    settings: SettingsIn = {}
+
+    def costs(self) -> Settings:
+        """Return the settings of the workbench."""
+        return with_stage_layers(Settings(**given(self.settings)))
+
+
+class SchedulesIn(SettingsRequest, frozen=True, kw_only=True):
+    """Schedules on the same ranks and costs."""
+
+    options = ALLOW_OPTIONS
+
+    schedules: Annotated[list[Name], Meta(max_length=64, description="Names; without any and files, all.")] = []
+    files: Annotated[list[FileIn], Meta(max_length=8, description="Further schedules, as files.")] = []
+    allow: list[str] | None = None
+
+
+class CompareIn(SchedulesIn, frozen=True, kw_only=True):
+    """Schedules to compare, and those to draw."""
+
+    draw: Annotated[list[Name], Meta(max_length=8, description="Names; null: the fastest.")] | None = None
+    reasons: Annotated[bool, Meta(description="Add to the timeline why ranks idle.")] = False
+
+
+class ExplainIn(SchedulesIn, frozen=True, kw_only=True):
+    """Schedule to explain: the only one of ``schedules`` and ``files``."""
+
+
+_FORMATS = tuple(format.name for format in all_formats().values() if format.writers)
+
+
+class DownloadIn(SchedulesIn, frozen=True, kw_only=True):
+    """File to download: one schedule, or several as a picture or JSON."""
+
+    format: Annotated[
+        str, Meta(description="Format of `pipeplan export`, or a picture.", extra_json_schema={"enum": _FORMATS})
+    ]
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield its faults, also that of its format."""
+        yield from super().faults()
+        if self.format not in _FORMATS:
+            yield Fault(field="format", message=str(UnknownNameError("format", self.format, _FORMATS)))
+
+
+# Requests of plans and reviews.
+
+
+class PlanIn(RequestRecord, frozen=True, kw_only=True):
+    """Plan to make."""
+
+    named = PLAN_OPTIONS
+
+    settings: Annotated[dict[str, Any], _of_schema("PlanSettingsIn", "Options, by the names of the shell.")] = {}
+    model_file: Annotated[FileIn, Meta(description="config.json, instead of a model's name.")] | None = None
+
+
 LONGEST_REVIEWED = 1 << 20
 """Maximum length of a configuration to review, in characters."""
 
-_ReviewSettings: Any = create_model("_ReviewSettings", __base__=Strict, **_fields(ReviewOptions, *REVIEWED))
 
-
-class ReviewSettingsIn(_ReviewSettings):  # type: ignore[misc]
-    """Options of a review, by the names of the command line; what is missing is as the configuration says."""
-
-
-class ReviewIn(Strict):
+class ReviewIn(RequestRecord, frozen=True, kw_only=True):
     """Configuration to review."""
 
-    settings: ReviewSettingsIn = ReviewSettingsIn()
-    name: Name = Field(default="pasted", description="Name of the file; its suffix selects the form.")
-    content: Annotated[str, Field(min_length=1, max_length=LONGEST_REVIEWED)] = Field(description="Text of the file.")
+    named = REVIEW_OPTIONS
+
+    settings: Annotated[dict[str, Any], _of_schema("ReviewSettingsIn", "Options, by the names of the shell.")] = {}
+    name: Annotated[Name, Meta(description="Name of the file; its suffix selects the form.")] = "pasted"
+    content: Annotated[str, Meta(min_length=1, max_length=LONGEST_REVIEWED, description="Text of the file.")]
 
 
 _DEEPEST = 16
@@ -309,79 +332,59 @@ _MOST_VALUES = 50_000
 """Maximum number of values of a configuration, layouts included."""
 
 
-def _small(document: Any) -> Any:
-    """Refuse a document with more values or levels than a configuration has: it is copied and sent to a process."""
-    level: list[Any] = [document] if isinstance(document, (dict, list)) else []
-    values = 0
-    for _ in range(_DEEPEST):
-        values += sum(map(len, level))
-        if values > _MOST_VALUES:
-            raise PydanticCustomError("values", f"holds more than {_MOST_VALUES:,} values")
-        level = [value for group in level for value in (group.values() if isinstance(group, dict) else group)]
-        level = [value for value in level if isinstance(value, (dict, list))]
-        if not level:
-            return document
-    raise PydanticCustomError("depth", f"holds more than {_DEEPEST} nested groups")
-
-
-class ChosenIn(Strict):
+class ChosenIn(RequestRecord, frozen=True, kw_only=True):
     """Configuration to look at."""
 
-    document: Annotated[dict[str, Any], BeforeValidator(_small)] = Field(
-        description="`document` of a plan's answer, or the content of a configuration file."
-    )
+    document: Annotated[dict[str, Any], Meta(description="`document` of a plan, or a configuration file's content.")]
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield a fault for more values or levels than a configuration has: it is copied and sent to a process."""
+        level: list[Any] = [self.document]
+        values = 0
+        for _ in range(_DEEPEST):
+            values += sum(map(len, level))
+            if values > _MOST_VALUES:
+                yield Fault(field="document", message=f"holds more than {_MOST_VALUES:,} values")
+                return
+            level = [value for group in level for value in (group.values() if isinstance(group, dict) else group)]
+            level = [value for value in level if isinstance(value, (dict, list))]
+        if level:
+            yield Fault(field="document", message=f"holds more than {_DEEPEST} nested groups")
 
 
 # Requests of searches.
 
 
-class _SearchRequest(Strict):
-    settings: SettingsIn = SettingsIn()
-    session: Annotated[str, Field(max_length=80)] = Field(
-        default="", description="Arbitrary text that identifies a page, which has one search at a time."
-    )
+class _SearchRequest(SettingsRequest, frozen=True, kw_only=True):
+    session: Annotated[str, Meta(max_length=80, description="Any name of a page, which has one search at a time.")] = ""
+    allow: list[str] | None = None
+    placement: str | None = None
+    objective: str | None = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of a search, or of a Pareto front."""
+        return given({name: getattr(self, name) for name in self.options})
 
 
-_SERVED: dict[str, dict[str, Any]] = {
-    "placement": {"kind": "choice", "choices": (AUTO, *DEFAULT_CHUNKS)},
-    "decide": {"choices": CHOICES},
-    "seconds": {"range": Range(0, open=True, most=MOST_SECONDS)},
-    "points": {"range": Range(2, most=12)},
-}
-_SEARCH = ("allow", "placement", "layout", "objective", "seconds", "decide", "start")
-_FRONT = ("allow", "placement", "objective", "seconds", "points")
-_SearchFields: Any = create_model(
-    "_SearchFields",
-    __base__=_SearchRequest,
-    **_fields(SearchOptions, *_SEARCH, limits=_SERVED, defaults={"seconds": 10.0}),
-)
-_FrontFields: Any = create_model(
-    "_FrontFields",
-    __base__=_SearchRequest,
-    **_fields(ParetoOptions, *_FRONT, limits=_SERVED, defaults={"seconds": 30.0, "points": 6}),
-)
-
-
-class SearchIn(_SearchFields):  # type: ignore[misc]
+class SearchIn(_SearchRequest, frozen=True, kw_only=True):
     """Search for a better schedule under the memory limit of its settings."""
 
-    files: list[FileIn] = Field(default=[], max_length=4, description="Further schedules to start from, as files.")
+    options = SEARCH_OPTIONS
 
-    def options(self) -> dict[str, Any]:
-        """Return the keywords of a search."""
-        return _given(self, _SEARCH)
+    layout: str | None = None
+    seconds: float | None = 10.0
+    decide: list[str] | None = None
+    start: list[str] | None = None
+    files: Annotated[list[FileIn], Meta(max_length=4, description="Further schedules to start from, as files.")] = []
 
 
-class FrontIn(_FrontFields):  # type: ignore[misc]
+class FrontIn(_SearchRequest, frozen=True, kw_only=True):
     """Search under each of several memory limits, and without a limit."""
 
-    def options(self) -> dict[str, Any]:
-        """Return the keywords of a Pareto front."""
-        return _given(self, _FRONT)
+    options = FRONT_OPTIONS
 
-
-def _given(request: BaseModel, names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name in names if (value := getattr(request, name)) is not None}
+    seconds: float | None = 30.0
+    points: int = 6
 
 
 # Requests about an edited schedule.
@@ -390,18 +393,16 @@ TEXT_LIMIT = 4 << 20
 """Maximum length of an edited text."""
 
 _MOST_STAGES = 20_000
-_Text = Annotated[str, Field(max_length=TEXT_LIMIT)]
-_Ranks = Annotated[list[int], Field(min_length=1, max_length=_MOST_STAGES, fail_fast=True)]
+_Text = Annotated[str, Meta(max_length=TEXT_LIMIT)]
+_Ranks = Annotated[list[int], Meta(min_length=1, max_length=_MOST_STAGES)]
 
 
-class EditShapeIn(Strict):
+class EditShapeIn(RequestRecord, frozen=True, kw_only=True):
     """Shape of an edited schedule, as answered when the edit began."""
 
-    placement: Annotated[list[_Ranks], Field(min_length=1, max_length=64)] = Field(
-        description="Rank of each stage, for each copy of the model."
-    )
-    microbatches: Annotated[int, Field(ge=1, le=10**7)]
-    slices: Annotated[int, Field(ge=1, le=32_768)] = 1
+    placement: Annotated[list[_Ranks], Meta(min_length=1, max_length=64, description="Rank of each stage, by copy.")]
+    microbatches: Annotated[int, Meta(ge=1, le=10**7)]
+    slices: Annotated[int, Meta(ge=1, le=32_768)] = 1
 
     def shape(self) -> EditedShape:
         """Return the shape for the workbench. Raises ShapeError for ranks that no placement has."""
@@ -410,12 +411,45 @@ class EditShapeIn(Strict):
         return shape
 
 
-class EditIn(Strict):
-    """Text of an edited schedule, to validate and simulate."""
+class EditIn(SettingsRequest, frozen=True, kw_only=True):
+    """Text of an edited schedule, to validate and simulate; its shape is the text's."""
 
-    settings: SettingsIn = Field(default=SettingsIn(), description="Costs and memory limit; the shape is the text's.")
     name: Name = "edited"
-    rows: _Text = Field(description="One line per rank, ops separated by spaces.")
-    shape: EditShapeIn | None = Field(default=None, description="Null: derived from the text.")
-    before: _Text | None = Field(default=None, description="Rows before the last change, to describe its effect.")
-    draw: bool = Field(default=True, description="Answer the timeline, too.")
+    rows: Annotated[_Text, Meta(description="One line per rank, ops separated by spaces.")]
+    shape: Annotated[EditShapeIn, Meta(description="Null: derived from the text.")] | None = None
+    before: Annotated[_Text, Meta(description="Rows before the last change, to describe its effect.")] | None = None
+    draw: Annotated[bool, Meta(description="Answer the timeline, too.")] = True
+
+
+REQUESTS: tuple[type[RequestRecord], ...] = (
+    ChosenIn,
+    CompareIn,
+    DownloadIn,
+    EditIn,
+    ExplainIn,
+    FileIn,
+    FrontIn,
+    PlanIn,
+    ReviewIn,
+    SearchIn,
+)
+
+OPTIONS: dict[str, Mapping[str, Setting]] = {
+    "SettingsIn": SETTINGS,
+    "PlanSettingsIn": PLAN_OPTIONS,
+    "ReviewSettingsIn": REVIEW_OPTIONS,
+}
+"""Options that requests hold as ``settings``, by the name of their schema."""
+
+
+def request_schemas(ref: str) -> dict[str, Any]:
+    """Return the JSON schemas of all requests, with what their options declare."""
+    _, schemas = msgspec.json.schema_components(REQUESTS, ref_template=ref)
+    for record in REQUESTS:
+        properties = schemas[record.__name__]["properties"]
+        for name, setting in record.options.items():
+            properties[name] = schema_of(setting, properties[name].get("default"))
+    for title, table in OPTIONS.items():
+        properties = {name: schema_of(setting) for name, setting in table.items()}
+        schemas[title] = {"title": title, "type": "object", "properties": properties, "additionalProperties": False}
+    return schemas

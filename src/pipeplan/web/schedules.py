@@ -84,7 +84,7 @@ def only_one(request: SchedulesIn) -> tuple[Source, Settings]:
     if len(requested) != 1:
         raise InputError(f"choose one schedule, not {len(requested)}", field="schedules")
     source = _opened(requested[0])
-    settings = settings_for(source, request.settings.settings())
+    settings = settings_for(source, request.costs())
     # A form always has times; a measured timeline has its own.
     measured = isinstance(source, Timeline) and source.source == "measured"
     return source, without_times(settings) if measured else settings
@@ -102,7 +102,7 @@ def results(request: SchedulesIn) -> tuple[list[Result], dict[str, Fault], Allow
     allowed
         What the best one may need.
     """
-    settings = request.settings.settings()
+    settings = request.costs()
     sources: list[Source] = []
     faults: dict[str, Fault] = {}
     for name, requested in _requested(request).items():

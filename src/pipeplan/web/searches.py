@@ -29,7 +29,7 @@ from pipeplan.web.records import (
     SearchReply,
     SearchStatus,
 )
-from pipeplan.web.requests import FrontIn, SearchIn
+from pipeplan.web.requests import FrontIn, SearchIn, given
 from pipeplan.web.schedules import Source, read_file
 
 MOST_OPS = 150_000
@@ -48,9 +48,9 @@ Tell = Callable[[bytes], None]
 def make_search(request: SearchIn, tell: Tell) -> None:
     """Search; send lines of JSON: ``progress`` and ``best`` repeatedly, then ``found``."""
     teller = _Teller(tell)
-    settings = _servable(request.settings.settings(), request.placement)
+    settings = _servable(request.costs(), request.placement)
     result = search(
-        **request.options() | {"start": [*map(_strategy, request.start or ()), *map(_schedule, request.files)]},
+        **request.keywords() | {"start": [*map(_strategy, request.start or ()), *map(_schedule, request.files)]},
         workers=_threads(),
         progress=teller.progress,
         **_keywords(request, settings),
@@ -66,14 +66,14 @@ def make_search(request: SearchIn, tell: Tell) -> None:
 def make_front(request: FrontIn, tell: Tell) -> None:
     """Search under several limits; send ``progress`` and each ``point``, then the ``front``."""
     teller = _Teller(tell)
-    points = _Points(request.settings.settings(), tell)
+    points = _Points(request.costs(), tell)
 
     def progress(limit: float, search: SearchProgress) -> None:
         done = points.follow(limit, search)
         teller.progress(search, share=min((done + search.share) / request.points, 1.0))
 
-    settings = _servable(request.settings.settings(), request.placement)
-    front = pareto(**request.options(), workers=_threads(), progress=progress, **_keywords(request, settings))
+    settings = _servable(request.costs(), request.placement)
+    front = pareto(**request.keywords(), workers=_threads(), progress=progress, **_keywords(request, settings))
     tell(_line(FrontLine(front=_front(front))))
 
 
@@ -166,7 +166,7 @@ def _servable(settings: Settings, placement: str | None) -> Settings:
 
 
 def _keywords(request: SearchIn | FrontIn, settings: Settings) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in request.settings.model_dump(exclude_none=True, warnings=False)}
+    return {name: getattr(settings, name) for name in given(request.settings)}
 
 
 def _strategy(name: str) -> str:
