@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pipeplan
-from pipeplan.api import AllowOptions, CompareOptions, named_beside
+from pipeplan.api import AllowOptions, named_beside
 from pipeplan.api.planning.options import PlanOptions
 from pipeplan.api.planning.planned import planned
 from pipeplan.api.reviewing.review import ReviewOptions
@@ -116,7 +116,7 @@ TOOLS = {
         function=pipeplan.compare,
         about="Compare schedules of pipeline parallelism on the same ranks, microbatches and costs, the fastest first.",
         names={"schedules": _TEXTS | {"description": "Names or files of schedules (default: every published one)."}},
-        options=CompareOptions,
+        options=AllowOptions,
         listed=f"allow {_SHAPE}",
         short="""results.schedule results.makespan results.bubble.idle_over_total results.peak_activation results.peak_bytes
         results.fits results.gap results.needs faster_with_more least_bound.value warnings notes""",
