@@ -354,8 +354,6 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "layout": (f"{SEARCH} --layers layers.json", "--layout auto"),
         "searches": (SEARCH, "--searches 2"),
         "rounds": (f"{HARD} --searches 2", "--rounds 2"),
-        "jitter": (SEARCH, "--jitter 0.1"),
-        "slow_rank": (SEARCH, "--slow-rank 0.1"),
         "store": (SEARCH, "--store kept.db"),
         "config": (SEARCH, "-c costs.yaml"),
         "no_visualization": (f"{SEARCH} -c drawn.yaml", "--no-visualization"),

@@ -193,7 +193,7 @@ def test_slices_that_are_given_are_those_of_the_answer():
         assert found.schedule.slices == slices
 
 
-@pytest.mark.parametrize("communication", ["edge", pytest.param("blocking", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("communication", ["edge", pytest.param("streams", marks=pytest.mark.slow)])
 def test_a_budget_of_evaluations_is_a_limit_on_all_placements_together(communication):
     times: dict[str, Any] = {"forward_times": 2, "backward_input_times": 3, "backward_weight_times": 1, "p2p_time": 0.2}
     result = pipeplan.search(ranks=4, microbatches=8, **times, communication=communication, evaluations=300, workers=1)

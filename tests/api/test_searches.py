@@ -104,7 +104,7 @@ ENDINGS = ("json", "csv", "trace.json", "png", "svg", "pdf", "html")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["--jitter 0.1", "--objective span", "--leave split --placement linear"])
+@pytest.mark.parametrize("options", ["--objective span", "--leave split --placement linear"])
 def test_a_search_is_written_in_every_format_and_read_back(tmp_path, capsys, options):
     files = [tmp_path / f"best.{ending}" for ending in ENDINGS]
     outputs = " ".join(f"-o {path}" for path in files)

@@ -238,7 +238,6 @@ def test_a_search_that_reaches_the_limit_answers_with_its_best():
         "microbatches": 64,
         "placement": "v",
         "memory_limit": "5act",
-        "slow_rank": 0.2,
         "seconds": 500,
         "workers": 1,
     }

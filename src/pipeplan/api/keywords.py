@@ -70,8 +70,6 @@ class SearchOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
     layout: LayoutChoice | None
     searches: int | None
     rounds: int
-    jitter: float | None
-    slow_rank: float | None
 
 
 class ParetoOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):

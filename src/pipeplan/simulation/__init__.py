@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pipeplan.simulation.idle_gaps import WAITS
     from pipeplan.simulation.posting import post_in_order, post_messages
     from pipeplan.simulation.residency import PlainRows, Residency
-    from pipeplan.simulation.runnable import message_partners, message_times
     from pipeplan.simulation.simulator import (
         Simulation,
         memory_use,

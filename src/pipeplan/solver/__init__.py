@@ -42,9 +42,7 @@ from pipeplan.solver.result import (
     is_as_published,
     latest_compiled,
 )
-from pipeplan.solver.robustness import Judge, Robustness, robustness
 from pipeplan.solver.run import Engine, Run, value_as_is
-from pipeplan.solver.variation import Jitter, SlowRank, Variation
 
 __all__ = [
     "ALL_RECOMPUTED",
@@ -66,8 +64,6 @@ __all__ = [
     "Front",
     "FrontMark",
     "Improvement",
-    "Jitter",
-    "Judge",
     "ListScheduling",
     "LocalSearch",
     "Move",
@@ -80,15 +76,12 @@ __all__ = [
     "PublishedEntry",
     "Reorderer",
     "Reordering",
-    "Robustness",
     "Run",
     "SearchBackend",
     "SearchProgress",
     "SearchResult",
-    "SlowRank",
     "SteadyState",
     "Turn",
-    "Variation",
     "best_placement",
     "best_published",
     "driven_by_costs",
@@ -101,7 +94,6 @@ __all__ = [
     "problem_of_best_starts",
     "published",
     "require_shape",
-    "robustness",
     "search",
     "search_seeds",
     "searched_here",

@@ -20,7 +20,6 @@ from pipeplan.solver.budget import Budget
 from pipeplan.solver.portfolio import ENGINES, engines_going_on, require_shape, search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Improvement, Published, SearchProgress, SearchResult, joined
-from pipeplan.solver.robustness import Robustness
 from pipeplan.sweeps import Finished, Task, sweep
 
 
@@ -84,8 +83,6 @@ class StoredSearch:
     evaluations: int
     seconds: float
     history: tuple[Improvement, ...]
-    robustness: Robustness | None
-    published_robustness: Robustness | None = None
     published: Published | None = None
     every_published: bool = False
     compiled_after: float | None = 0.0
@@ -301,7 +298,7 @@ def search_seeds(
 
 def _going_on(problem: Problem, seeds: Sequence[int], turn: int, last: Sequence[SearchResult]) -> list[SearchTask]:
     """Return the searches of a later round; ``last`` has the answers of the round before, seed by seed."""
-    best = min(last, key=lambda result: result.judged)
+    best = min(last, key=lambda result: result.value)
     return [
         SearchTask(
             f"round {turn}, seed {number}",

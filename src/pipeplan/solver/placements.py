@@ -15,12 +15,11 @@ from operator import attrgetter
 from pipeplan.costs import Layout
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Placement, Schedule, tolerances
-from pipeplan.simulation import Bound, memory_use
+from pipeplan.simulation import memory_use
 from pipeplan.solver.many_searches import Effort
 from pipeplan.solver.portfolio import ENGINES, engines_going_on, search
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import SearchProgress, SearchResult, joined, latest_compiled
-from pipeplan.solver.robustness import bound_of
 from pipeplan.solver.run import Engine
 
 OPENING = 0.4
@@ -125,7 +124,7 @@ def best_placement(
         Its evaluations and seconds are those of all searches.
     """
     starts = {problem: tuple(schedule for schedule in start if is_of(schedule, problem)) for problem in problems}
-    bounds = {problem: _bound(problem).value for problem in problems}
+    bounds = {problem: problem.bound.value for problem in problems}
     results: dict[Problem, SearchResult] = {}
     limit = min((entry.value for entry in published), default=float("inf"))
     order = sorted(problems, key=lambda problem: bounds[problem])
@@ -146,14 +145,14 @@ def best_placement(
             break
     if len(order) > 1 and not stopped:
         _go_on(results, effort, searcher, limit)
-    best = min(results.values(), key=attrgetter("judged"))
+    best = min(results.values(), key=attrgetter("value"))
     entry = min(published, key=attrgetter("value"), default=None)
-    if entry is not None and entry.value < best.judged * (1 - tolerances.ROUNDING):
-        best = min(best, as_it_stands(entry), key=attrgetter("judged"))
+    if entry is not None and entry.value < best.value * (1 - tolerances.ROUNDING):
+        best = min(best, as_it_stands(entry), key=attrgetter("value"))
     bounds |= {problem: result.bound.value for problem, result in results.items()}
     here = {
         problem.placement.rank_of: PlacementTried(
-            problem.placement, bounds[problem], results[problem].judged if problem in results else None
+            problem.placement, bounds[problem], results[problem].value if problem in results else None
         )
         for problem in problems
     }
@@ -190,7 +189,7 @@ def _starts_of(turn: Turn) -> SearchResult:
 
 def _go_on(results: dict[Problem, SearchResult], effort: Effort, searcher: Searcher, limit: float) -> None:
     """Spend the rest of the budget: a fifth of it on the second best that can win, the rest on the best."""
-    ranked = sorted(results, key=lambda problem: results[problem].judged)
+    ranked = sorted(results, key=lambda problem: results[problem].value)
     best, *others = ranked
     for problem in [*others[:1], best]:
         before, left = results[problem], _left(effort, results)
@@ -275,17 +274,13 @@ def is_of(schedule: Schedule, problem: Problem) -> bool:
     return schedule.placement.rank_of == problem.placement.rank_of and schedule.slices == problem.slices
 
 
-def _bound(problem: Problem) -> Bound:
-    return bound_of(problem) if problem.is_judged else problem.bound
-
-
 def _can_win(bound: float, value: float) -> bool:
     """Return true if a schedule of this bound may be shorter than one of this value."""
     return bound < value * (1 - tolerances.ROUNDING)
 
 
 def _least(results: dict[Problem, SearchResult], limit: float) -> float:
-    return min([limit, *(result.judged for result in results.values())])
+    return min([limit, *(result.value for result in results.values())])
 
 
 def _left(effort: Effort, results: dict[Problem, SearchResult]) -> Effort:

@@ -11,9 +11,7 @@ from typing import Literal, get_args
 from pipeplan.api.arguments import ScheduleLike
 from pipeplan.api.published import AllowOptions
 from pipeplan.costs import COUNT, MOST_SECONDS, SEED, WORKERS, Options, Range, option
-from pipeplan.errors import InputError
 from pipeplan.model import Objective
-from pipeplan.solver import Jitter, SlowRank, Variation
 
 AUTO = "auto"
 """Every placement that can win."""
@@ -103,11 +101,6 @@ class ScheduleSearchOptions(EverySearchOptions, AllowOptions):
     )  # fmt: skip
 
     @property
-    def variation(self) -> Variation | None:
-        """Variation from step to step; None if nothing varies."""
-        return None
-
-    @property
     def kept_in(self) -> Path | None:
         """The checkpoint file."""
         return None if self.store is None else Path(self.store)
@@ -131,30 +124,6 @@ class SearchOptions(ScheduleSearchOptions):
         1, kind="count", title="Rounds", group="search", range=Range(1, most=1_000),
         help="Number of rounds; after each, every search continues from the best schedule of all.",
     )  # fmt: skip
-    jitter: float | None = option(
-        kind="number", title="Jitter", group="search", range=Range(0, most=10),
-        help="Minimize the 95th percentile under op times that vary by this relative standard deviation, such as 0.05.",
-    )  # fmt: skip
-    slow_rank: float | None = option(
-        kind="number", title="Slow rank", group="search", range=Range(0, most=10),
-        help="Minimize the worst case in which any one rank is slower by this share, such as 0.05.",
-    )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.jitter is not None and self.slow_rank is not None:
-            raise InputError(
-                "pass jitter or a slow rank, not both: search with one, and judge the schedule by the other",
-                field="slow_rank",
-            )
-
-    @property
-    def variation(self) -> Variation | None:
-        """Variation from step to step; None if nothing varies."""
-        deviation, share = self.jitter, self.slow_rank
-        if share is not None:
-            return SlowRank(share)
-        return None if deviation is None else Jitter(deviation)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -59,4 +59,4 @@ def published_beside(entry: LayoutEntry) -> dict[str, Any]:
     timed = entry.branch.published
     if timed is not None and (own.published is None or timed.value < own.published.value):
         return {"published": Published(timed.schedule.name, timed.value)}
-    return {"published": own.published, "published_robustness": own.published_robustness}
+    return {"published": own.published}

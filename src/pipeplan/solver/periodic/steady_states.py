@@ -94,7 +94,7 @@ def steady_state(
             "--slices at 1",
             field="slices" if problem.slices > 1 else "communication",
         )
-    problem = replace(problem, objective="makespan", variation=None)
+    problem = replace(problem, objective="makespan")
     begin = clock()
     bound = Repeated(problem, 1).least_period() / problem.placement.copies
     patterns: list[Pattern] = []
