@@ -79,7 +79,7 @@ def test_there_are_options_to_try():
         *_arguments(int)
     }
     assert {("run", "--timeout"), ("search", "--seconds"), ("simulate", "--static-bytes")} <= {*_arguments(float)}
-    assert {("simulate", "--output"), ("search", "--store"), ("profile", "--source")} <= {*_arguments(Path)}
+    assert {("simulate", "--output"), ("plan", "--store"), ("profile", "--source")} <= {*_arguments(Path)}
 
 
 def test_no_option_takes_what_is_no_whole_number():
@@ -120,7 +120,7 @@ WRONG: tuple[object, ...] = ("a", True, float("inf"), -1, {}, b"1")
 NUMBERS: dict[Callable[..., object], tuple[str, ...]] = {
     pipeplan.run: ("steps", "warmup", "threads", "seed", "timeout"),
     pipeplan.profile: ("repeats", "threads", "seed", "timeout", "microbatch_size"),
-    pipeplan.search: ("seconds", "evaluations", "seed", "workers", "searches", "rounds"),
+    pipeplan.search: ("seconds", "evaluations", "seed", "workers"),
     pipeplan.pareto: ("points", "seconds", "evaluations", "seed", "workers"),
     pipeplan.steady_state: ("seconds", "most", "seed", "workers"),
     pipeplan.simulate: ("ranks", "microbatches", "p2p_time", "step_time"),

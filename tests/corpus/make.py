@@ -158,7 +158,7 @@ def _files(files: Path) -> Iterator[tuple[str, str]]:
     _once(files / "configurations.json", _json({"rows": rows}))
     yield "configurations.json", "configuration"
     if not (files / "search.store").exists():
-        pipeplan.search(ranks=2, microbatches=2, evaluations=20, workers=1, searches=2, store=files / "search.store")
+        pipeplan.sweep("1f1b", ranks=2, microbatches=[2, 4], store=files / "search.store")
     yield "search.store", "store"
 
 

@@ -193,6 +193,7 @@ def test_todays_answers_fit_the_schema_of_then(name, monkeypatch):
 GONE: frozenset[str] = frozenset({
     ".megatron.txt",
     "jitter", "slow_rank", "--jitter", "--slow-rank",
+    "dask", "searches", "rounds", "store", "--dask", "--searches", "--rounds", "--store",
 })  # fmt: skip
 """Names and suffixes of earlier versions that were removed on purpose."""
 

@@ -59,8 +59,6 @@ class ScheduleSearchOptionsKeywords(EverySearchOptionsKeywords, AllowOptionsKeyw
     objective: Objective
     evaluations: int | None
     start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...]
-    dask: str | None
-    store: str | os.PathLike[str] | None
     decide: Names
 
 
@@ -68,8 +66,6 @@ class SearchOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
     """Keywords of SearchOptions."""
 
     layout: LayoutChoice | None
-    searches: int | None
-    rounds: int
 
 
 class ParetoOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
@@ -89,7 +85,6 @@ class EstimateOptionsKeywords(TypedDict, total=False):
     """Keywords of EstimateOptions."""
 
     workers: int | None
-    dask: str | None
     store: FilePath | None
     approximate: bool
     calibration: FilePath | None
@@ -183,7 +178,6 @@ class SweepOptionsKeywords(TypedDict, total=False):
     """Keywords of SweepOptions."""
 
     workers: int
-    dask: str | None
     store: str | os.PathLike[str] | None
 
 

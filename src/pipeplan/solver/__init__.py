@@ -1,5 +1,6 @@
 """The search for better schedules: the problem, moves, engines, proofs, the portfolio that runs them, and the front."""
 
+from pipeplan.solver.budget import Effort
 from pipeplan.solver.choices import CHOICES, Choice, Choices
 from pipeplan.solver.engines.building_blocks import BuildingBlocks
 from pipeplan.solver.engines.list_scheduling import ListScheduling
@@ -16,7 +17,6 @@ from pipeplan.solver.engines.published import (
 )
 from pipeplan.solver.exact.engines import Exact, FewRanks
 from pipeplan.solver.front import Front, FrontMark, Point, pareto, undominated_marks
-from pipeplan.solver.many_searches import Effort, SearchBackend, search_seeds
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.periodic import Pattern, SteadyState, steady_state
 from pipeplan.solver.placements import (
@@ -26,7 +26,6 @@ from pipeplan.solver.placements import (
     Turn,
     best_placement,
     is_of,
-    problem_of_best_starts,
     searched_here,
     together,
 )
@@ -77,7 +76,6 @@ __all__ = [
     "Reorderer",
     "Reordering",
     "Run",
-    "SearchBackend",
     "SearchProgress",
     "SearchResult",
     "SteadyState",
@@ -91,11 +89,9 @@ __all__ = [
     "is_of",
     "latest_compiled",
     "pareto",
-    "problem_of_best_starts",
     "published",
     "require_shape",
     "search",
-    "search_seeds",
     "searched_here",
     "steady_state",
     "together",

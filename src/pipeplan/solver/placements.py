@@ -16,10 +16,10 @@ from pipeplan.costs import Layout
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Placement, Schedule, tolerances
 from pipeplan.simulation import memory_use
-from pipeplan.solver.many_searches import Effort
+from pipeplan.solver.budget import Effort
 from pipeplan.solver.portfolio import ENGINES, engines_going_on, search
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import SearchProgress, SearchResult, joined, latest_compiled
+from pipeplan.solver.result import SearchProgress, SearchResult, latest_compiled
 from pipeplan.solver.run import Engine
 
 OPENING = 0.4
@@ -99,7 +99,6 @@ def best_placement(
     *,
     published: Sequence[PublishedEntry] = (),
     start: Sequence[Schedule] = (),
-    earlier: Sequence[PlacementTried] = (),
 ) -> BestPlacement:
     """Search the placements of several problems that differ in nothing else.
 
@@ -115,8 +114,6 @@ def best_placement(
         Schedules that the answer is never worse than: unchanged candidates.
     start
         Schedules to go on from, each by the search of its placement.
-    earlier
-        Results of an earlier search, reported for each placement that is not searched here.
 
     Returns
     -------
@@ -150,13 +147,10 @@ def best_placement(
     if entry is not None and entry.value < best.value * (1 - tolerances.ROUNDING):
         best = min(best, as_it_stands(entry), key=attrgetter("value"))
     bounds |= {problem: result.bound.value for problem, result in results.items()}
-    here = {
-        problem.placement.rank_of: PlacementTried(
-            problem.placement, bounds[problem], results[problem].value if problem in results else None
-        )
+    tried = tuple(
+        PlacementTried(problem.placement, bounds[problem], results[problem].value if problem in results else None)
         for problem in problems
-    }
-    tried = tuple(({other.placement.rank_of: other for other in earlier} | here).values())
+    )
     every = results.values()
     whole = replace(
         best,
@@ -166,25 +160,6 @@ def best_placement(
         compiled_after=latest_compiled(every),
     )
     return BestPlacement(whole, tried)
-
-
-def problem_of_best_starts(
-    problems: Sequence[Problem], start: Sequence[Schedule] = ()
-) -> tuple[Problem, tuple[PlacementTried, ...]]:
-    """Return the problem whose starts are the best, and what that tells of every placement.
-
-    Several searches share a store, which is of one problem; the choice of it does not depend on time.
-    """
-    if len(problems) == 1:
-        return problems[0], ()
-    begun = best_placement(problems, Effort(seconds=None, evaluations=0), _starts_of, start=start)
-    placement = begun.result.problem.placement
-    return next(problem for problem in problems if problem.placement.rank_of == placement.rank_of), begun.tried
-
-
-def _starts_of(turn: Turn) -> SearchResult:
-    """Return the best start of a problem."""
-    return search(turn.problem, evaluations=0, start=turn.start)
 
 
 def _go_on(results: dict[Problem, SearchResult], effort: Effort, searcher: Searcher, limit: float) -> None:
@@ -206,7 +181,20 @@ def _go_on(results: dict[Problem, SearchResult], effort: Effort, searcher: Searc
 
 def together(before: SearchResult, after: SearchResult) -> SearchResult:
     """Return the better of two searches of one problem, the second of which continued from the first."""
-    return replace(joined((before, after)), history=(*before.history, *after.history), interrupted=after.interrupted)
+    both = (before, after)
+    compared = [result for result in both if result.published is not None]
+    rival = min(compared, key=lambda result: result.published.value if result.published else 0.0, default=before)
+    return replace(
+        min(both, key=attrgetter("value")),
+        published=rival.published,
+        every_published=any(result.every_published for result in both),
+        compiled_after=latest_compiled(both),
+        bound=max((result.bound for result in both), key=attrgetter("value")),
+        evaluations=before.evaluations + after.evaluations,
+        seconds=before.seconds + after.seconds,
+        history=(*before.history, *after.history),
+        interrupted=after.interrupted,
+    )
 
 
 def as_it_stands(entry: PublishedEntry) -> SearchResult:

@@ -51,7 +51,7 @@ HOTTER = 16.0
 
 
 def engines_going_on(number: int) -> tuple[Engine, ...]:
-    """Return the engines of one of several searches that continue from a common best schedule, so that they differ.
+    """Return the engines of a search that continues from an earlier one; they differ by number.
 
     In turn: all that is more than a start; annealing alone; annealing that is hotter; annealing whose steps start
     anywhere more often.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from pipeplan.model import Schedule, Timeline, tolerances
 from pipeplan.records import Record
@@ -151,34 +150,6 @@ class SearchResult:
         Of spans it is proven for schedules whose ops start as soon as they can.
         """
         return self.value <= self.bound.value * (1 + tolerances.ROUNDING)
-
-    def progress(self, share: float) -> SearchProgress:
-        """Return the progress of a search that has ended, ``share`` being that of all searches."""
-        return SearchProgress(
-            value=self.value,
-            bound=self.bound.value,
-            found_by=self.found_by,
-            evaluations=self.evaluations,
-            seconds=self.seconds,
-            share=share,
-            best=lambda: self.schedule,
-            published=self.published,
-        )
-
-
-def joined(searches: Sequence[SearchResult]) -> SearchResult:
-    """Return the best of several searches of one problem, of equals the first, with what all have proven and spent."""
-    compared = [result for result in searches if result.published is not None]
-    rival = min(compared, key=lambda result: result.published.value if result.published else 0.0, default=searches[0])
-    return replace(
-        min(searches, key=attrgetter("value")),
-        published=rival.published,
-        every_published=any(result.every_published for result in searches),
-        compiled_after=latest_compiled(searches),
-        bound=max((result.bound for result in searches), key=attrgetter("value")),
-        evaluations=sum(result.evaluations for result in searches),
-        seconds=sum(result.seconds for result in searches),
-    )
 
 
 def latest_compiled(searches: Iterable[SearchResult]) -> float | None:

@@ -1,4 +1,4 @@
-"""Many independent tasks on one process, many, or a cluster, with a store from which an interrupted sweep resumes."""
+"""Many independent tasks on one process or many, with a store from which an interrupted sweep resumes."""
 
 from pipeplan.sweeps.engine import sweep
 from pipeplan.sweeps.records import Failure, Finished, ProgressListener, SweepProgress, SweepTask

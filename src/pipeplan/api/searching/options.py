@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 from pipeplan.api.arguments import ScheduleLike
@@ -43,7 +41,7 @@ class EverySearchOptions(Options):
     )  # fmt: skip
     workers: int | None = option(
         kind="count", title="Workers", group="search", default="the number of cores; 1 for a steady state",
-        help="Number of threads, or of processes for several searches.", range=WORKERS,
+        help="Number of threads.", range=WORKERS,
     )  # fmt: skip
     full_backward: bool = option(
         False, kind="flag", title="Full backward", group="search",
@@ -87,23 +85,10 @@ class ScheduleSearchOptions(EverySearchOptions, AllowOptions):
         (), kind="schedules", title="Start", group="search",
         help="Schedule to start from, a name or a file; repeatable. The answer is never worse than it.",
     )  # fmt: skip
-    dask: str | None = option(
-        kind="text", title="Dask", group="search", longest=400,
-        help="Address of a Dask scheduler whose workers run the searches.",
-    )  # fmt: skip
-    store: str | os.PathLike[str] | None = option(
-        kind="file", title="Store", group="search",
-        help="Checkpoint file; rerun the same command to resume.",
-    )  # fmt: skip
     decide: Names = option(
         (), kind="names", title="Decide", group="search",
         help="Further choices to optimize: recompute, offload; repeatable or comma-separated.",
     )  # fmt: skip
-
-    @property
-    def kept_in(self) -> Path | None:
-        """The checkpoint file."""
-        return None if self.store is None else Path(self.store)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,14 +100,6 @@ class SearchOptions(ScheduleSearchOptions):
         help="auto: also search for the layers of each stage and the number of chunks, from the costs of each layer "
         "(layers); the same as layers_per_stage auto.",
         default="the layers per stage that are set",
-    )  # fmt: skip
-    searches: int | None = option(
-        kind="count", title="Searches", group="search", default="1; 8 with dask", range=Range(1, most=10_000),
-        help="Number of independent searches, each with the whole budget and its own seed.",
-    )  # fmt: skip
-    rounds: int = option(
-        1, kind="count", title="Rounds", group="search", range=Range(1, most=1_000),
-        help="Number of rounds; after each, every search continues from the best schedule of all.",
     )  # fmt: skip
 
 
