@@ -1,6 +1,8 @@
 """Sweeps on a Dask scheduler and workers, by joblib's own backend."""
 
 import os
+import subprocess
+import sys
 from collections import Counter
 from contextlib import closing
 from functools import partial
@@ -10,10 +12,53 @@ import pytest
 from joblib import parallel_config
 
 from pipeplan.sweeps import SweepTask, sweep
-from tests.sweeps.local_cluster import LocalCluster
+from tests.sweeps.waiting import until
 from tests.sweeps.work import even_only, nap_and_note
 
 distributed = pytest.importorskip("distributed")
+
+
+HOST = ["--host", "127.0.0.1"]
+
+
+class LocalCluster:
+    """A scheduler, and workers of one thread each."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self.folder = folder
+        self.file = folder / "scheduler.json"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._start("scheduler", "--port", "0", "--dashboard-address", "127.0.0.1:0", *HOST)
+        for _ in range(workers):
+            self._start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", *HOST)
+
+    def _start(self, *words: str) -> None:
+        search_path = os.pathsep.join([os.getcwd(), *filter(None, [os.environ.get("PYTHONPATH")])])
+        with (self.folder / "log").open("ab") as log:
+            self._processes.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "dask", *words, "--scheduler-file", str(self.file)],
+                    stdout=log,
+                    stderr=log,
+                    env={
+                        **os.environ,
+                        "PYTHONPATH": search_path,
+                        "DASK_TEMPORARY_DIRECTORY": str(self.folder),
+                        "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
+                    },
+                )
+            )
+
+    @property
+    def address(self) -> str:
+        """Once the scheduler has said it."""
+        until(self.file, 3)
+        return str(self.file)
+
+    def end(self) -> None:
+        for process in reversed(self._processes):
+            process.kill()
+            process.wait()
 
 
 @pytest.mark.slow

@@ -93,10 +93,9 @@ class Run:
         seed: int = 0,
         workers: int = 1,
         report: Callable[[SearchProgress], None] | None = None,
-        encoder: Encoder | None = None,
     ) -> None:
         self.problem = problem
-        self.encoder = Encoder(problem) if encoder is None else encoder
+        self.encoder = Encoder(problem)
         self.budget = budget
         self.seed = seed
         self.workers = workers

@@ -3,7 +3,4 @@
 from pipeplan.sweeps.engine import sweep
 from pipeplan.sweeps.records import Failure, Finished, ProgressListener, SweepProgress, SweepTask
 
-__all__ = ["Failure", "Finished", "ProgressListener", "SweepProgress", "SweepTask", "Task", "sweep"]
-
-Task = SweepTask
-"""Earlier name of :class:`SweepTask`."""
+__all__ = ["Failure", "Finished", "ProgressListener", "SweepProgress", "SweepTask", "sweep"]
