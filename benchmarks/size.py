@@ -20,7 +20,7 @@ from types import FrameType
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "pipeplan"
 PAGES = ROOT / "web_ui" / "src"
-OPTION = "slow_rank"
+OPTION = "full_backward"
 """The option whose declarations are counted, as an example of all options."""
 
 Graph = Mapping[str, Iterable[str]]

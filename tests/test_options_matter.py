@@ -356,11 +356,6 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "start": (SEARCH, "--start zbv"),
         "decide": (f"{SEARCH} --memory-limit 1.5act", "--decide recompute"),
         "layout": (f"{SEARCH} --layers layers.json", "--layout auto"),
-        "searches": (SEARCH, "--searches 2"),
-        "rounds": (f"{HARD} --searches 2", "--rounds 2"),
-        "jitter": (SEARCH, "--jitter 0.1"),
-        "slow_rank": (SEARCH, "--slow-rank 0.1"),
-        "store": (SEARCH, "--store kept.db"),
         "config": (SEARCH, "-c costs.yaml"),
         "no_visualization": (f"{SEARCH} -c drawn.yaml", "--no-visualization"),
         "theme": (f"{SEARCH} -o x.svg", "--theme dark"),
@@ -376,7 +371,6 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "objective": (FRONT, "--objective span"),
         "start": (FRONT, "--start nothing.csv"),
         "decide": (FRONT, "--decide recompute"),
-        "store": (FRONT, "--store kept.db"),
         "points": (FRONT, "--points 5"),
         "config": (FRONT, "-c costs.yaml"),
         "seed": (FRONT.replace("-m 4", "-m 7 -f 3 -bw 5"), "--seed 2"),
@@ -468,7 +462,6 @@ LEFT_OUT: dict[str, str] = {
     "debug": "the form of errors",
     "seconds": "a time budget: what is found within it depends on the machine",
     "workers": "the number of threads, which changes the time and not the answer",
-    "dask": "the address of another machine's processes",
 }
 """Options without a question, and why."""
 

@@ -163,11 +163,6 @@ def test_a_single_configuration_that_cannot_be_is_an_error_with_a_store(tmp_path
             pipeplan.estimate({**ONE, "dp": 3}, **options)
 
 
-def test_a_single_configuration_runs_on_a_cluster():
-    with pytest.raises(InputError, match="scheduler"):
-        pipeplan.estimate(ONE, dask="127.0.0.1:1")
-
-
 def test_a_store_keeps_estimates_and_belongs_to_its_rows(tmp_path):
     rows = [{**ONE, "global_batch": 16 + 16 * place} for place in range(3)]
     store = tmp_path / "estimates.db"

@@ -107,8 +107,6 @@ def test_table_and_shell(capsys, tmp_path):
         ({"layers": None}, "layout auto needs the costs of each layer: set layers"),
         ({"layers_per_stage": (6, 6)}, "layers_per_stage fixes what layout auto should find"),
         ({"start": "1f1b"}, "a start has its own layers of each stage"),
-        ({"searches": 2}, "searches does not apply to a search for the layout"),
-        ({"rounds": 2}, "rounds does not apply"),
         ({"overlap_times": 3.0}, "overlap_times are those of a stage"),
         ({"recompute_times": (1.0, 2.0)}, "recompute_times has a value for each stage"),
         ({"ranks": 20}, "12 layers cannot make 20 stages"),

@@ -140,8 +140,6 @@ def test_published_schedules_that_hold_the_model_twice_compete_only_where_such_p
     assert apart.search is not None
     assert "copies" in {need for more in apart.search.faster_with_more for need in more.needs}
     assert "needs two copies of the model" in gain_of(apart.search, "")[-1]
-    several = pipeplan.search(**shape, searches=2)
-    assert several.schedule.placement.copies == 1
     front = pipeplan.pareto(**shape, points=2)
     assert {point.result.schedule.placement.copies for point in front} == {1}
     ways: list[dict[str, Any]] = [{"placement": "bidirectional"}, {"start": "dualpipe"}, {"allow": "copies"}]
@@ -179,21 +177,13 @@ def test_a_start_brings_its_placement(capsys):
     assert json.loads(capsys.readouterr().out)["placements"]
 
 
-def test_several_searches_are_of_the_placement_whose_starts_are_the_best(tmp_path):
-    shape: dict[str, Any] = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25, "evaluations": 40, "workers": 1}
-    first, again = (pipeplan.search(**shape, searches=2, store=tmp_path / "s.db") for _ in range(2))
-    assert first.schedule == again.schedule
-    assert first.to_dict() == again.to_dict()
-    assert len(first.to_dict()["placements"]) > 1
-
-
 def test_slices_that_are_given_are_those_of_the_answer():
     for slices in (1, 2):
         found = pipeplan.search(ranks=2, microbatches=4, slices=slices, evaluations=20)
         assert found.schedule.slices == slices
 
 
-@pytest.mark.parametrize("communication", ["edge", pytest.param("blocking", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("communication", ["edge", pytest.param("streams", marks=pytest.mark.slow)])
 def test_a_budget_of_evaluations_is_a_limit_on_all_placements_together(communication):
     times: dict[str, Any] = {"forward_times": 2, "backward_input_times": 3, "backward_weight_times": 1, "p2p_time": 0.2}
     result = pipeplan.search(ranks=4, microbatches=8, **times, communication=communication, evaluations=300, workers=1)

@@ -1,4 +1,4 @@
-"""What a search is told beside its costs: what it may decide, how the run differs from the plan, on which placements."""
+"""What a search is told beside its costs: what it may decide, how transfers behave, on which placements."""
 
 import json
 from typing import Any
@@ -16,7 +16,8 @@ from pipeplan.cli import main
 from pipeplan.costs import Settings, names_of
 from pipeplan.errors import InputError, PipeplanError, ShapeError, UnknownNameError
 from pipeplan.passes import insert_recompute
-from pipeplan.solver import CHOICES, Choices, Jitter, SlowRank
+from pipeplan.readable import transfers_in_words
+from pipeplan.solver import CHOICES, Choices
 
 SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 4, "p2p_time": 0.25}
 
@@ -30,10 +31,9 @@ def test_names_come_one_by_one_or_with_commas():
 
 
 def test_the_options_are_the_problems():
-    problem = problem_of(Settings(ranks=2, communication="blocking"), SearchOptions(decide="recompute", slow_rank=0.1))
+    problem = problem_of(Settings(ranks=2, communication="streams"), SearchOptions(decide="recompute"))
     assert problem.choices.names == ("split", "overlap", "weight-order", "recompute")
-    assert (problem.communication, problem.variation) == ("blocking", SlowRank(0.1))
-    assert problem_of(Settings(), SearchOptions(jitter=0.2)).variation == Jitter(0.2)
+    assert problem.communication == "streams"
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,7 @@ def test_the_options_are_the_problems():
         ),
         ({}, {"decide": "overlap"}, InputError, "overlap_times", "overlap needs overlap_times"),
         ({"recompute_times": 0.0}, {"decide": "recompute"}, PipeplanError, "recompute_times", "must be more than 0"),
-        ({}, {"jitter": 0.1, "slow_rank": 0.1}, InputError, "slow_rank", "pass jitter or a slow rank, not both"),
-        ({}, {"jitter": -0.1}, InputError, "jitter", "jitter must be at least 0, not -0.1"),
-        ({}, {"slow_rank": 11.0}, InputError, "slow_rank", "slow rank must be at most 10, not 11"),
+        ({"communication": "blocking"}, {}, InputError, "communication", "communication blocking: use streams"),
         ({"ranks": 3}, {"placement": "bidirectional"}, ShapeError, "ranks", "needs an even number of ranks, not 3"),
         ({"microbatches": 3}, {"placement": "bidirectional-v"}, ShapeError, "microbatches", "equally among 2 model"),
         ({"chunks": 2}, {"placement": "bidirectional"}, ShapeError, "chunks", "use placement bidirectional-v"),
@@ -97,9 +95,7 @@ def test_placements_of_two_copies():
 @pytest.mark.parametrize(
     "options",
     [
-        "--jitter 0.1",
-        "--slow-rank 0.1",
-        "--communication blocking",
+        "--communication streams",
         "--placement bidirectional-v",
         "--leave weight-order --leave overlap,split",
     ],
@@ -109,11 +105,7 @@ def test_what_was_asked_is_in_the_record_and_a_file_gives_the_makespan_again(tmp
     outputs = " ".join(f"-o {path}" for path in files)
     assert main(f"search -p 2 -m 4 --p2p-time 0.25 --evaluations 60 --json {options} {outputs}".split()) == 0
     document = json.loads(capsys.readouterr().out)
-    of = {"--jitter": "p95", "--slow-rank": "worst"}.get(options.split()[0], "plan")
-    assert document["objective"]["of"] == of
-    record = {"p95": document["jitter"], "worst": document["slow_rank"], "plan": {"plan": document["makespan"]}}[of]
-    assert document["objective"]["value"] == record[of]
-    assert document["objective"]["lower_bound"] <= record[of] * (1 + 1e-9)
+    assert document["objective"]["value"] == document["makespan"]
     assert document["lower_bound"] <= document["makespan"] * (1 + 1e-9)
     assert document["decided"]["recomputed"] == [0] * document["stages"]
     assert document["decided"]["choices"] == [] or options[:7] != "--leave"
@@ -126,15 +118,9 @@ def test_what_was_asked_is_in_the_record_and_a_file_gives_the_makespan_again(tmp
 
 
 @pytest.mark.slow
-def test_the_table_says_what_varies_and_how_transfers_behave(capsys):
-    for options, says in (
-        ({"jitter": 0.1}, ("least p95", "under jitter mean ")),
-        ({"slow_rank": 0.1}, ("least worst case", "with a slow rank mean ", "; any one rank 10.0% slower")),
-        ({"communication": "blocking"}, ("transfers sends and receives occupy both ranks and start together",)),
-    ):
-        pipeplan.search(**SHAPE, **options, placement="v", evaluations=50).print()
-        table = " ".join(capsys.readouterr().out.split())
-        assert [text for text in says if text not in table] == []
+def test_the_table_says_how_transfers_behave(capsys):
+    pipeplan.search(**SHAPE, communication="contended", placement="v", evaluations=50).print()
+    assert f"transfers {transfers_in_words('contended', 'rank')}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_every_choice_is_named_by_the_help(capsys):
@@ -221,16 +207,6 @@ def test_sequences_that_are_cut():
     assert found.search.objective.value <= found.search.best_published.value
     with pytest.raises(ShapeError, match="gpipe does not support sequence slices"):
         pipeplan.search(ranks=2, microbatches=2, slices=2, start="gpipe", evaluations=10)
-
-
-@pytest.mark.slow
-def test_a_store_keeps_how_a_schedule_is_judged(tmp_path, monkeypatch):
-    asked = SHAPE | {"jitter": 0.1, "placement": "v", "evaluations": 60, "store": tmp_path / "kept.db"}
-    first = pipeplan.search(**asked)
-    monkeypatch.setattr("pipeplan.solver.many_searches.search", None)
-    again = pipeplan.search(**asked)
-    assert again.to_dict() == first.to_dict()
-    assert again.schedule == first.schedule
 
 
 def test_what_was_decided_is_told_in_sentences():

@@ -104,7 +104,7 @@ ENDINGS = ("json", "csv", "trace.json", "png", "svg", "pdf", "html")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["--jitter 0.1", "--objective span", "--leave split --placement linear"])
+@pytest.mark.parametrize("options", ["--objective span", "--leave split --placement linear"])
 def test_a_search_is_written_in_every_format_and_read_back(tmp_path, capsys, options):
     files = [tmp_path / f"best.{ending}" for ending in ENDINGS]
     outputs = " ".join(f"-o {path}" for path in files)
@@ -280,52 +280,6 @@ def test_a_front_has_points_and_the_best_bound_proven_for_each(capsys):
     assert [row["peak"] for row in front.to_frame().to_dict("records")] == [point.peak for point in front]
     front.print()
     assert "memory against time" in capsys.readouterr().out
-
-
-def test_a_front_is_of_runs_as_planned_each_searched_once(capsys):
-    for option in ("--jitter 0.1", "--slow-rank 0.1", "--searches 2"):
-        assert main(f"search -p 2 -m 2 --pareto {option}".split()) == 2
-        assert f"Unknown option: {option.split()[0]}" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_several_searches_and_a_front_are_kept_in_a_store(tmp_path, capsys, monkeypatch):
-    alone = [pipeplan.search(**SHAPE, placement="v", evaluations=300, seed=seed) for seed in (4, 5)]
-    best = pipeplan.search(
-        **SHAPE, placement="v", evaluations=300, seed=4, searches=2, workers=1, store=tmp_path / "searches.db"
-    )
-    assert best.makespan == min(each.makespan for each in alone)
-    question = "search -p 3 -m 4 --p2p-time 0.25 --placement v --evaluations 300"
-    monkeypatch.setattr("pipeplan.solver.many_searches.search", None)
-    assert main(f"{question} --seed 4 --searches 2 --store {tmp_path / 'searches.db'} --json".split()) == 0
-    assert json.loads(capsys.readouterr().out)["makespan"] == best.makespan
-    monkeypatch.undo()
-    fronts = []
-    for _ in range(2):
-        assert main(f"{question} --pareto --points 3 --store {tmp_path / 'front.db'} --json".split()) == 0
-        fronts.append(json.loads(capsys.readouterr().out))
-        monkeypatch.setattr("pipeplan.solver.many_searches.search", None)
-    assert fronts[0] == fronts[1]
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ("--searches 0", "searches must be at least 1, not 0"),
-        ("--dask nonsense", "cannot reach a scheduler at 'nonsense': missing port number"),
-        ("--store none/s.db", "cannot write none/s.db: there is no folder none"),
-        ("--store s.csv -o s.csv", "s.csv is given twice"),
-        ("--store s.csv --start s.csv", "s.csv is also an input, and inputs are never overwritten"),
-        ("--store 1f1b.csv", "1f1b.csv is damaged or not a sweep store"),
-    ],
-)
-def test_where_searches_cannot_run_or_be_kept(tmp_path, monkeypatch, capsys, options, says):
-    pytest.importorskip("distributed")
-    monkeypatch.chdir(tmp_path)
-    pipeplan.save(pipeplan.simulate("1f1b", ranks=2, microbatches=2).schedule, "1f1b.csv")
-    pipeplan.save(pipeplan.simulate("1f1b", ranks=2, microbatches=2).schedule, "s.csv")
-    assert main(f"search -p 2 -m 2 --evaluations 10 {options}".split()) == 2
-    assert says in capsys.readouterr().err
 
 
 def test_a_start_of_slices_needs_the_setting():

@@ -146,7 +146,6 @@ def test_a_deadline_of_days_is_met_with_totals_in_days_and_dollars(run):
         (f"{ASKED} --flags megatron --json", "exclude each other"),
         (f"{ASKED} --flags megatron --trainer-version 0.7", "unsupported Megatron-core 0.7"),
         (f"{ASKED} --trainer-version 0.19", "needs --flags"),
-        (f"{ASKED} --dask nowhere", "nowhere"),
         (f"{ASKED} --calibration none.yaml", "no such file"),
         (f"{ASKED} -o plan.abc", "unknown suffix"),
         (f"{ASKED} -o nowhere/plan.json", "there is no folder"),

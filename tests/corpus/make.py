@@ -31,8 +31,7 @@ ANSWERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "simulate": ("pipeplan-result", ("simulate", "zbv", *SHAPE, "--activation-bytes", "1MiB", "--step-time", "0.5")),
     "compare": ("answer-compare", ("compare", *SHAPE, "--memory-limit", "2act")),
     "explain": ("answer-explain", ("explain", "1f1b", *UNEVEN)),
-    "search": ("pipeplan-result", ("search", *SHAPE, "--evaluations", "50", "--jitter", "0.05")),
-    "search-slow": ("pipeplan-result", ("search", *SHAPE, "--evaluations", "50", "--slow-rank", "0.05")),
+    "search": ("pipeplan-result", ("search", *SHAPE, "--evaluations", "50")),
     "pareto": ("answer-pareto", ("search", *SHAPE, "--evaluations", "50", "--pareto")),
     "schedules": ("answer-schedules", ("schedules",)),
     "schedules-one": ("answer-schedules", ("schedules", "zbv")),
@@ -158,7 +157,7 @@ def _files(files: Path) -> Iterator[tuple[str, str]]:
     _once(files / "configurations.json", _json({"rows": rows}))
     yield "configurations.json", "configuration"
     if not (files / "search.store").exists():
-        pipeplan.search(ranks=2, microbatches=2, evaluations=20, workers=1, searches=2, store=files / "search.store")
+        pipeplan.sweep("1f1b", ranks=2, microbatches=[2, 4], store=files / "search.store")
     yield "search.store", "store"
 
 

@@ -111,7 +111,13 @@ def test_an_answer_that_was_given_fits_todays_schema():
         assert [error.message for error in Draft202012Validator(then).iter_errors(answer)] == [], folder
 
 
-GONE_FIELDS: dict[str, frozenset[str]] = {"ComparisonRecord": frozenset({"leads", "changes"})}
+GONE_FIELDS: dict[str, frozenset[str]] = {
+    "ComparisonRecord": frozenset({"leads", "changes"}),
+    **dict.fromkeys(
+        ("ResultRecord", "ExplanationRecord", "TrainingRunRecord", "TimelineRecord"), frozenset({"jitter", "slow_rank"})
+    ),
+    "ObjectiveRecord": frozenset({"of"}),
+}
 """Fields of earlier versions that were removed on purpose, by the definition that had them."""
 
 
@@ -190,6 +196,8 @@ def test_todays_answers_fit_the_schema_of_then(name, monkeypatch):
 GONE: frozenset[str] = frozenset({
     ".megatron.txt",
     "SteadyStates", "steady_state", "answer-steady-state", "--steady-state", "--most", "--schedule",
+    "jitter", "slow_rank", "--jitter", "--slow-rank",
+    "dask", "searches", "rounds", "store", "--dask", "--searches", "--rounds", "--store",
 })  # fmt: skip
 """Names, options, schemas and suffixes of earlier versions that were removed on purpose."""
 

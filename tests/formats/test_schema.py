@@ -61,7 +61,7 @@ def results() -> Iterator[pipeplan.Result]:
     yield pipeplan.simulate("zbv", ranks=2, activation_bytes=10)
     yield pipeplan.simulate("1f1b", memory_limit="2act")
     yield pipeplan.simulate("1f1b", overlap_times=3, time_unit="ms")
-    yield pipeplan.search(ranks=2, microbatches=2, evaluations=10, jitter=0.1)
+    yield pipeplan.search(ranks=2, microbatches=2, evaluations=10)
 
 
 def test_a_result_fits_wherever_it_is_written():

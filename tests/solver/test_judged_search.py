@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from pipeplan.model import Placement
-from pipeplan.solver import Jitter, SlowRank
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.judged_search import JudgedSearch
 from pipeplan.solver.engines.list_scheduling import ListScheduling
@@ -25,15 +24,13 @@ def run_of(evaluations: int | None, seconds: float | None = None, **asked: Any) 
     return run
 
 
-@pytest.mark.parametrize("asked", [{"communication": "blocking"}, {"variation": SlowRank(0.3)}])
-def test_it_finds_what_is_judged_better_than_the_published_schedules_within_its_budget(asked):
-    run = run_of(1507, **asked)
+def test_it_finds_what_is_judged_better_than_the_published_schedules_within_its_budget():
+    run = run_of(1507, communication="streams")
     assert run.best is not None
     before = run.best.judged
     JudgedSearch()(run)
-    assert run.bound_of_judged.value <= run.best.judged < before
-    assert run.judge is not None
-    assert run.judge(run.schedule(run.best)) == pytest.approx(run.best.judged, rel=1e-12)
+    assert run.bound.value <= run.best.judged < before
+    assert run.problem.judge(run.schedule(run.best)) == pytest.approx(run.best.judged, rel=1e-12)
     assert run.best.found_by.startswith("judged search from ")
     assert run.budget.evaluations <= 1507
     assert [step.value for step in run.history] == sorted((step.value for step in run.history), reverse=True)
@@ -48,7 +45,7 @@ def test_a_problem_whose_schedules_are_not_judged_is_left_alone():
 
 @pytest.mark.usefixtures("interpreted")
 def test_a_budget_in_seconds_compiles_what_it_runs(monkeypatch):
-    run = run_of(None, 0.2, variation=Jitter(0.1, trained_on=8))
+    run = run_of(None, 0.2, communication="streams")
     compiled, compile_kernel = [], Run.compile
 
     def remembered(run, kernel, inputs, outputs):
@@ -57,6 +54,6 @@ def test_a_budget_in_seconds_compiles_what_it_runs(monkeypatch):
 
     monkeypatch.setattr(Run, "compile", remembered)
     JudgedSearch()(run)
-    assert compiled == ["next_candidate", "time_runs"]
+    assert compiled == ["next_candidate"]
     assert run.budget.is_spent
     assert run.best is not None

@@ -1,20 +1,17 @@
 """The search for a plan within a search for what the runs of it take."""
 
 import time
-from dataclasses import replace
 
 import pytest
 
 from pipeplan.model import Placement
-from pipeplan.solver import SearchProgress, SlowRank, robustness, search
+from pipeplan.solver import SearchProgress
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.published import FixedOrders
-from pipeplan.solver.portfolio import SHARE, PlanRun
+from pipeplan.solver.portfolio import PlanRun
 from pipeplan.solver.run import Run
 from tests.solver.problems import problem
-
-PLAIN = problem(Placement.linear(3), 24, (10.0, 10.0, 10.0, 2.0), limit=2)
 
 
 def test_a_part_of_a_budget_is_spent_together_with_the_whole():
@@ -38,22 +35,20 @@ def test_a_part_of_a_budget_is_spent_together_with_the_whole():
 
 
 def test_what_the_plan_is_searched_for_is_judged_at_once():
-    asked = problem(Placement.linear(4), 6, limit=4, variation=SlowRank(0.2))
+    asked = problem(Placement.v(4), 6, (10.0, 10.0, 10.0, 6.0), limit=4, communication="streams")
     news: list[SearchProgress] = []
     run = Run(asked, Budget(None, 200, time.monotonic), report=news.append)
     plan = PlanRun(run)
-    assert plan.problem.variation is None
-    assert plan.judge is None
+    assert not plan.problem.is_judged
     FixedOrders()(plan)
     ListScheduling()(plan)
     assert plan.best is not None
     assert run.best is not None
-    assert run.judge is not None
     assert plan.best.judged == plan.best.value < run.best.judged
-    decoded = {lineage.name: run.judge(run.schedule(lineage)) for lineage in plan.lineages}
+    decoded = {lineage.name: asked.judge(run.schedule(lineage)) for lineage in plan.lineages}
     assert {lineage.name for lineage in run.finalists} == set(decoded)
     for lineage in run.finalists:
-        assert lineage.judged == pytest.approx(run.judge(run.schedule(lineage)))
+        assert lineage.judged == pytest.approx(asked.judge(run.schedule(lineage)))
         assert lineage.judged <= decoded[lineage.name]
     assert run.published is not None
     assert plan.published is not None
@@ -61,10 +56,3 @@ def test_what_the_plan_is_searched_for_is_judged_at_once():
     assert news[-1].value == run.best.judged
     plan.raise_bound(plan.bound)
     assert run.bound == plan.bound
-
-
-def test_a_robust_search_ends_no_worse_than_a_plain_one_of_the_share_that_its_plan_has():
-    asked = replace(PLAIN, variation=SlowRank(0.05))
-    unaware = search(PLAIN, evaluations=round(SHARE * 2000))
-    found = search(asked, evaluations=2000)
-    assert found.judged <= robustness(unaware.schedule, asked).worst

@@ -13,7 +13,7 @@ from pipeplan.model import Kind, Placement
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
 from pipeplan.solver import search
-from pipeplan.solver.meeting import Exchange
+from pipeplan.solver.exchange import Exchange
 from pipeplan.strategies import STRATEGIES, Shape
 from tests.simulation.test_streams import LEVELS
 from tests.solver.problems import problem

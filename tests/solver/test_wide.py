@@ -13,7 +13,6 @@ from pipeplan.simulation import simulate
 from pipeplan.solver import Choices, Problem, candidate
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.kernels.arrays import OFFLOADED
-from pipeplan.solver.robustness import Scenarios
 
 PLACEMENTS = (
     Placement.linear(3),
@@ -145,27 +144,3 @@ def test_what_is_lost_between_ops_is_in_the_value_too():
     costs = costs_of(placement, np.random.default_rng(1), **more).costs(placement)
     limits, choices = Limits(np.full(3, 1.5), in_activations=True), Choices(recompute=True, offload=True)
     compare(Problem(placement, 4, costs, limits, choices=choices, communication="contended"), 1)
-
-
-@pytest.mark.parametrize("mean", [False, True])
-@pytest.mark.parametrize(("slices", "offload"), [(1, True), (2, False)])
-def test_scenarios_are_what_the_simulator_makes_of_their_factors(mean, slices, offload):
-    placement, runs, random = Placement.v(2), 24, np.random.default_rng(3)
-    costs = costs_of(placement, random, recompute_times=2.5, offload_times=1.5, activation_bytes=8.0).costs(placement)
-    limits, choices = Limits(np.full(2, 1.5), in_activations=True), Choices(recompute=True, offload=offload)
-    case = Problem(placement, 4, costs, limits, choices=choices, slices=slices)
-    scenarios = Scenarios(random.uniform(0.5, 1.5, (4, 4, 4, slices, runs)), mean)
-    encoder = Encoder(case, scenarios)
-    found = encoder.from_order(encoder.one_by_one())
-    for _ in range(20):
-        found = vary(encoder, found, random)
-    schedule = encoder.decode(found)
-    slot = np.array([0, 1, 1, 2, 3])
-    computes = schedule.columns.kind <= Kind.R
-    values = []
-    for run in range(runs):
-        columns = schedule.columns
-        kind = slot[np.where(computes, columns.kind, 0)]
-        drawn = scenarios.factors[kind, columns.stage, columns.microbatch, columns.slice, run]
-        values.append(simulate(schedule, costs, factors=np.where(computes, drawn, 1.0)).timeline.makespan)
-    assert found.value == pytest.approx(np.mean(values) if mean else max(values), rel=1e-12)

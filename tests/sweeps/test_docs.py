@@ -8,7 +8,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "sweeps.md"
 
 def test_the_examples_of_the_page_run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    study, figure, engine = (
+    study, figure, _, engine = (
         compile(text, str(PAGE), "exec") for text in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     )
     (shown,) = re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.DOTALL)

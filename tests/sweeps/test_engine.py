@@ -10,7 +10,6 @@ import pytest
 
 from pipeplan.errors import InputError, RunError
 from pipeplan.sweeps import Finished, SweepProgress, SweepTask, sweep
-from pipeplan.sweeps.dask_workers import _in_equal_parts as in_equal_parts
 from tests.sweeps.work import Square, count, even_only, infinite, slow_process_of, square
 
 
@@ -106,12 +105,6 @@ def test_few_tasks_are_spread_over_the_workers() -> None:
         number, process = each.required()
         of_round.setdefault(number // 10, set()).add(process)
     assert [len(processes) for processes in of_round.values()] == [2] * 20
-
-
-def test_parts_are_equal() -> None:
-    assert [list(part) for part in in_equal_parts(range(7), 3)] == [[0, 1], [2, 3], [4, 5, 6]]
-    assert [list(part) for part in in_equal_parts(range(2), 3)] == [[0], [1]]
-    assert not list(in_equal_parts([], 3))
 
 
 def test_after_its_seconds_no_task_is_begun(tmp_path: Path) -> None:

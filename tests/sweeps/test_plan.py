@@ -1,12 +1,10 @@
-"""A plan on several processes, killed and resumed, and on a cluster: the plan that nobody disturbed."""
+"""A plan on several processes, killed and resumed: the plan that nobody disturbed."""
 
 import json
-import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -15,8 +13,6 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.planner import PlanProgress
-from tests.sweeps.local_cluster import LocalCluster
 from tests.sweeps.waiting import WAIT
 
 QUESTION: dict[str, Any] = {
@@ -74,21 +70,3 @@ def test_a_plan_on_two_processes_that_is_killed_and_resumed(undisturbed: dict[st
     require_same(json.loads(json.dumps(resumed.to_dict())), undisturbed)
     assert before
     assert before < stored(store)
-
-
-def test_a_plan_on_a_cluster_of_which_a_worker_is_killed(undisturbed: dict[str, Any], tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    cluster = LocalCluster(tmp_path, workers=2)
-    seen = threading.Event()
-
-    def kill(progress: PlanProgress) -> None:
-        if progress.estimated > 5 and not seen.is_set():
-            seen.set()
-            os.kill(cluster.workers[0].pid, signal.SIGKILL)
-
-    try:
-        found = pipeplan.plan("llama3-8b", "h100-sxm:8x1", **QUESTION, dask=cluster.address, progress=kill)
-    finally:
-        cluster.end()
-    assert seen.is_set()
-    require_same(json.loads(json.dumps(found.to_dict())), undisturbed)

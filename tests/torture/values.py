@@ -43,8 +43,8 @@ CHOICES = _words(
     "edge contended blocking linear loop v wave auto megatron torchtitan light dark rank stage ms all split"
 )
 SMALL = {
-    **{"seconds": 0.4, "evaluations": 60, "steps": 1, "warmup": 1, "repeats": 1, "points": 3, "searches": 2},
-    **{"rounds": 2, "workers": 1, "threads": 2, "port": 0, "deadline": 1e308, "timeout": 1e308},
+    **{"seconds": 0.4, "evaluations": 60, "steps": 1, "warmup": 1, "repeats": 1, "points": 3},
+    **{"workers": 1, "threads": 2, "port": 0, "deadline": 1e308, "timeout": 1e308},
 }
 """The largest honest value of an option, by name: a larger one makes an answer slow, which is no fault."""
 

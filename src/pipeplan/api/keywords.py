@@ -54,8 +54,6 @@ class ScheduleSearchOptionsKeywords(AllowOptionsKeywords, total=False):
     objective: Objective
     evaluations: int | None
     start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...]
-    dask: str | None
-    store: str | os.PathLike[str] | None
     decide: Names
 
 
@@ -63,10 +61,6 @@ class SearchOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
     """Keywords of SearchOptions."""
 
     layout: LayoutChoice | None
-    searches: int | None
-    rounds: int
-    jitter: float | None
-    slow_rank: float | None
 
 
 class ParetoOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
@@ -79,7 +73,6 @@ class EstimateOptionsKeywords(TypedDict, total=False):
     """Keywords of EstimateOptions."""
 
     workers: int | None
-    dask: str | None
     store: FilePath | None
     approximate: bool
     calibration: FilePath | None
@@ -167,7 +160,6 @@ class SweepOptionsKeywords(TypedDict, total=False):
     """Keywords of SweepOptions."""
 
     workers: int
-    dask: str | None
     store: str | os.PathLike[str] | None
 
 

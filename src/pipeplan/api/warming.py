@@ -108,8 +108,7 @@ _JOBS: tuple[tuple[str, Callable[[], object]], ...] = (
     ("search with both", _searched(placement="v", overlap_times=2.5, **_FULL)),
     ("search with recomputation", _searched(placement="v", memory_limit="2act", decide="recompute")),
     ("search with offload", _searched(placement="v", memory_limit="2act", decide="offload", offload_times=0.5)),
-    ("search with messages that meet", _searched(placement="v", p2p_time=0.1, communication="blocking")),
-    ("search with varying times", _searched(placement="v", jitter=0.05)),
+    ("search with messages on streams", _searched(placement="v", p2p_time=0.1, communication="streams")),
     (
         "search with microbatches that differ",
         _searched(placement="linear", memory_limit="6act", microbatch_factors=_FACTORS),

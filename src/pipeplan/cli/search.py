@@ -53,7 +53,7 @@ def pareto(*, options: ParetoOptions, settings: LineSettings, output: OutputOpti
 def _request(options: ScheduleSearchOptions, settings: LineSettings, output: OutputOptions) -> Request:
     sources = options.start if isinstance(options.start, list | tuple) else [options.start]
     starts = [path for path in map(file_of, sources) if path is not None]
-    return request((), settings, output, reads=starts, writes=[] if options.kept_in is None else [options.kept_in])
+    return request((), settings, output, reads=starts)
 
 
 @contextmanager

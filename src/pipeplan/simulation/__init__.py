@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from pipeplan.simulation.idle_gaps import WAITS
     from pipeplan.simulation.own_times import TIMED_KINDS, gap_of, settings_measured, transfer_of, with_op_times
     from pipeplan.simulation.posting import post_in_order, post_messages
-    from pipeplan.simulation.runnable import message_partners, message_times
     from pipeplan.simulation.simulator import (
         Simulation,
         memory_use,

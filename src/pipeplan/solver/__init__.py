@@ -1,5 +1,6 @@
 """The search for better schedules: the problem, moves, engines, proofs, the portfolio that runs them, and the front."""
 
+from pipeplan.solver.budget import Effort
 from pipeplan.solver.choices import CHOICES, Choice, Choices
 from pipeplan.solver.engines.building_blocks import BuildingBlocks
 from pipeplan.solver.engines.list_scheduling import ListScheduling
@@ -16,7 +17,6 @@ from pipeplan.solver.engines.published import (
 )
 from pipeplan.solver.exact.engines import Exact, FewRanks
 from pipeplan.solver.front import Front, FrontMark, Point, pareto, undominated_marks
-from pipeplan.solver.many_searches import Effort, SearchBackend, search_seeds
 from pipeplan.solver.moves import MOVES, Move
 from pipeplan.solver.placements import (
     BestPlacement,
@@ -25,7 +25,6 @@ from pipeplan.solver.placements import (
     Turn,
     best_placement,
     is_of,
-    problem_of_best_starts,
     searched_here,
     together,
 )
@@ -41,9 +40,7 @@ from pipeplan.solver.result import (
     is_as_published,
     latest_compiled,
 )
-from pipeplan.solver.robustness import Judge, Robustness, robustness
 from pipeplan.solver.run import Engine, Run, value_as_is
-from pipeplan.solver.variation import Jitter, SlowRank, Variation
 
 __all__ = [
     "ALL_RECOMPUTED",
@@ -65,8 +62,6 @@ __all__ = [
     "Front",
     "FrontMark",
     "Improvement",
-    "Jitter",
-    "Judge",
     "ListScheduling",
     "LocalSearch",
     "Move",
@@ -78,14 +73,10 @@ __all__ = [
     "PublishedEntry",
     "Reorderer",
     "Reordering",
-    "Robustness",
     "Run",
-    "SearchBackend",
     "SearchProgress",
     "SearchResult",
-    "SlowRank",
     "Turn",
-    "Variation",
     "best_placement",
     "best_published",
     "driven_by_costs",
@@ -95,12 +86,9 @@ __all__ = [
     "is_of",
     "latest_compiled",
     "pareto",
-    "problem_of_best_starts",
     "published",
     "require_shape",
-    "robustness",
     "search",
-    "search_seeds",
     "searched_here",
     "together",
     "undominated_marks",

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from math import ceil
 from threading import Event
 
 from pipeplan.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """Budget of a search: seconds, evaluations, and the threads of its annealing."""
+
+    seconds: float | None
+    evaluations: int | None
+    workers: int = 1
 
 
 class Budget:

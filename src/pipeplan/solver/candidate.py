@@ -21,7 +21,6 @@ from pipeplan.solver.kernels.arrays import (
     CandidateTiming,
     Change,
     Decisions,
-    FlatProblem,
     Target,
 )
 from pipeplan.solver.kernels.keeping_kernel import keep_what_fits
@@ -69,21 +68,17 @@ class Encoder(Layout):
     ----------
     problem
         The problem.
-    scenarios
-        Runs in which ops take other times, of whose values that of a candidate is the worst or the mean; None: the value is
-        that of the run that is planned.
     """
 
     def target(self, spread: float = 0.0) -> Target:
         """Return the target to minimize: the objective, plus ``spread`` times its mean over the ranks."""
-        mean = self.scenarios is not None and self.scenarios.mean
-        return Target(int(self.problem.objective == "span"), spread, int(mean))
+        return Target(int(self.problem.objective == "span"), spread)
 
     @cached_property
     def narrow(self) -> Encoder:
         """The encoder without an order of owed Ws, if that alone makes the problem wide; else this encoder."""
         choices = replace(self.problem.choices, weight_order=False)
-        narrow = Encoder(replace(self.problem, choices=choices), self.scenarios) if self.decides_weight else self
+        narrow = Encoder(replace(self.problem, choices=choices)) if self.decides_weight else self
         return self if narrow.is_wide else narrow
 
     def adopt(self, decisions: Decisions) -> Decisions:
@@ -178,31 +173,17 @@ class Encoder(Layout):
         """Return the value of the decisions, plus ``spread`` times its mean over the ranks."""
         return self.timed(decisions, spread)[0]
 
-    def timed(
-        self, decisions: Decisions, spread: float = 0.0, *, fills_waits: bool = True
-    ) -> tuple[float, CandidateTiming]:
-        """Return the value of the decisions, infinite if they deadlock or do not fit, and their timing.
-
-        Without ``fills_waits`` weight backwards are only where they are forced or memory is short, which its value does
-        not know.
-        """
+    def timed(self, decisions: Decisions, spread: float = 0.0) -> tuple[float, CandidateTiming]:
+        """Return the value of the decisions, infinite if they deadlock or do not fit, and their timing."""
         timing = self.empty_timing()
-        inputs = (self.flat if fills_waits else self._without_waits, decisions, self.target(spread), INFEASIBLE / 2)
-        value = self.evaluator(inputs, (timing,), work=self.positions * self.runs)
+        inputs = (self.flat, decisions, self.target(spread), INFEASIBLE / 2)
+        value = self.evaluator(inputs, (timing,), work=self.positions)
         return (np.inf if value >= INFEASIBLE else float(value)), timing
 
-    @cached_property
-    def _without_waits(self) -> FlatProblem:
-        """Problem in which all transfers have always arrived: no rank waits for them, and no W fills a wait."""
-        ever = np.full(self.classes, -np.inf)
-        flat = self.flat
-        more = flat.more._replace(sending=ever) if self.is_wide else flat.more
-        return flat._replace(delay=ever, more=more)
-
-    def decode(self, candidate: Candidate, name: str = "search", *, fills_waits: bool = True) -> Schedule:
-        """Return the schedule of a feasible candidate; with ``fills_waits`` weight backwards fill the waits of its plan."""
+    def decode(self, candidate: Candidate, name: str = "search") -> Schedule:
+        """Return the schedule of a feasible candidate."""
         decisions = candidate.decisions
-        _, timing = self.timed(decisions, fills_waits=fills_waits)
+        _, timing = self.timed(decisions)
         rows = [write_row(self, decisions, timing, *ends) for ends in pairwise(self.offsets.tolist())]
         problem = self.problem
         return Schedule.from_rows(problem.placement, problem.microbatches, rows, slices=problem.slices, name=name)

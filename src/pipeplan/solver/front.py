@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,12 @@ from pipeplan.errors import InfeasibleError, InputError
 from pipeplan.model import Schedule, tolerances
 from pipeplan.records import Record
 from pipeplan.simulation import simulate
+from pipeplan.solver.budget import Effort
 from pipeplan.solver.engines.published import best_published, published
-from pipeplan.solver.many_searches import Effort, InterruptedSearch, SearchBackend, SearchTask, plain, run_searches
 from pipeplan.solver.placements import PlacementTried, PublishedEntry, Turn, best_placement, peak_of
-from pipeplan.solver.portfolio import require_shape
+from pipeplan.solver.portfolio import ENGINES, engines_going_on, require_shape, search
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import SearchProgress, SearchResult, is_as_published, joined
+from pipeplan.solver.result import SearchProgress, SearchResult, is_as_published
 
 Report = Callable[[float, SearchProgress], None]
 """Callback that takes a limit and the progress of its search."""
@@ -94,8 +92,6 @@ def pareto(
     seed: int = 0,
     workers: int = 1,
     progress: Report | None = None,
-    dask: str | None = None,
-    store: Path | None = None,
     start: Sequence[Schedule] = (),
     published_at: PublishedAt | None = None,
 ) -> Front:
@@ -108,9 +104,6 @@ def pareto(
     one below, so that more memory never takes longer. A limit larger than the peak of the search without one is not tried.
     Of schedules that dominate each other only the better stays.
 
-    On a cluster all limits of one problem are searched at once, with half of the budget; then again, from the best found
-    under each limit and those below.
-
     Parameters
     ----------
     points
@@ -121,12 +114,7 @@ def pareto(
     seed, workers
         As in :func:`~pipeplan.solver.portfolio.search`.
     progress
-        Called with the limit and the progress of its search, ``share`` being that of the whole front; on a cluster,
-        whenever a search has ended.
-    dask
-        The address of a Dask scheduler, whose workers search; for one problem.
-    store
-        File that keeps each point; the same request continues from there.
+        Called with the limit and the progress of its search, ``share`` being that of the whole front.
     start
         Schedules to start from, under every limit that they are within.
     published_at
@@ -135,8 +123,7 @@ def pareto(
     Raises
     ------
     InputError
-        For limits that differ between ranks or are in another unit than the front, a store or scheduler that cannot be used,
-        and as ``search``.
+        For limits that differ between ranks or are in another unit than the front, and as ``search``.
     ShapeError
         For a start of another shape than the only problem.
     """
@@ -145,34 +132,15 @@ def pareto(
     unlimited = [replace(problem, limits=None) for problem in requested]
     if seconds is None and evaluations is None:
         seconds = 10.0 * points
-    at_once = dask is not None and len(unlimited) == 1 and published_at is None
     effort = Effort(
         seconds=None if seconds is None else seconds / points,
         evaluations=None if evaluations is None else evaluations // points,
-        workers=1 if dask else workers,
+        workers=workers,
     )
-    request = {
-        "command": "search --pareto",
-        "problem": plain(unlimited[0]) if len(unlimited) == 1 else plain(unlimited),
-        "limit": most,
-        "seconds": effort.seconds,
-        "evaluations": effort.evaluations,
-    }
-    if start:
-        request["start"] = plain(start)
     if len(unlimited) == 1:
         for schedule in start:
             require_shape(schedule, unlimited[0])
-    backend = SearchBackend(dask=dask if at_once else None, store=store)
-    searches = _FrontSearch(
-        unlimited,
-        seed=seed,
-        backend=backend,
-        request=request,
-        progress=progress,
-        start=start,
-        published_at=published_at,
-    )
+    searches = _FrontSearch(unlimited, seed=seed, progress=progress, start=start, published_at=published_at)
     return searches.front(effort, np.inf if most is None else most, points)
 
 
@@ -184,14 +152,12 @@ class _FrontSearch:
         problems: Sequence[Problem],
         *,
         seed: int,
-        backend: SearchBackend,
-        request: Mapping[str, object],
         progress: Report | None,
         start: Sequence[Schedule],
         published_at: PublishedAt | None,
     ) -> None:
         self._problems, self._start, self._published_at = problems, start, published_at
-        self._seed, self._backend, self._request = seed, backend, request
+        self._seed = seed
         self._progress, self._expected, self._done, self._share = progress, 1, 0, 0.0
 
     def front(self, effort: Effort, most: float, points: int) -> Front:
@@ -210,12 +176,8 @@ class _FrontSearch:
         peaks = [mark.peak for mark in undominated_marks(marks)]
         tightest = min(self._problems, key=lambda problem: _least_limit(problem, np.finfo(np.float64).max))
         levels = _levels(tightest, free.peak, peaks, points - 1)
-        if self._backend.dask is None:
-            self._expected = 1 + len(levels)
-            below = self._one_after_another(levels, effort)
-        else:
-            self._expected = 1 + 2 * len(levels)
-            below = self._at_once(levels, effort)
+        self._expected = 1 + len(levels)
+        below = self._one_after_another(levels, effort)
         kept = _with_bounds_of_larger_limits(_no_slower_with_more([*below, free]))
         shown = tuple(mark for mark in marks if is_as_published(mark.schedule))
         return Front(_undominated(kept), shown, tightest.costs.memory.in_bytes)
@@ -228,68 +190,41 @@ class _FrontSearch:
             points.append(self._point(limit, effort, () if best is None else (best.result.schedule,)))
         return points
 
-    def _at_once(self, limits: Sequence[float], effort: Effort) -> list[Point]:
-        """Search all limits on half of the effort, and again from the schedules of each limit and of those below."""
-        (problem,) = self._problems
-        first = self._run([self._task(problem, limit, (), ", apart") for limit in limits], effort.part(2))
-        tasks = []
-        for number, result in enumerate(first):
-            best = min(first[: number + 1], key=attrgetter("value"))
-            tasks.append(self._task(problem, limits[number], (result.schedule, best.schedule), ", again"))
-        second = self._run(tasks, effort.part(2))
-        results = [joined((later, sooner)) for sooner, later in zip(first, second, strict=True)]
-        return [
-            Point(limit, peak_of(result.schedule, problem), result)
-            for limit, result in zip(limits, results, strict=True)
-        ]
-
     def _point(self, limit: float, effort: Effort, start: tuple[Schedule, ...]) -> Point:
         """Return the best schedule of all placements under a limit."""
         several = len(self._problems) > 1
-        within: dict[Problem, Problem] = {}
+        within: list[Problem] = []
         for problem in self._problems:
             with suppress(InfeasibleError):
-                within[limited(problem, limit)] = problem
+                within.append(limited(problem, limit))
+
+        def report(news: SearchProgress) -> None:
+            self._report(limit, news)
 
         def searcher(turn: Turn) -> SearchResult:
-            placement = turn.problem.placement
-            name = f", {placement.name} of {placement.chunks}{', again' if turn.again else ''}" if several else ""
-            task = self._task(within[turn.problem], limit, turn.start, name, goes_on=turn.again)
-            return self._run([task], turn.effort)[0]
+            return search(
+                turn.problem,
+                seconds=turn.effort.seconds,
+                evaluations=turn.effort.evaluations,
+                seed=self._seed,
+                start=turn.start,
+                workers=turn.effort.workers,
+                progress=None if self._progress is None else report,
+                engines=engines_going_on(self._seed) if turn.again else ENGINES,
+            )
 
         entries = () if self._published_at is None else self._published_at(limit)
-        best = best_placement(list(within), effort, searcher, published=entries, start=(*self._start, *start))
-        self._done += self._backend.dask is None
+        best = best_placement(within, effort, searcher, published=entries, start=(*self._start, *start))
+        self._done += 1
         return Point(
             limit, peak_of(best.result.schedule, best.result.problem), best.result, best.tried if several else ()
         )
 
-    def _task(
-        self, problem: Problem, limit: float, start: Sequence[Schedule], name: str, *, goes_on: bool = False
-    ) -> SearchTask:
-        key = f"limit {limit!r}, seed {self._seed}{name}"
-        return SearchTask(key, limited(problem, limit), self._seed, tuple(start), goes_on)
-
-    def _run(self, tasks: Sequence[SearchTask], effort: Effort) -> list[SearchResult]:
-        """Run independent searches, and return their answers in the order of the tasks."""
-        results: dict[SearchTask, SearchResult] = {}
-        report = None if self._progress is None else partial(self._report, _limit_of(tasks[0].problem))
-        try:
-            for task, result in run_searches(tasks, effort, self._backend, self._request, report):
-                results[task] = result
-                if self._backend.dask is not None:
-                    self._done += 1
-                    self._report(_limit_of(task.problem), result.progress(0.0))
-        except InterruptedSearch as stop:
-            # As without a store, the answer of a search that the user has stopped is the point, and the next limit follows.
-            results[tasks[0]] = stop.result
-        return [results[task] for task in tasks]
-
     def _report(self, limit: float, news: SearchProgress) -> None:
         """Report the progress of the search under a limit, as a share of the whole front; the share never falls."""
-        if self._progress is not None:
-            self._share = max(self._share, min((self._done + news.share) / self._expected, 1.0))
-            self._progress(limit, replace(news, share=self._share))
+        assert self._progress is not None
+        self._share = max(self._share, min((self._done + news.share) / self._expected, 1.0))
+        self._progress(limit, replace(news, share=self._share))
 
 
 def limited(problem: Problem, limit: float) -> Problem:
@@ -298,10 +233,6 @@ def limited(problem: Problem, limit: float) -> Problem:
         return problem
     limits = Limits(np.full(problem.placement.ranks, limit), not problem.costs.memory.in_bytes)
     return replace(problem, limits=limits)
-
-
-def _limit_of(problem: Problem) -> float:
-    return np.inf if problem.limits is None else float(problem.limits.values[0])
 
 
 def _least_limit(problem: Problem, limit: float) -> float:

@@ -9,7 +9,6 @@ import numpy as np
 from pipeplan.model import Bools, Floats, Ints, Kind, source_of, tolerances
 from pipeplan.solver.kernels.arrays import NO_WIDE_PROBLEM, CandidateTiming, FlatProblem, WideProblem, WideTiming
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.robustness import Scenarios
 
 NO_TURNS: Ints = np.empty(0, np.int64)
 """Turns of microbatches that are alike: the k-th has the k-th turn."""
@@ -22,13 +21,10 @@ class Layout:
     ----------
     problem
         Problem to lay out.
-    scenarios
-        Runs with other op times, whose values make up the value of a candidate; None: candidates are timed on the costs.
     """
 
-    def __init__(self, problem: Problem, scenarios: Scenarios | None = None) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.scenarios = scenarios
         placement = problem.placement
         self.stages = placement.stages
         self.share = problem.microbatches // placement.copies * problem.slices
@@ -118,7 +114,7 @@ class Layout:
     def is_wide(self) -> bool:
         """True if candidates are timed by ``wide_kernel``, which models more and is slower."""
         problem = self.problem
-        modelled = problem.communication == "contended" or problem.slices > 1 or self.scenarios is not None
+        modelled = problem.communication == "contended" or problem.slices > 1
         return modelled or self.varies or self.decides_weight or self.decides_mode
 
     @cached_property
@@ -165,11 +161,6 @@ class Layout:
     def empty_timing(self) -> CandidateTiming:
         """Return empty arrays for the timing of a candidate."""
         return empty_timing(self)
-
-    @property
-    def runs(self) -> int:
-        """Number of timings per value of a candidate."""
-        return 1 if self.scenarios is None else 1 + self.scenarios.runs
 
 
 def flatten(layout: Layout) -> FlatProblem:
@@ -287,7 +278,6 @@ def _widen(layout: Layout, flat: FlatProblem, crosses: Bools) -> WideProblem:
     choices, slices = problem.choices, problem.slices
     size = mean_size(layout) / slices
     copying = problem.occupied.require_offload()[stage] * size if choices.offload else nothing
-    factors, least = _factors(layout)
     return WideProblem(
         recomputing=mean_of(layout, problem.occupied.times(Kind.R)) / slices,
         recompute_keeps=problem.memory_limit.recompute_keeps[stage] * size if layout.decides_mode else nothing,
@@ -296,8 +286,6 @@ def _widen(layout: Layout, flat: FlatProblem, crosses: Bools) -> WideProblem:
         sending=sending,
         link=link,
         modes=np.array([1, choices.recompute, choices.offload], np.int64),
-        factors=factors,
-        least_factor=least,
         varied=_varied(layout) if layout.varies else np.zeros(0),
     )
 
@@ -321,26 +309,6 @@ def _varied(layout: Layout) -> Floats:
         for values, mean in zip(sections, means, strict=True)
     ]
     return np.concatenate([np.repeat(values, problem.slices, axis=1).ravel() for values in factors])
-
-
-def _factors(layout: Layout) -> tuple[Floats, Floats]:
-    """Return the scenarios' factors by op, and the least of each rank, as the kernel takes them."""
-    scenarios = layout.scenarios
-    if scenarios is None:
-        return np.zeros(0), np.zeros(0)
-    slices = layout.problem.slices
-    op_class, index = np.divmod(np.arange(layout.positions), layout.share)
-    microbatch = layout.microbatch_of(op_class, index)
-    part = layout.slice_of(op_class, index) if slices > 1 else 0
-    stage, backward = layout.stage_of[op_class], op_class % 2
-    rows = [scenarios.factors[kind, stage, microbatch, part] for kind in (backward, 2, 3)]
-    factors = np.moveaxis(np.stack(rows), -1, 0)
-    least = np.full((scenarios.runs, layout.problem.placement.ranks), np.inf)
-    for row in range(2):
-        for rank in range(least.shape[1]):
-            here = factors[:, row, layout.rank_of[op_class] == rank]
-            least[:, rank] = np.minimum(least[:, rank], here.min(axis=1))
-    return factors.ravel(), least.ravel()
 
 
 def empty_timing(layout: Layout) -> CandidateTiming:
@@ -371,7 +339,6 @@ def empty_timing(layout: Layout) -> CandidateTiming:
 
 def _empty_wide_timing(layout: Layout) -> WideTiming:
     ranks, positions = len(layout.offsets) - 1, layout.positions
-    scenarios = layout.scenarios
     by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
     by_place = [np.zeros(positions, np.int64) for _ in range(6)]
     return WideTiming(
@@ -391,5 +358,4 @@ def _empty_wide_timing(layout: Layout) -> WideTiming:
         copied=np.zeros(positions),
         returned=np.zeros(positions),
         gone=by_place[5],
-        values=np.zeros(0 if scenarios is None else scenarios.runs),
     )

@@ -15,12 +15,11 @@ from operator import attrgetter
 from pipeplan.costs import Layout
 from pipeplan.errors import InfeasibleError
 from pipeplan.model import Placement, Schedule, tolerances
-from pipeplan.simulation import Bound, memory_use
-from pipeplan.solver.many_searches import Effort
+from pipeplan.simulation import memory_use
+from pipeplan.solver.budget import Effort
 from pipeplan.solver.portfolio import ENGINES, engines_going_on, search
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.result import SearchProgress, SearchResult, joined, latest_compiled
-from pipeplan.solver.robustness import bound_of
+from pipeplan.solver.result import SearchProgress, SearchResult, latest_compiled
 from pipeplan.solver.run import Engine
 
 OPENING = 0.4
@@ -100,7 +99,6 @@ def best_placement(
     *,
     published: Sequence[PublishedEntry] = (),
     start: Sequence[Schedule] = (),
-    earlier: Sequence[PlacementTried] = (),
 ) -> BestPlacement:
     """Search the placements of several problems that differ in nothing else.
 
@@ -116,8 +114,6 @@ def best_placement(
         Schedules that the answer is never worse than: unchanged candidates.
     start
         Schedules to go on from, each by the search of its placement.
-    earlier
-        Results of an earlier search, reported for each placement that is not searched here.
 
     Returns
     -------
@@ -125,7 +121,7 @@ def best_placement(
         Its evaluations and seconds are those of all searches.
     """
     starts = {problem: tuple(schedule for schedule in start if is_of(schedule, problem)) for problem in problems}
-    bounds = {problem: _bound(problem).value for problem in problems}
+    bounds = {problem: problem.bound.value for problem in problems}
     results: dict[Problem, SearchResult] = {}
     limit = min((entry.value for entry in published), default=float("inf"))
     order = sorted(problems, key=lambda problem: bounds[problem])
@@ -146,18 +142,15 @@ def best_placement(
             break
     if len(order) > 1 and not stopped:
         _go_on(results, effort, searcher, limit)
-    best = min(results.values(), key=attrgetter("judged"))
+    best = min(results.values(), key=attrgetter("value"))
     entry = min(published, key=attrgetter("value"), default=None)
-    if entry is not None and entry.value < best.judged * (1 - tolerances.ROUNDING):
-        best = min(best, as_it_stands(entry), key=attrgetter("judged"))
+    if entry is not None and entry.value < best.value * (1 - tolerances.ROUNDING):
+        best = min(best, as_it_stands(entry), key=attrgetter("value"))
     bounds |= {problem: result.bound.value for problem, result in results.items()}
-    here = {
-        problem.placement.rank_of: PlacementTried(
-            problem.placement, bounds[problem], results[problem].judged if problem in results else None
-        )
+    tried = tuple(
+        PlacementTried(problem.placement, bounds[problem], results[problem].value if problem in results else None)
         for problem in problems
-    }
-    tried = tuple(({other.placement.rank_of: other for other in earlier} | here).values())
+    )
     every = results.values()
     whole = replace(
         best,
@@ -169,28 +162,9 @@ def best_placement(
     return BestPlacement(whole, tried)
 
 
-def problem_of_best_starts(
-    problems: Sequence[Problem], start: Sequence[Schedule] = ()
-) -> tuple[Problem, tuple[PlacementTried, ...]]:
-    """Return the problem whose starts are the best, and what that tells of every placement.
-
-    Several searches share a store, which is of one problem; the choice of it does not depend on time.
-    """
-    if len(problems) == 1:
-        return problems[0], ()
-    begun = best_placement(problems, Effort(seconds=None, evaluations=0), _starts_of, start=start)
-    placement = begun.result.problem.placement
-    return next(problem for problem in problems if problem.placement.rank_of == placement.rank_of), begun.tried
-
-
-def _starts_of(turn: Turn) -> SearchResult:
-    """Return the best start of a problem."""
-    return search(turn.problem, evaluations=0, start=turn.start)
-
-
 def _go_on(results: dict[Problem, SearchResult], effort: Effort, searcher: Searcher, limit: float) -> None:
     """Spend the rest of the budget: a fifth of it on the second best that can win, the rest on the best."""
-    ranked = sorted(results, key=lambda problem: results[problem].judged)
+    ranked = sorted(results, key=lambda problem: results[problem].value)
     best, *others = ranked
     for problem in [*others[:1], best]:
         before, left = results[problem], _left(effort, results)
@@ -207,7 +181,20 @@ def _go_on(results: dict[Problem, SearchResult], effort: Effort, searcher: Searc
 
 def together(before: SearchResult, after: SearchResult) -> SearchResult:
     """Return the better of two searches of one problem, the second of which continued from the first."""
-    return replace(joined((before, after)), history=(*before.history, *after.history), interrupted=after.interrupted)
+    both = (before, after)
+    compared = [result for result in both if result.published is not None]
+    rival = min(compared, key=lambda result: result.published.value if result.published else 0.0, default=before)
+    return replace(
+        min(both, key=attrgetter("value")),
+        published=rival.published,
+        every_published=any(result.every_published for result in both),
+        compiled_after=latest_compiled(both),
+        bound=max((result.bound for result in both), key=attrgetter("value")),
+        evaluations=before.evaluations + after.evaluations,
+        seconds=before.seconds + after.seconds,
+        history=(*before.history, *after.history),
+        interrupted=after.interrupted,
+    )
 
 
 def as_it_stands(entry: PublishedEntry) -> SearchResult:
@@ -275,17 +262,13 @@ def is_of(schedule: Schedule, problem: Problem) -> bool:
     return schedule.placement.rank_of == problem.placement.rank_of and schedule.slices == problem.slices
 
 
-def _bound(problem: Problem) -> Bound:
-    return bound_of(problem) if problem.is_judged else problem.bound
-
-
 def _can_win(bound: float, value: float) -> bool:
     """Return true if a schedule of this bound may be shorter than one of this value."""
     return bound < value * (1 - tolerances.ROUNDING)
 
 
 def _least(results: dict[Problem, SearchResult], limit: float) -> float:
-    return min([limit, *(result.judged for result in results.values())])
+    return min([limit, *(result.value for result in results.values())])
 
 
 def _left(effort: Effort, results: dict[Problem, SearchResult]) -> Effort:

@@ -15,7 +15,7 @@ from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, keep_what_can_be
 from pipeplan.solver.engines.building_blocks import BuildingBlocks, FirstBlocks
 from pipeplan.solver.engines.dispatching import Dispatching
-from pipeplan.solver.engines.judged_search import JudgedSearch, RobustSearch
+from pipeplan.solver.engines.judged_search import JudgedSearch
 from pipeplan.solver.engines.list_scheduling import ListScheduling
 from pipeplan.solver.engines.order_annealing import LocalSearch
 from pipeplan.solver.engines.proving import EarlyProof, Proving
@@ -23,7 +23,6 @@ from pipeplan.solver.engines.published import DrivenByCosts, FixedOrders, try_un
 from pipeplan.solver.engines.window_search import WindowSearch
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Published, SearchProgress, SearchResult
-from pipeplan.solver.robustness import Robustness, robustness
 from pipeplan.solver.run import Engine, Lineage, Run
 
 ENGINES: tuple[Engine, ...] = (
@@ -37,7 +36,6 @@ ENGINES: tuple[Engine, ...] = (
     Proving(),
     WindowSearch(),
     LocalSearch(),
-    RobustSearch(),
     JudgedSearch(),
 )
 """Engines of a search, which run one after the other until its budget is spent."""
@@ -45,15 +43,12 @@ ENGINES: tuple[Engine, ...] = (
 STARTING = (FixedOrders, ListScheduling, Dispatching, DrivenByCosts, FirstBlocks)
 """Engines that only find starts: a search that continues has a better one."""
 
-JUDGING = (RobustSearch, JudgedSearch)
-"""Engines that search by judged values; the others search on the plan, where values are judged."""
-
 HOTTER = 16.0
 """Factor by which some of the continuing searches anneal hotter."""
 
 
 def engines_going_on(number: int) -> tuple[Engine, ...]:
-    """Return the engines of one of several searches that continue from a common best schedule, so that they differ.
+    """Return the engines of a search that continues from an earlier one; they differ by number.
 
     In turn: all that is more than a start; annealing alone; annealing that is hotter; annealing whose steps start
     anywhere more often.
@@ -121,7 +116,7 @@ def search(
         seconds = 10.0
     run = Run(problem, Budget(seconds, evaluations, clock), seed=seed, workers=workers, report=progress)
     plan = PlanRun(run) if problem.is_judged else run
-    # The plan is searched first where values are judged on simulated runs; else both are the same run.
+    # The plan is searched first where schedules are judged by simulation; else both are the same run.
     try:
         for schedule in [start] if isinstance(start, Schedule) else start:
             require_shape(schedule, problem)
@@ -129,7 +124,7 @@ def search(
                 run.offer_with_collectives(schedule, schedule.name or "start")
             plan.offer_schedule(schedule, schedule.name or "start")
         for engine in engines:
-            searched = run if isinstance(engine, JUDGING) else plan
+            searched = run if isinstance(engine, JudgedSearch) else plan
             done = searched.needs_no_start if isinstance(engine, STARTING) else searched.is_optimal
             if not done and not run.budget.stopped.is_set():
                 engine(searched)
@@ -172,12 +167,9 @@ def require_shape(schedule: Schedule, problem: Problem) -> None:
 
 def _keeping_what_can_be(run: Run, lineage: Lineage) -> Lineage:
     """Return the lineage without needless recomputation and offload."""
-    decided = lineage.schedule is None and lineage.exchange is None
-    if not (decided and run.encoder.decides_mode):
+    if lineage.schedule is not None or not run.encoder.decides_mode:
         return lineage
     candidate = keep_what_can_be(run.encoder, lineage.candidate)
-    if run.judge is not None and run.judge(run.encoder.decode(candidate)) > lineage.judged:
-        return lineage
     run.offer(candidate, lineage.name, lineage.found_by)
     return replace(lineage, candidate=candidate, value=candidate.value)
 
@@ -186,40 +178,31 @@ def _search_result(run: Run, *, every_published: bool) -> SearchResult:
     """Return the best lineage as a checked and simulated schedule."""
     if run.best is None:
         raise InfeasibleError("the search was stopped before it found a schedule: allow more time")
-    problem, lineage = run.problem, _keeping_what_can_be(run, run.choose())
+    problem, lineage = run.problem, _keeping_what_can_be(run, run.finalists[0])
     simulation = problem.simulated(run.schedule(lineage))
     rule = problem.memory_limit if problem.sharding is None else problem.memory_rule
     check(simulation.schedule, memory=rule, streams=problem.streams).require_valid()
     return SearchResult(
         problem=problem,
         simulation=simulation,
-        bound=run.bound_of_judged,
+        bound=run.bound,
         found_by=lineage.found_by,
         evaluations=run.budget.evaluations,
         seconds=run.budget.seconds,
         history=tuple(run.history),
         interrupted=run.budget.stopped.is_set(),
-        robustness=_robustness(problem, simulation.schedule),
-        published_robustness=None if run.published_schedule is None else _robustness(problem, run.published_schedule),
         published=run.published,
         every_published=every_published,
         compiled_after=run.compiled_after,
     )
 
 
-def _robustness(problem: Problem, schedule: Schedule) -> Robustness | None:
-    return None if problem.variation is None else robustness(schedule, problem)
-
-
-SHARE = 0.7
-"""Share of the budget for the plan, whose gains are mostly gains in every run and cost a fraction."""
-
-SHARE_WITH_MESSAGES = 0.5
-"""Share of the budget for the plan where schedules hold messages or collectives, of which the plan knows nothing."""
+PLAN_SHARE = 0.5
+"""Share of the budget for the plan, which knows nothing of messages and collectives."""
 
 
 class PlanRun(Run):
-    """A search on the costs as they are and on transfers that only delay, within a share of another's budget.
+    """A search on transfers that only delay and without collectives, within a share of another's budget.
 
     All that engines do for such a problem they do for this one. Whatever is the best of its lineage here is judged there; so
     the other search never ends with worse than what this one has found.
@@ -232,8 +215,7 @@ class PlanRun(Run):
 
     def __init__(self, judged: Run) -> None:
         problem = judged.problem
-        part = judged.budget.part(SHARE_WITH_MESSAGES if problem.is_completed else SHARE)
-        super().__init__(problem.as_planned(), part, seed=judged.seed, workers=judged.workers)
+        super().__init__(problem.as_planned(), judged.budget.part(PLAN_SHARE), seed=judged.seed, workers=judged.workers)
         self._whole = judged
 
     @property
@@ -243,7 +225,7 @@ class PlanRun(Run):
 
     @property
     def original(self) -> Problem:
-        """Problem of the whole search; in the plan's costs, transfers may include the time that messages take from ranks."""
+        """Problem of the whole search."""
         return self._whole.problem
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Communication, Costs, Limits
-from pipeplan.errors import CostError, InfeasibleError, ShapeError
+from pipeplan.errors import CostError, InfeasibleError, InputError, ShapeError
 from pipeplan.model import (
     NOT_GIVEN,
     STAGE_WIDE_KINDS,
@@ -27,7 +27,7 @@ from pipeplan.model import (
     require_size,
     tolerances,
 )
-from pipeplan.passes import ShardingRule, insert_communication
+from pipeplan.passes import ShardingRule
 from pipeplan.readable import size_text
 from pipeplan.simulation import (
     Bound,
@@ -40,7 +40,6 @@ from pipeplan.simulation import (
     span_bound,
 )
 from pipeplan.solver.choices import USUAL, Choices
-from pipeplan.solver.variation import Jitter, Variation
 
 FEW_STAGES = 10
 """Number of stages of a rank up to which every subset of them is considered."""
@@ -63,16 +62,17 @@ class Problem:
     choices
         Decisions that the search may make in addition to the order.
     communication
-        Model of transfers, as in a simulation; with ``edge`` they delay their receiver and occupy no rank.
+        Model of transfers, as in a simulation but for ``blocking``; with ``edge`` they delay their receiver and occupy no
+        rank.
     slices
         Into how many parts every microbatch's sequence is cut.
-    variation
-        Variation of run times under which the schedule should be good, too.
     sharding
         Rule that places the collectives of sharded stages; None: there are none.
 
     Raises
     ------
+    InputError
+        For ``blocking`` communication.
     ShapeError
         For less than one microbatch or slice, more than can be planned, or as many microbatches as the copies of the model
         cannot share equally.
@@ -90,10 +90,15 @@ class Problem:
     choices: Choices = USUAL
     communication: Communication = "edge"
     slices: int = 1
-    variation: Variation | None = None
     sharding: ShardingRule | None = None
 
     def __post_init__(self) -> None:
+        if self.communication == "blocking":
+            raise InputError(
+                "a search does not support communication blocking: use streams, on which transfers run in order as with "
+                "NCCL",
+                field="communication",
+            )
         copies = self.placement.copies
         require_size(stages=self.placement.stages, microbatches=self.microbatches, slices=self.slices)
         if self.microbatches % copies:
@@ -150,12 +155,8 @@ class Problem:
 
     @cached_property
     def occupied(self) -> Costs:
-        """Costs in which each op occupies its rank for its time and the overheads around it.
-
-        Where both ends of a message meet, what it takes from them is part of its transfer.
-        """
-        costs = self.costs.meeting() if self.communication == "blocking" else self.costs
-        return costs.occupied(self.placement, self.slices)
+        """Costs in which each op occupies its rank for its time and the overheads around it."""
+        return self.costs.occupied(self.placement, self.slices)
 
     @cached_property
     def memory_limit(self) -> MemoryRule:
@@ -276,25 +277,17 @@ class Problem:
 
     @property
     def is_judged(self) -> bool:
-        """True if the objective depends on more than a candidate's value: op times vary, or schedules hold more ops."""
-        return self.variation is not None or self.is_completed
-
-    @property
-    def is_completed(self) -> bool:
-        """True if schedules hold more than a candidate describes: messages, or collectives."""
+        """True if schedules hold more than a candidate describes, on which the objective depends: messages, collectives."""
         return self.holds_messages or self.sharding is not None
 
     @property
     def holds_messages(self) -> bool:
-        """True if schedules hold sends and receives: transfers meet, or run in order on streams."""
-        return self.communication in ("blocking", "streams")
+        """True if schedules hold sends and receives, which run in order on streams."""
+        return self.communication == "streams"
 
     def as_planned(self) -> Problem:
-        """Return the problem of orders of ops alone: without variation, messages and collectives."""
-        plan = replace(self, variation=None)
-        if self.holds_messages:
-            meets = self.communication == "blocking"
-            plan = replace(plan, communication="edge", costs=self.costs.meeting() if meets else self.costs)
+        """Return the problem of orders of ops alone: without messages and collectives."""
+        plan = replace(self, communication="edge") if self.holds_messages else self
         if self.sharding is None:
             return plan
         limits, memory = self.limits, self.costs.memory
@@ -310,20 +303,13 @@ class Problem:
         """Communication streams on which transfers run in order; None if they do not."""
         return self.costs.streams if self.communication == "streams" else None
 
-    @property
-    def is_sampled(self) -> bool:
-        """True if the objective is estimated from sampled runs; a few lucky ones may be below every bound."""
-        return isinstance(self.variation, Jitter) and self.variation.deviation > 0
-
     def with_messages(self, schedule: Schedule, delays: Ints | None = None) -> Schedule:
         """Return the schedule with sends and receives, if the model of transfers needs them.
 
-        ``delays`` are those of :func:`pipeplan.passes.insert_communication`; a schedule that has messages keeps them.
+        ``delays`` are those of :func:`pipeplan.simulation.post_in_order`; a schedule that has messages keeps them.
         """
         if not self.holds_messages or schedule.has(Kind.SEND_F):
             return schedule
-        if self.communication == "blocking":
-            return insert_communication(schedule, delays=delays)
         if delays is None:
             return post_messages(schedule, self.costs)
         return post_in_order(schedule, self.costs, delays)
@@ -346,6 +332,15 @@ class Problem:
         """Return the simulation of the schedule, with transfers as in the run."""
         completed = self.completed(schedule)
         return simulate(completed, self.costs, communication=self.communication, limits=self.limits)
+
+    def judge(self, schedule: Schedule) -> float:
+        """Return the objective of a schedule with its messages and collectives; infinite if it does not fit with these.
+
+        Raises what :func:`pipeplan.simulation.simulate` does.
+        """
+        simulation = self.simulated(schedule)
+        fits = self.sharding is None or self.fits(simulation)
+        return self.value(simulation.timeline) if fits else np.inf
 
     def fits(self, simulation: Simulation) -> bool:
         """Return whether every rank is within its limit, with its collectives."""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from operator import attrgetter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from pipeplan.model import Schedule, Timeline, tolerances
 from pipeplan.records import Record
 from pipeplan.simulation import Bound, Simulation
 from pipeplan.solver.problem import Problem
-from pipeplan.solver.robustness import Robustness
 from pipeplan.strategies import STRATEGIES
 
 
@@ -105,10 +103,6 @@ class SearchResult:
         Every improvement, the first one first.
     interrupted
         True if the user stopped it before its budget was spent.
-    robustness
-        The schedule's robustness to the problem's variation, on runs that it was not made for; None if nothing varies.
-    published_robustness
-        The same of the best published schedule.
     published
         The best published schedule of this placement within the limits, as it is published; None where none fits.
     every_published
@@ -125,8 +119,6 @@ class SearchResult:
     seconds: float
     history: tuple[Improvement, ...]
     interrupted: bool = False
-    robustness: Robustness | None = None
-    published_robustness: Robustness | None = None
     published: Published | None = None
     every_published: bool = False
     compiled_after: float | None = 0.0
@@ -147,51 +139,17 @@ class SearchResult:
         return self.problem.value(self.timeline)
 
     @property
-    def judged(self) -> float:
-        """Value that the search minimized: the objective; with jitter its p95, with a slow rank its worst case."""
-        return self.value if self.robustness is None else self.robustness.judged_under(self.problem.variation)
-
-    @property
     def optimality_gap(self) -> float:
-        """Largest possible excess over the optimum, as a share: ``judged / bound - 1``."""
-        return self.bound.gap_of(self.judged)
+        """Largest possible excess over the optimum, as a share: ``value / bound - 1``."""
+        return self.bound.gap_of(self.value)
 
     @property
     def optimal(self) -> bool:
-        """True if the bound proves that no schedule is better; never for sampled runs.
+        """True if the bound proves that no schedule is better.
 
         Of spans it is proven for schedules whose ops start as soon as they can.
         """
-        return not self.problem.is_sampled and self.judged <= self.bound.value * (1 + tolerances.ROUNDING)
-
-    def progress(self, share: float) -> SearchProgress:
-        """Return the progress of a search that has ended, ``share`` being that of all searches."""
-        return SearchProgress(
-            value=self.value,
-            bound=self.bound.value,
-            found_by=self.found_by,
-            evaluations=self.evaluations,
-            seconds=self.seconds,
-            share=share,
-            best=lambda: self.schedule,
-            published=self.published,
-        )
-
-
-def joined(searches: Sequence[SearchResult]) -> SearchResult:
-    """Return the best of several searches of one problem, of equals the first, with what all have proven and spent."""
-    compared = [result for result in searches if result.published is not None]
-    rival = min(compared, key=lambda result: result.published.value if result.published else 0.0, default=searches[0])
-    return replace(
-        min(searches, key=attrgetter("judged")),
-        published=rival.published,
-        published_robustness=rival.published_robustness,
-        every_published=any(result.every_published for result in searches),
-        compiled_after=latest_compiled(searches),
-        bound=max((result.bound for result in searches), key=attrgetter("value")),
-        evaluations=sum(result.evaluations for result in searches),
-        seconds=sum(result.seconds for result in searches),
-    )
+        return self.value <= self.bound.value * (1 + tolerances.ROUNDING)
 
 
 def latest_compiled(searches: Iterable[SearchResult]) -> float | None:

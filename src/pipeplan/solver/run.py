@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -19,11 +18,9 @@ from pipeplan.passes import without_collectives
 from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.meeting import Exchange, schedule_that_meets
+from pipeplan.solver.exchange import Exchange
 from pipeplan.solver.problem import Problem
 from pipeplan.solver.result import Improvement, Published, SearchProgress, is_as_published
-from pipeplan.solver.robustness import Judge, bound_of
-from pipeplan.solver.variation import Jitter
 
 FREE_WAIT = 0.5
 """Seconds of waiting for kernels that do not count: about as long as reading them from disk takes."""
@@ -36,9 +33,6 @@ REPORT_EVERY = 0.5
 
 DOUBLINGS = 11
 """Number of rounds that are followed by one twice as long."""
-
-MOST_FINALISTS = 6
-"""Maximum number of lineages from which a search chooses its answer if op times vary."""
 
 Task = TypeVar("Task")
 Outcome = TypeVar("Outcome")
@@ -60,9 +54,9 @@ class Lineage:
         The schedule itself where the candidate does not describe all of it: its weight backwards have their own order, or
         it holds messages.
     judged
-        The objective that the search minimizes: the value, or that of a :class:`~pipeplan.solver.robustness.Judge`.
+        The objective that the search minimizes: the value, or that of the schedule with its messages and collectives.
     exchange
-        Times at which its results are sent, if transfers must meet and that was decided.
+        Times at which its results are sent and places of its collectives, if these were decided.
     """
 
     name: str
@@ -83,13 +77,11 @@ class Run:
         The problem, its form for the kernels, the budget, and the seed of the random numbers.
     bound
         The best lower bound known.
-    judge
-        Judge of schedules on simulated runs; None if a candidate's value is already that.
     best
         The best lineage, as it is judged; None before anything feasible was found.
     history
         Every improvement.
-    published, published_schedule, tried, every_published
+    published, tried, every_published
         The best published schedule that fits, of those tried so far; their names; whether these are all.
     """
 
@@ -101,20 +93,16 @@ class Run:
         seed: int = 0,
         workers: int = 1,
         report: Callable[[SearchProgress], None] | None = None,
-        encoder: Encoder | None = None,
     ) -> None:
         self.problem = problem
-        self.encoder = Encoder(problem) if encoder is None else encoder
+        self.encoder = Encoder(problem)
         self.budget = budget
         self.seed = seed
         self.workers = workers
         self.bound: Bound = problem.bound
-        self.judge = Judge(problem, "train") if problem.is_judged else None
-        self._judged_bound = bound_of(problem) if problem.is_judged else None
         self.best: Lineage | None = None
         self.history: list[Improvement] = []
         self.published: Published | None = None
-        self.published_schedule: Schedule | None = None
         self.every_published = False
         self.tried: set[str] = set()
         self._lineages: dict[str, Lineage] = {}
@@ -151,20 +139,12 @@ class Run:
     @property
     def is_optimal(self) -> bool:
         """True if the judged value of the best schedule meets the bound."""
-        if self.best is None or self.problem.is_sampled:
-            return False
-        return self.best.judged <= self.bound_of_judged.value * (1 + tolerances.ROUNDING)
+        return self.best is not None and self.best.judged <= self.bound.value * (1 + tolerances.ROUNDING)
 
     @property
     def needs_no_start(self) -> bool:
         """True if no schedule can be judged better than the best one: starts need not be tried."""
         return self.is_optimal
-
-    @property
-    def bound_of_judged(self) -> Bound:
-        """Best lower bound on the judged value."""
-        before = self._judged_bound
-        return self.bound if before is None or before.value <= self.bound.value else before
 
     @property
     def lineages(self) -> list[Lineage]:
@@ -198,32 +178,18 @@ class Run:
             self.take_judged(self.judged(lineage))
 
     def judged(self, lineage: Lineage) -> Lineage:
-        """Return the lineage as it is judged.
-
-        Where transfers must meet, its weight backwards are where its plan has them or where waits for messages have room,
-        whichever is better.
-        """
-        if self.judge is None:
+        """Return the lineage as it is judged."""
+        if not self.problem.is_judged:
             return replace(lineage, judged=lineage.value)
-        if self.problem.communication != "blocking" or lineage.schedule is not None:
-            schedule = self.problem.completed(self.schedule(lineage))
-            kept = schedule if self.problem.is_completed else lineage.schedule
-            return replace(lineage, schedule=kept, judged=self.judge(schedule))
-        exchange, planned = Exchange.at_once(self.problem), self.encoder.encode(self.encoder.decode(lineage.candidate))
-        ways = []
-        for candidate in (lineage.candidate, planned):
-            if np.isfinite(candidate.value):
-                schedule = schedule_that_meets(self.encoder, candidate, exchange)
-                way = replace(lineage, candidate=candidate, schedule=schedule, exchange=exchange)
-                ways.append(replace(way, judged=self.judge(schedule)))
-        return min(ways, key=attrgetter("judged"))
+        schedule = self.problem.completed(self.schedule(lineage))
+        return replace(lineage, schedule=schedule, judged=self.problem.judge(schedule))
 
     def take_as_it_is(self, schedule: Schedule, name: str, candidate: Candidate) -> None:
         """Take a schedule that fits unchanged, messages included, if its candidate does not describe all of it."""
-        if self.judge is None:
+        if not self.problem.is_judged:
             return
         try:
-            judged = self.judge(schedule)
+            judged = self.problem.judge(schedule)
         except DeadlockError:  # its own messages never meet
             return
         schedule = self.problem.sharded(schedule)
@@ -243,14 +209,6 @@ class Run:
                 )
                 self.report_progress()
 
-    def choose(self) -> Lineage:
-        """Return the best lineage; if op times vary, the best finalist on runs that none of them was made for."""
-        finalists = self.finalists[:MOST_FINALISTS]
-        if not isinstance(self.problem.variation, Jitter):
-            return finalists[0]
-        judge = Judge(self.problem, "choose")
-        return min(finalists, key=lambda lineage: judge(self.schedule(lineage)))
-
     def offer_published(self, schedule: Schedule, name: str) -> None:
         """Take a published schedule as :meth:`offer_schedule` does; the search has to beat the best with its defaults."""
         self.tried.add(name)
@@ -261,12 +219,12 @@ class Run:
 
     def take_published(self, schedule: Schedule, rival: Published) -> None:
         """Take a published schedule as the one to beat if it is the best by judged value."""
-        if self.judge is not None:
-            rival = rival.replaced(value=self.judge(schedule))
+        if self.problem.is_judged:
+            rival = rival.replaced(value=self.problem.judge(schedule))
             if not np.isfinite(rival.value):
                 return
         if rival.beats(self.published, self.problem.placement.chunks):
-            self.published, self.published_schedule = rival, schedule
+            self.published = rival
             self.report_progress()
 
     def offer_schedule(self, schedule: Schedule, name: str) -> float:
@@ -327,7 +285,7 @@ class Run:
         self._report(
             SearchProgress(
                 value=best.judged,
-                bound=self.bound_of_judged.value,
+                bound=self.bound.value,
                 found_by=best.found_by,
                 evaluations=self.budget.evaluations,
                 seconds=self.budget.seconds,

@@ -1,9 +1,6 @@
-"""Many independent tasks on one process, many, or a cluster, with a store from which an interrupted sweep resumes."""
+"""Many independent tasks on one process or many, with a store from which an interrupted sweep resumes."""
 
 from pipeplan.sweeps.engine import sweep
 from pipeplan.sweeps.records import Failure, Finished, ProgressListener, SweepProgress, SweepTask
 
-__all__ = ["Failure", "Finished", "ProgressListener", "SweepProgress", "SweepTask", "Task", "sweep"]
-
-Task = SweepTask
-"""Earlier name of :class:`SweepTask`."""
+__all__ = ["Failure", "Finished", "ProgressListener", "SweepProgress", "SweepTask", "sweep"]

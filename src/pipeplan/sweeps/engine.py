@@ -15,7 +15,7 @@ import msgspec
 from pipeplan.errors import FormatError, InputError, RunError
 from pipeplan.sweeps.records import Failure, Finished, ProgressListener, Row, SweepProgress, SweepTask
 from pipeplan.sweeps.store import Store, identity
-from pipeplan.sweeps.workers import TaskRunner, WorkerLost, local_workers
+from pipeplan.sweeps.workers import TaskRunner, WorkerLost, started_workers
 
 Payload = TypeVar("Payload")
 Answer = TypeVar("Answer")
@@ -31,12 +31,11 @@ def sweep(
     answer: type[Answer],
     asked: Mapping[str, object],
     workers: int = 1,
-    dask: str | None = None,
     store: Path | None = None,
     seconds: float | None = None,
     progress: ProgressListener | None = None,
 ) -> Generator[Finished[Answer], None, None]:
-    """Call a function for many payloads in one process, many, or on a cluster; yield results in order of completion.
+    """Call a function for many payloads in one process or many; yield results in order of completion.
 
     One worker is this process and runs tasks in their order. ``tasks`` is drawn from as workers become free, never while
     the caller's loop body runs: an iterator may look at what is finished so far and leave out what is no longer needed.
@@ -59,10 +58,8 @@ def sweep(
     asked
         Everything that answers depend on apart from the keys, as plain values. A store of another sweep is refused.
     workers
-        Number of processes. It is ignored with ``dask``, and 1 in a process that may not have children or in which another
-        sweep uses the processes.
-    dask
-        Address of a Dask scheduler, whose workers do the tasks.
+        Number of processes; 1 in a process that may not have children or in which another sweep uses the processes. Within
+        ``joblib.parallel_config(backend="dask")``, more than one are all workers of the Dask client.
     store
         File that keeps what is finished; its tasks are not run again. It is created if it does not exist.
     seconds
@@ -73,13 +70,11 @@ def sweep(
     Raises
     ------
     InputError
-        If ``workers`` is below 1, the store cannot be used or is full, or the scheduler cannot be reached.
+        If ``workers`` is below 1, or the store cannot be used or is full.
     FormatError
         If the file is not a store.
-    MissingExtraError
-        If ``dask`` is given and the package ``distributed`` is not installed.
     RunError
-        If the cluster is lost, or workers keep dying.
+        If workers keep dying.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}", field="workers")
@@ -89,18 +84,10 @@ def sweep(
     def run() -> Generator[Finished[Answer], None, None]:
         with ExitStack() as stack:
             file = None if store is None else stack.enter_context(closing(Store(store, identity(asked))))
-            pool = stack.enter_context(closing(_workers(function, workers, dask)))
+            pool = stack.enter_context(closing(started_workers(function, workers)))
             yield from _Sweep(tasks, answer, pool, file, seconds=seconds, progress=progress).results()
 
     return run()
-
-
-def _workers(function: Callable[[Any], Any], count: int, dask: str | None) -> TaskRunner:
-    if dask is None:
-        return local_workers(function, count)
-    from pipeplan.sweeps.dask_workers import DaskWorkers
-
-    return DaskWorkers(function, dask)
 
 
 class _Sweep(Generic[Answer]):

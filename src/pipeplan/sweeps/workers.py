@@ -1,4 +1,4 @@
-"""Run the tasks of a sweep in this process, or in processes of this machine by joblib."""
+"""Run the tasks of a sweep in this process, or by joblib: in processes of this machine, or on the backend that is named."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _IN_USE = threading.Lock()
 """Held by the sweep that uses joblib's processes: all of a program share them, and a sweep that stops early ends them."""
 
 
-def local_workers(function: TaskFunction, count: int) -> TaskRunner:
+def started_workers(function: TaskFunction, count: int) -> TaskRunner:
     """Return processes, or this process for one worker, in a daemon, or while another sweep uses the processes."""
     # A daemon, such as a process of a server, may not have children.
     if count > 1 and not current_process().daemon and _IN_USE.acquire(blocking=False):
@@ -100,12 +100,17 @@ def local_workers(function: TaskFunction, count: int) -> TaskRunner:
 
 
 class Processes:
-    """Processes of this machine, started by joblib's default backend. Create them by :func:`local_workers`."""
+    """Processes of joblib's default backend, or workers of the one that ``joblib.parallel_config`` names.
+
+    Create them by :func:`started_workers`.
+    """
 
     def __init__(self, function: TaskFunction, count: int) -> None:
+        from joblib import effective_n_jobs
+
         self._function = function
         # joblib does not tell which process died, and ends the others.
-        self.count = self.blamed = count
+        self.count = self.blamed = effective_n_jobs(count)
 
     def run(self, tasks: Iterable[SweepTask[Any]], *, careful: bool = False) -> Generator[Row, None, None]:
         """Yield results in order of completion."""
@@ -162,7 +167,9 @@ def _interrupts_blocked() -> Iterator[None]:
 
 
 def _run_in_process(sweep: int, function: TaskFunction, task: SweepTask[Any]) -> Row:
-    _end_with(sweep)
+    # Workers of a cluster are no children of the sweep, and outlive it.
+    if os.getppid() == sweep:
+        _end_with(sweep)
     return run_task(function, task)
 
 

@@ -65,7 +65,7 @@ def _search(random: Random) -> None:
     """All engines, a little of each: what they find is right, within the limits, worth what is said, and above the bound."""
     problem = random_problem(random, most=24)
     if random.random() < 0.2:
-        problem = replace(problem, communication="blocking")
+        problem = replace(problem, communication="streams")
     found = search(problem, evaluations=random.choice((0, 50, 400)), seed=random.randrange(100))
     report = check(found.schedule, memory=problem.memory_limit)
     if not report.valid:

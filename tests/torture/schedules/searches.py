@@ -84,7 +84,7 @@ def _problem(random: Random) -> Problem:
     """One of any kind, or one of those that strategies are made for, at any level of communication."""
     problem = random_problem(random, most=random.choice((MODELLED, 16, 24))) if random.random() < 0.5 else _even(random)
     streams: Streams = random.choice(("rank", "direction", "edge"))
-    levels: tuple[Communication, ...] = ("edge", "contended", "blocking", "blocking", "streams", "streams")
+    levels: tuple[Communication, ...] = ("edge", "contended", "streams", "streams")
     return replace(problem, communication=random.choice(levels), costs=replace(problem.costs, streams=streams))
 
 
@@ -169,16 +169,12 @@ def _fits(problem: Problem, schedule: Schedule) -> bool:
 
 def value_of(problem: Problem, schedule: Schedule) -> float:
     """The objective of a schedule, by the slow simulator."""
-    costs = problem.costs
-    if problem.communication == "blocking":
-        costs = costs.meeting()
-        schedule = schedule if any(kind.name == "SEND_F" for kind in schedule.kinds) else insert_communication(schedule)
     if problem.communication == "streams":
         timeline = slow_streams(problem.with_messages(schedule), problem.costs, problem.costs.streams)
         timeline = timed_only(timeline)
     else:
         timeline = slow_simulate(schedule, problem.costs, problem.communication)
-    return float(timeline.makespan if problem.objective == "makespan" else max(spans_of(timeline, costs)))
+    return float(timeline.makespan if problem.objective == "makespan" else max(spans_of(timeline, problem.costs)))
 
 
 def _case(problem: Problem) -> Case | None:

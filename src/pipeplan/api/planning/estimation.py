@@ -82,7 +82,7 @@ def estimated(
     """See :func:`estimate`."""
     calibration = calibration_of(options.calibration)
     rows, single = _rows(source, options)
-    if single and options.dask is None and options.store is None:
+    if single and options.store is None:
         return Estimates(rows=(estimated_row(rows[0], _estimated(rows[0], calibration=calibration)),))
     tasks = [SweepTask(str(place), row) for place, row in enumerate(rows) if not row.refused]
     default = 1 if len(rows) < FEW else usable_cores()
@@ -99,7 +99,6 @@ def estimated(
                 "approximate": options.approximate,
             },
             workers=default if options.workers is None else options.workers,
-            dask=options.dask,
             store=None if options.store is None else Path(options.store),
             progress=None if progress is None else lambda so_far: progress(so_far.done / len(tasks)),
         )

@@ -37,10 +37,6 @@ class EstimateOptions(Options):
         kind="count", title="Workers", group="work", range=WORKERS, in_form=False,
         help="Number of worker processes.", default="the number of cores",
     )  # fmt: skip
-    dask: str | None = option(
-        kind="text", title="Dask scheduler", group="work", in_form=False, longest=400,
-        help="Address of a Dask scheduler whose workers run the estimates.",
-    )  # fmt: skip
     store: FilePath | None = option(
         kind="file", title="Store", group="work", in_form=False,
         help="Checkpoint file; rerun the same command to resume.",

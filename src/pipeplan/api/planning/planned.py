@@ -84,7 +84,6 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
         allow=[options.allow] if isinstance(options.allow, str) else options.allow,
         seconds=30.0 if options.seconds is None else options.seconds,
         workers=usable_cores() if options.workers is None else options.workers,
-        dask=options.dask,
         store=None if options.store is None else Path(options.store),
         calibration=factors,
         trainers=plan_trainers(),

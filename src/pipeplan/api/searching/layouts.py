@@ -48,7 +48,6 @@ def searches_layouts(options: SearchOptions, settings: Settings) -> bool:
             "set layers_per_stage",
             field="start",
         )
-    _require_alone(options)
     if settings.overlap_times is not None:
         raise InputError(
             "overlap_times are those of a stage, and a search for the layout changes the stages: drop overlap_times",
@@ -62,21 +61,6 @@ def searches_layouts(options: SearchOptions, settings: Settings) -> bool:
                 field=name,
             )
     return True
-
-
-def _require_alone(options: SearchOptions) -> None:
-    """Refuse options of many searches: the budget of one search is shared by all layouts."""
-    used = {
-        "searches": options.searches not in (None, 1),
-        "rounds": options.rounds != 1,
-        "dask": options.dask is not None,
-        "store": options.store is not None,
-    }
-    name = next((name for name, is_used in used.items() if is_used), None)
-    if name is not None:
-        raise InputError(
-            f"{name} does not apply to a search for the layout, which is a single one: drop {name}", field=name
-        )
 
 
 def layout_spaces(settings: Settings, options: SearchOptions) -> list[LayoutSpace]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 from pipeplan.api.arguments import ScheduleLike
 from pipeplan.api.published import AllowOptions
 from pipeplan.costs import MOST_SECONDS, SEED, WORKERS, Range, option
-from pipeplan.errors import InputError
 from pipeplan.model import Objective
-from pipeplan.solver import Jitter, SlowRank, Variation
 
 AUTO = "auto"
 """Every placement that can win."""
@@ -45,7 +41,7 @@ class ScheduleSearchOptions(AllowOptions):
     )  # fmt: skip
     workers: int | None = option(
         kind="count", title="Workers", group="search", default="the number of cores",
-        help="Number of threads, or of processes for several searches.", range=WORKERS,
+        help="Number of threads.", range=WORKERS,
     )  # fmt: skip
     full_backward: bool = option(
         False, kind="flag", title="Full backward", group="search",
@@ -69,28 +65,10 @@ class ScheduleSearchOptions(AllowOptions):
         (), kind="schedules", title="Start", group="search",
         help="Schedule to start from, a name or a file; repeatable. The answer is never worse than it.",
     )  # fmt: skip
-    dask: str | None = option(
-        kind="text", title="Dask", group="search", longest=400,
-        help="Address of a Dask scheduler whose workers run the searches.",
-    )  # fmt: skip
-    store: str | os.PathLike[str] | None = option(
-        kind="file", title="Store", group="search",
-        help="Checkpoint file; rerun the same command to resume.",
-    )  # fmt: skip
     decide: Names = option(
         (), kind="names", title="Decide", group="search",
         help="Further choices to optimize: recompute, offload; repeatable or comma-separated.",
     )  # fmt: skip
-
-    @property
-    def variation(self) -> Variation | None:
-        """Variation from step to step; None if nothing varies."""
-        return None
-
-    @property
-    def kept_in(self) -> Path | None:
-        """The checkpoint file."""
-        return None if self.store is None else Path(self.store)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,38 +81,6 @@ class SearchOptions(ScheduleSearchOptions):
         "(layers); the same as layers_per_stage auto.",
         default="the layers per stage that are set",
     )  # fmt: skip
-    searches: int | None = option(
-        kind="count", title="Searches", group="search", default="1; 8 with dask", range=Range(1, most=10_000),
-        help="Number of independent searches, each with the whole budget and its own seed.",
-    )  # fmt: skip
-    rounds: int = option(
-        1, kind="count", title="Rounds", group="search", range=Range(1, most=1_000),
-        help="Number of rounds; after each, every search continues from the best schedule of all.",
-    )  # fmt: skip
-    jitter: float | None = option(
-        kind="number", title="Jitter", group="search", range=Range(0, most=10),
-        help="Minimize the 95th percentile under op times that vary by this relative standard deviation, such as 0.05.",
-    )  # fmt: skip
-    slow_rank: float | None = option(
-        kind="number", title="Slow rank", group="search", range=Range(0, most=10),
-        help="Minimize the worst case in which any one rank is slower by this share, such as 0.05.",
-    )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.jitter is not None and self.slow_rank is not None:
-            raise InputError(
-                "pass jitter or a slow rank, not both: search with one, and judge the schedule by the other",
-                field="slow_rank",
-            )
-
-    @property
-    def variation(self) -> Variation | None:
-        """Variation from step to step; None if nothing varies."""
-        deviation, share = self.jitter, self.slow_rank
-        if share is not None:
-            return SlowRank(share)
-        return None if deviation is None else Jitter(deviation)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,6 @@ from pipeplan.solver import (
     ALL_RECOMPUTED,
     EVERYTHING_UP_TO,
     Choices,
-    Judge,
     Problem,
     PublishedEntry,
     SearchResult,
@@ -69,7 +68,6 @@ def problem_of(
         choices=choices,
         communication=settings.communication,
         slices=settings.slices or 1,
-        variation=options.variation,
         sharding=None if (rule := rule_of(settings)).name == "none" else rule,
     )
 
@@ -216,9 +214,7 @@ def published_here(solution: SearchResult) -> PublishedSchedule | None:
     best, problem = solution.published, solution.problem
     if best is None:
         return None
-    robustness = solution.published_robustness
-    value = best.value if robustness is None else robustness.judged_under(problem.variation)
-    return PublishedSchedule(schedule=best.name, placement=problem.placement.name, value=value)
+    return PublishedSchedule(schedule=best.name, placement=problem.placement.name, value=best.value)
 
 
 def least_need(problem: Problem) -> LeastPeak | None:
@@ -265,19 +261,17 @@ def baseline_of(
     problem = solution.problem
     others = [entry for entry in entries if not is_of(entry.schedule, problem)]
     here = published_here(solution)
-    if entries and fixed and problem.variation is None:
+    if entries and fixed:
         own = (entry for entry in entries if is_of(entry.schedule, problem))
         here = _record_of(best_published(own, allowed, as_candidate))
     anywhere = None
     if looks_everywhere(problem):
-        # Under variation, the schedule of the answer's placement is judged on runs that it was not made for.
-        judged = fixed and problem.variation is None
-        anywhere = _record_of(best_published(entries if judged else others, allowed, as_candidate))
-        if not judged:
+        anywhere = _record_of(best_published(entries if fixed else others, allowed, as_candidate))
+        if not fixed:
             anywhere = min(
                 (best for best in (here, anywhere) if best is not None), key=attrgetter("value"), default=None
             )
-    more = faster_with_more(map(as_candidate, entries), allowed, solution.judged)
+    more = faster_with_more(map(as_candidate, entries), allowed, solution.value)
     return Baseline(here, anywhere, more)
 
 
@@ -400,7 +394,4 @@ def _of(strategy: Strategy, settings: Settings, problem: Problem) -> PublishedEn
         value = value_as_is(schedule, there)
     if np.isinf(value):
         return None
-    there = replace(there, slices=schedule.slices)
-    if there.variation is not None:
-        value = Judge(there)(schedule)
-    return PublishedEntry(there, schedule.renamed(name), value)
+    return PublishedEntry(replace(there, slices=schedule.slices), schedule.renamed(name), value)

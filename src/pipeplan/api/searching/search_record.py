@@ -22,9 +22,6 @@ from pipeplan.simulation import Bound, memory_use
 if TYPE_CHECKING:
     from pipeplan.solver import PlacementTried, Problem, SearchResult
 
-Judged: TypeAlias = Literal["plan", "p95", "worst"]
-"""Number that a search minimizes: the objective of the plan, its p95 under jitter, or its worst with a slow rank."""
-
 Spared: TypeAlias = Literal["recompute", "offload"]
 """Ways to free memory between a forward and its backward."""
 
@@ -44,29 +41,10 @@ class ObjectiveRecord(Record, frozen=True, kw_only=True):
     """Objective of a search, and its lower bound."""
 
     name: Objective
-    of: Judged
     value: float
     lower_bound: float
     bound_reason: str
     gap: float
-
-
-class JitterRecord(Record, frozen=True, kw_only=True):
-    """Objective with varying op times, and that of the best published schedule."""
-
-    deviation: float
-    mean: float
-    p95: float
-    published_p95: float | None
-
-
-class SlowRankRecord(Record, frozen=True, kw_only=True):
-    """Objective if one rank is slower by a share, each in turn, and that of the best published schedule."""
-
-    share: float
-    mean: float
-    worst: float
-    published_worst: float | None
 
 
 class Price(Record, frozen=True, kw_only=True):
@@ -146,9 +124,6 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
         Bound and best value of each placement that could have won.
     objective
         Objective, its value, and its lower bound.
-    jitter, slow_rank
-        Objective under variation by which the search judges, and that of the best published schedule; None without
-        variation.
     communication
         Model of transfers.
     decided
@@ -175,8 +150,6 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
     compiled_after: float | None
     placements: tuple[PlacementRecord, ...]
     objective: ObjectiveRecord
-    jitter: JitterRecord | None
-    slow_rank: SlowRankRecord | None
     communication: Communication
     decided: Decided
     best_published: PublishedSchedule | None
@@ -191,9 +164,6 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
 
     bound = Evidence[Bound]()
     """The best lower bound on the objective."""
-
-    nominal = Evidence[Bound | None]()
-    """With a slow rank, a lower bound on the objective of the plan, in which none is slow."""
 
     least_need = Evidence[LeastPeak | None]()
     """Published schedule that needs the least memory, if none of the placement fits."""
@@ -217,8 +187,6 @@ def record_of(
     layout: Layout | None = None,
 ) -> SearchRecord:
     """Return the record of the solver's result."""
-    from pipeplan.solver import SlowRank
-
     problem = solution.problem
     return SearchRecord(
         found_by=solution.found_by,
@@ -237,19 +205,24 @@ def record_of(
             )
             for entry in tried
         ),
-        **_judged(solution),
+        objective=ObjectiveRecord(
+            name=problem.objective,
+            value=solution.value,
+            lower_bound=solution.bound.value,
+            bound_reason=solution.bound.reason,
+            gap=solution.optimality_gap,
+        ),
         communication=problem.communication,
         decided=decided_in(solution.schedule, problem),
         best_published=here,
-        gain=_gain(here, solution.judged),
+        gain=_gain(here, solution.value),
         best_published_anywhere=anywhere,
-        gain_anywhere=_gain(anywhere, solution.judged),
+        gain_anywhere=_gain(anywhere, solution.value),
         faster_with_more=more,
         layers_per_stage=UNSET if layout is None else layout,
     ).holding(
         placement=problem.placement.name,
         bound=solution.bound,
-        nominal=problem.bound if isinstance(problem.variation, SlowRank) else None,
         least_need=need,
     )
 
@@ -259,40 +232,6 @@ def _gain(published: PublishedSchedule | None, value: float) -> float | None:
         return None
     share = 1 - value / published.value
     return 0.0 if abs(share) <= tolerances.ROUNDING else share
-
-
-def _judged(solution: SearchResult) -> dict[str, Any]:
-    """Return the objective, and the schedule's times in the simulated runs that judge it."""
-    from pipeplan.solver import Jitter, SlowRank
-
-    problem, ours, theirs = solution.problem, solution.robustness, solution.published_robustness
-    of: Judged = "plan"
-    robust: dict[str, Any] = {"jitter": None, "slow_rank": None}
-    if isinstance(problem.variation, Jitter) and ours is not None:
-        of = "p95"
-        robust["jitter"] = JitterRecord(
-            deviation=problem.variation.deviation,
-            mean=ours.mean,
-            p95=ours.p95,
-            published_p95=None if theirs is None else theirs.p95,
-        )
-    elif isinstance(problem.variation, SlowRank) and ours is not None:
-        of = "worst"
-        robust["slow_rank"] = SlowRankRecord(
-            share=problem.variation.share,
-            mean=ours.mean,
-            worst=ours.worst,
-            published_worst=None if theirs is None else theirs.worst,
-        )
-    objective = ObjectiveRecord(
-        name=problem.objective,
-        of=of,
-        value=solution.judged,
-        lower_bound=solution.bound.value,
-        bound_reason=solution.bound.reason,
-        gap=solution.bound.gap_of(solution.judged),
-    )
-    return {"objective": objective, **robust}
 
 
 def decided_in(schedule: Schedule, problem: Problem) -> Decided:

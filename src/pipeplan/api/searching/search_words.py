@@ -111,14 +111,12 @@ def _gain_here_in_words(record: SearchRecord, here: PublishedSchedule | None, ti
             return f"{none} is possible with its defaults."
         memory = memory_text(need.memory, in_activations=need.in_activations)
         return f"{none} fits with its defaults; {need.name}, which needs the least, takes {memory}."
-    what = {"plan": "", "p95": "A p95 of ", "worst": "A worst case of "}[record.objective.of]
     kind = "any" if here == record.best_published_anywhere else "this"
     best = f"{here.schedule} ({times.text(here.value)}), the best published schedule of {kind} placement that fits"
     if record.gain > NOTHING:
-        return f"{what}{times.text(record.objective.value)} is {percent(record.gain)} shorter than {best}."
+        return f"{times.text(record.objective.value)} is {percent(record.gain)} shorter than {best}."
     if record.gain < -NOTHING:
-        on = "" if record.jitter is None else ", on runs that neither was made for"
-        return f"{what}{times.text(record.objective.value)} is {percent(-record.gain)} longer than {best}{on}."
+        return f"{times.text(record.objective.value)} is {percent(-record.gain)} longer than {best}."
     if record.optimal:
         when = "" if record.objective.name == "makespan" else " with ops that start as soon as they can"
         return f"No gain over {best}: proven optimal for this placement{when}."
@@ -238,24 +236,6 @@ def _stages(stages: list[int]) -> str:
     return f"stage{'' if len(stages) == 1 else 's'} {text}"
 
 
-def judged_in_words(record: SearchRecord, unit: str) -> tuple[str, str] | None:
-    """Return the robustness question and its answer, for a run that differs from the plan; None if nothing varies."""
-    if record.slow_rank is not None:
-        runs = record.slow_rank
-        figures = "worst", runs.mean, runs.worst, runs.published_worst
-        heading, end = "with a slow rank", f"; any one rank {percent(runs.share)} slower"
-    elif record.jitter is not None:
-        figures = "p95", record.jitter.mean, record.jitter.p95, record.jitter.published_p95
-        heading, end = "under jitter", ""
-    else:
-        return None
-    word, mean, ours, theirs = figures
-    times = Times.of([time for time in (mean, ours, theirs) if time], unit)
-    named = "" if record.best_published is None else record.best_published.schedule
-    published = f"; {named}: {word} {times.text(theirs)}" if theirs and named else ""
-    return heading, f"mean {times.text(mean)}, {word} {times.text(ours)}{published}{end}"
-
-
 def search_table_parts(
     search: SearchRecord, costs: Costs, placement: Placement, limits: Limits | None
 ) -> list[RenderableType]:
@@ -279,8 +259,6 @@ def search_table_parts(
         rows.insert(1, ("decided", "; ".join(decided)))
     if transfers := transfers_in_words(costs.communication, costs.streams):
         rows.append(("transfers", transfers))
-    if (judged := judged_in_words(search, costs.time_unit)) is not None:
-        rows.append(judged)
     return [facts(rows, above=1)]
 
 
@@ -307,9 +285,8 @@ def _uncompiled(search: SearchRecord) -> str:
 def _made_small(search: SearchRecord, times: Times) -> list[tuple[str, str]]:
     """Return the minimized objective, unless it is the makespan, which the schedule's figures contain."""
     objective = search.objective
-    if (objective.name, objective.of) == ("makespan", "plan"):
+    if objective.name == "makespan":
         return []
     verdict = "optimal" if search.optimal else f"gap {percent(objective.gap)}"
     bound = f"bound {times.text(objective.lower_bound)} ({objective.bound_reason})"
-    name = {"plan": "least longest span", "p95": "least p95", "worst": "least worst case"}[objective.of]
-    return [(name, f"{times.text(objective.value)}, {bound}, {verdict}")]
+    return [("least longest span", f"{times.text(objective.value)}, {bound}, {verdict}")]

@@ -43,20 +43,13 @@ from pipeplan.solver import (
     PlacementTried,
     Problem,
     PublishedEntry,
-    SearchBackend,
     SearchProgress,
     SearchResult,
-    Turn,
     best_placement,
-    problem_of_best_starts,
     require_shape,
-    search_seeds,
     searched_here,
 )
 from pipeplan.solver import pareto as front_of
-
-SEARCHES_ON_A_CLUSTER = 8
-"""Default number of independent searches on a Dask cluster."""
 
 
 @takes(SearchOptions, ConfiguredSettings)
@@ -78,7 +71,7 @@ def search(*, progress: Callable[[SearchProgress], None] | None = None, **option
     ------
     InputError
         For a placement, cost, limit, start or budget that cannot be; decisions that exclude each other, or whose costs
-        are missing; a measured timeline to start from; a store or scheduler that cannot be used.
+        are missing; a measured timeline to start from; blocking communication.
     InfeasibleError
         For a limit below the least feasible one, which the message names.
 
@@ -106,7 +99,6 @@ def searched(
     problems = _expressible(problems_of(settings, options), outputs)
     schedules = _starts(options, settings, problems)
     workers = usable_cores() if options.workers is None else options.workers
-    searches = options.searches or (SEARCHES_ON_A_CLUSTER if options.dask else 1)
     seconds = 10.0 if options.seconds is options.evaluations is None else options.seconds
     effort = Effort(seconds=seconds, evaluations=options.evaluations, workers=workers)
     everywhere = published_everywhere(problems[0], settings)
@@ -114,25 +106,7 @@ def searched(
     allowed = searched_needs(options, settings, schedules)
     competing = _competing(everywhere, settings, allowed) if options.placement == AUTO else []
     competing = [entry for entry in competing if _is_expressible(entry.schedule, entry.problem, outputs)]
-    if searches == options.rounds == 1 and options.dask is None and options.store is None:
-        best = best_placement(problems, effort, here, published=competing, start=schedules)
-    else:
-        processes = max(1, min(workers, searches))
-
-        def seeds(turn: Turn) -> SearchResult:
-            return search_seeds(
-                turn.problem,
-                searches,
-                replace(turn.effort, workers=1 if options.dask else workers // processes),
-                SearchBackend(workers=processes, dask=options.dask, store=options.kept_in),
-                seed=options.seed,
-                rounds=options.rounds,
-                start=turn.start,
-                progress=progress,
-            )
-
-        chosen, published = problem_of_best_starts(problems, schedules)
-        best = best_placement([chosen], effort, seeds, published=competing, start=schedules, earlier=published)
+    best = best_placement(problems, effort, here, published=competing, start=schedules)
     return result_found(
         best.result, settings, allowed=allowed, published=everywhere, tried=best.tried, starts=bool(schedules)
     )
@@ -194,8 +168,6 @@ def front_found(
     """See :func:`pareto`."""
     problems = problems_of(settings, options)
     schedules = _starts(options, settings, problems)
-    if options.dask is not None:
-        problems = [problem_of_best_starts(problems, schedules)[0]]
     unlimited, allowed = replace(settings, memory_limit=None), searched_needs(options, settings, schedules)
     everywhere = published_under(
         replace(problems[0], limits=None), unlimited, in_bytes=problems[0].costs.memory.in_bytes
@@ -208,13 +180,9 @@ def front_found(
         seed=options.seed,
         workers=usable_cores() if options.workers is None else options.workers,
         progress=progress,
-        dask=options.dask,
-        store=options.kept_in,
         start=schedules,
         published_at=(
-            (lambda limit: _competing(everywhere(limit), unlimited, allowed))
-            if options.placement == AUTO and options.dask is None
-            else None
+            (lambda limit: _competing(everywhere(limit), unlimited, allowed)) if options.placement == AUTO else None
         ),
     )
     return ParetoFront(

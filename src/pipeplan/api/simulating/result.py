@@ -285,7 +285,7 @@ def result_of(
     narrow = search is not None and (search.decided.frees_memory or search.layers_per_stage is not UNSET)
     bounds = [] if narrow else [simulation.bound]
     if search is not None:
-        bounds.append(search.nominal or search.bound)
+        bounds.append(search.bound)
     bound = max(bounds, key=attrgetter("value"))
     timeline, memory, costs = simulation.timeline, simulation.memory, simulation.costs
     schedule = timeline.schedule

@@ -139,10 +139,6 @@ class SweepOptions(Options):
     workers: int = option(
         1, kind="count", title="Workers", group="work", range=WORKERS, help="Number of worker processes; 1 is this process.",
     )  # fmt: skip
-    dask: str | None = option(
-        kind="text", title="Dask scheduler", group="work", longest=400,
-        help="Address of a Dask scheduler whose workers run the cases.",
-    )  # fmt: skip
     store: str | os.PathLike[str] | None = option(
         kind="file", title="Store", group="work",
         help="Checkpoint file; the same study, or a larger one, resumes from it.",
@@ -180,7 +176,7 @@ def sweep(
     Raises
     ------
     InputError
-        For a value that cannot be, an unknown name, more than 100,000 cases, and a store or scheduler that cannot be used.
+        For a value that cannot be, an unknown name, more than 100,000 cases, and a store that cannot be used.
     RunError
         If workers keep dying, or a case fails with an error that is not one of pipeplan's.
 
@@ -313,7 +309,6 @@ def _finished(
                 answer=Summary,
                 asked={"what": "study", "settings": to_builtins(base.changed)},
                 workers=options.workers,
-                dask=options.dask,
                 store=None if options.store is None else Path(options.store),
                 progress=listener,
             )

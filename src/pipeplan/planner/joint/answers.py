@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 
@@ -50,7 +49,7 @@ def placements_tried(branches: Sequence[Branch]) -> tuple[PlacementTried, ...]:
     )
 
 
-def published_beside(entry: LayoutEntry) -> dict[str, Any]:
+def published_beside(entry: LayoutEntry) -> Published | None:
     """Return the best published order on the placement of an entry, on whichever of its layouts."""
     assert entry.result is not None
     results = [other.result for other in entry.branch.entries.values() if other.result is not None]
@@ -58,5 +57,5 @@ def published_beside(entry: LayoutEntry) -> dict[str, Any]:
     own = min(compared, key=lambda result: result.published.value if result.published else np.inf, default=entry.result)
     timed = entry.branch.published
     if timed is not None and (own.published is None or timed.value < own.published.value):
-        return {"published": Published(timed.schedule.name, timed.value)}
-    return {"published": own.published, "published_robustness": own.published_robustness}
+        return Published(timed.schedule.name, timed.value)
+    return own.published

@@ -68,7 +68,7 @@ class LayoutEntry:
     @property
     def judged(self) -> float:
         """The value of its search."""
-        return np.inf if self.result is None else self.result.judged
+        return np.inf if self.result is None else self.result.value
 
 
 @dataclass(eq=False)

@@ -399,7 +399,7 @@ class _JointSearch:
         best = entry.result
         whole = replace(
             best,
-            **published_beside(entry),
+            published=published_beside(entry),
             bound=self._bound(),
             evaluations=self.budget.evaluations,
             seconds=self.budget.seconds,

@@ -186,17 +186,17 @@ class Planning:
         """Best of the estimates so far; None if nothing fits."""
         return self._pool.best
 
-    def run(self, *, workers: int, dask: str | None, store: Path | None) -> None:
+    def run(self, *, workers: int, store: Path | None) -> None:
         """Run all phases that choose; Ctrl-C ends them early."""
-        self._sweep(self._chosen(), workers=workers, dask=dask, store=store)
+        self._sweep(self._chosen(), workers=workers, store=store)
 
-    def vary(self, *, workers: int, dask: str | None, store: Path | None) -> None:
+    def vary(self, *, workers: int, store: Path | None) -> None:
         """Estimate the effects of changed inputs on the best."""
         if self.best is not None and not self.stopped:
             self._phase = "varying"
-            self._sweep(self._vary(), workers=workers, dask=dask, store=store)
+            self._sweep(self._vary(), workers=workers, store=store)
 
-    def _sweep(self, trials: Iterator[list[Trial]], *, workers: int, dask: str | None, store: Path | None) -> None:
+    def _sweep(self, trials: Iterator[list[Trial]], *, workers: int, store: Path | None) -> None:
         model, cluster = self._whole.model, self._whole.cluster
         rounds = Rounds(trials)
         try:
@@ -208,7 +208,6 @@ class Planning:
                 answer=Estimate,
                 asked=identity(model, cluster, self._whole.calibration),
                 workers=workers if self._seconds >= STARTING else 1,
-                dask=dask,
                 store=store,
                 seconds=max(self._latest - time.monotonic(), 0.0),
             )

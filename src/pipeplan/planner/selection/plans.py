@@ -57,7 +57,6 @@ def plan(
     seconds: float = 30.0,
     order_seconds: float | None = None,
     workers: int = 1,
-    dask: str | None = None,
     store: Path | None = None,
     calibration: TimeFactors | None = None,
     trainers: Mapping[str, PlanTrainer] = NO_TRAINERS,
@@ -122,5 +121,5 @@ def plan(
         deadline=deadline,
         limit=limit,
     )
-    run.run(workers=workers, dask=dask, store=store, strict=memory_limit is not None)
+    run.run(workers=workers, store=store, strict=memory_limit is not None)
     return run.result(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)

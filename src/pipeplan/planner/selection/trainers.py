@@ -90,7 +90,6 @@ class Sweeps(TypedDict):
     """Options of :func:`~pipeplan.sweeps.sweep` with which estimates run."""
 
     workers: int
-    dask: str | None
     store: Path | None
 
 
@@ -159,12 +158,12 @@ class TrainerRuns:
     known: dict[str, Estimate | None] = field(default_factory=dict)
     _begin: float = field(default_factory=time.monotonic)
 
-    def run(self, *, workers: int, dask: str | None, store: Path | None, strict: bool) -> None:
+    def run(self, *, workers: int, store: Path | None, strict: bool) -> None:
         """Run all phases but the order search, one trainer after the other; Ctrl-C ends them early.
 
         ``strict`` keeps the memory limit.
         """
-        sweeps: Sweeps = {"workers": workers, "dask": dask, "store": store}
+        sweeps: Sweeps = {"workers": workers, "store": store}
         own = requests_of(self.request)
         joins = "any-schedule" in self.request.allowed and not self._is_named
         shares = len(own) + (joins or not own)

@@ -1,34 +1,26 @@
-"""Local search on simulated run time: with varying op times, and transfers that block or queue.
+"""Local search on simulated run time: with messages that run in order on streams, and collectives.
 
 A candidate's value includes neither. So each candidate whose value does not rule it out is made a schedule and judged:
-simulated with its messages and collectives, or on all the runs of a variation at once. With messages, every other step
-decides when results are sent and received, and leaves the order as it is. That takes a
-few hundred times as long as a value does; hence a search spends a part of its budget on values first, and goes on from what
-it has found.
-
-Where op times vary and transfers need not meet, ``RobustSearch`` times each candidate in several runs at once: on the plan,
-which decides where its weight backwards are, and then in every run.
+simulated with its messages and collectives. With messages, every other step decides when results are sent and received, and
+leaves the order as it is. That takes a few hundred times as long as a value does; hence a search spends a part of its budget
+on values first, and goes on from what it has found.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from pipeplan.kernels import Argument
-from pipeplan.model import Schedule
 from pipeplan.solver.candidate import Candidate, Encoder
 from pipeplan.solver.engines.annealing import WAITS, beginning, kernel_by
-from pipeplan.solver.engines.order_annealing import LocalSearch
+from pipeplan.solver.exchange import Exchange
 from pipeplan.solver.kernels.annealing_kernel import proposing_by
 from pipeplan.solver.kernels.arrays import Decisions, Reach
 from pipeplan.solver.kernels.random_kernel import MODULUS
-from pipeplan.solver.meeting import Exchange, schedule_that_meets
 from pipeplan.solver.moves import MOVES, Move, moves_for
-from pipeplan.solver.result import SearchProgress
-from pipeplan.solver.robustness import Scenarios, no_runs
-from pipeplan.solver.run import MOST_FINALISTS, Lineage, Run
+from pipeplan.solver.run import Lineage, Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +62,10 @@ class JudgedSearch:
 
     def __call__(self, run: Run) -> None:
         """Run the search; do nothing if no schedule is judged or none has been found yet."""
-        if run.judge is None or run.best is None:
+        if not run.problem.is_judged or run.best is None:
             return
         first = _Proposals(self, run.encoder, run.best.candidate, self.reaches[0], seed=1)
         run.compile(first.kernel, first.inputs(0.0, 0), first.outputs)
-        run.compile(*no_runs())
         turn = 0
         while not run.is_over:
             finalists = run.finalists
@@ -92,19 +83,15 @@ class JudgedSearch:
 
         False where no move leads anywhere.
         """
-        judge, encoder = run.judge, run.encoder
-        assert judge is not None
+        problem, encoder = run.problem, run.encoder
         random = run.random(5, turn)
         proposals = _Proposals(
             self, encoder, lineage.candidate, self.reaches[turn % len(self.reaches)], int(random.integers(1, MODULUS))
         )
-        exchange, completed = lineage.exchange or Exchange.at_once(run.problem), run.problem.is_completed
-
-        def made(candidate: Candidate, exchange: Exchange) -> Schedule:
-            return schedule_that_meets(encoder, candidate, exchange) if completed else encoder.decode(candidate)
-
+        exchange = lineage.exchange or Exchange.at_once(problem)
         # The start as it is judged; a temperature in units of the mean op.
-        current = best = judge(made(encoder.evaluate(proposals.decisions), exchange))
+        start = encoder.decode(encoder.evaluate(proposals.decisions))
+        current = best = problem.judge(exchange.completed(start, problem))
         unit = float(np.mean(encoder.flat.time)) * min(
             self.heats[turn % len(self.heats)] * self.heat / encoder.positions, 1
         )
@@ -117,15 +104,15 @@ class JudgedSearch:
             limit = current + temperature * WAITS[int(random.integers(len(WAITS)))]
             kept, later = Decisions(*(array.copy() for array in proposals.decisions)), exchange
             # With messages, every other step changes when a result is sent; else the order.
-            if run.problem.holds_messages and random.integers(2):
+            if problem.holds_messages and random.integers(2):
                 later = exchange.moved(random)
             elif not proposals.next(limit, self.tries):
                 return step > 0
             left = run.budget.evaluations_left
             run.budget.evaluations += self.counts if left is None else min(self.counts, left)
             candidate = Candidate(proposals.decisions, float(proposals.value[0]))
-            schedule = made(candidate, later)
-            judged = judge(schedule)
+            schedule = later.completed(encoder.decode(candidate), problem)
+            judged = problem.judge(schedule)
             # Not accepted: back to the candidate before.
             if judged > limit:
                 proposals.go_back(kept)
@@ -133,8 +120,9 @@ class JudgedSearch:
             current, exchange = judged, later
             if judged < best:
                 best = judged
-                better = Lineage(lineage.name, name, candidate.copy(), candidate.value, judged=judged)
-                run.take_judged(replace(better, schedule=schedule, exchange=exchange) if completed else better)
+                run.take_judged(
+                    Lineage(lineage.name, name, candidate.copy(), candidate.value, schedule, judged, exchange)
+                )
             run.report_meanwhile()
         return True
 
@@ -173,51 +161,3 @@ class _Proposals:
         """Restore the decisions."""
         for array, before in zip(self.decisions, kept, strict=True):
             array[...] = before
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RobustSearch:
-    """Anneals by the values in several runs until the run is over, if op times vary and transfers need not meet.
-
-    Attributes
-    ----------
-    annealing
-        Options of the annealing.
-    """
-
-    annealing: LocalSearch = field(default_factory=LocalSearch)
-
-    def __call__(self, run: Run) -> None:
-        """Run the search; do nothing without variation, with messages in schedules, or before a first schedule."""
-        problem = run.problem
-        if problem.variation is None or problem.is_completed or run.best is None:
-            return
-        plain = replace(problem, variation=None)
-        encoder = Encoder(plain, Scenarios.of(problem))
-        starts = [(lineage, encoder.evaluate(lineage.candidate.decisions)) for lineage in run.finalists]
-        taken = {lineage.name: candidate.value for lineage, candidate in starts}
-
-        def take(_: SearchProgress | None = None) -> None:
-            for lineage in within.lineages[:MOST_FINALISTS]:
-                if lineage.value < taken[lineage.name]:
-                    taken[lineage.name] = lineage.value
-                    _take(run, lineage)
-            run.report_meanwhile()
-
-        # A separate search on the values in all runs, within the same budget; what it finds is judged here.
-        within = Run(plain, run.budget, seed=run.seed, workers=run.workers, report=take, encoder=encoder)
-        within.raise_bound(run.bound_of_judged)
-        for lineage, candidate in starts:
-            within.offer(candidate, lineage.name, lineage.found_by)
-        if within.best is not None:
-            self.annealing(within)
-            take()
-
-
-def _take(run: Run, lineage: Lineage) -> None:
-    """Judge a lineage that was found by its values in several runs, and take it."""
-    assert run.judge is not None
-    candidate = run.encoder.evaluate(lineage.candidate.decisions)
-    judged = run.judge(run.encoder.decode(candidate))
-    name = lineage.found_by.replace("local search", "robust search")
-    run.take_judged(Lineage(lineage.name, name, candidate, candidate.value, judged=judged))

@@ -66,11 +66,6 @@ class WideProblem(NamedTuple):
         The link that it takes, -1 for none. Without contention there are none.
     modes
         1 for every mode that may be decided on; shape (3,).
-    factors
-        For every scenario what each op takes longer by, as a factor: forwards and backwards, then their Ws, then their Rs,
-        each by the number of the op; shape (scenarios * 3 * ops,), empty where there are no scenarios.
-    least_factor
-        The least of these on each rank; shape (scenarios * ranks,).
     varied
         What each op takes where microbatches differ, as a factor of the mean of its class, in sections by the number of the
         op: ``OF_OP`` forwards and backwards, ``OF_WEIGHT`` Ws, ``OF_RECOMPUTE`` Rs, ``OF_FULL`` full backwards, ``OF_SIZE``
@@ -84,8 +79,6 @@ class WideProblem(NamedTuple):
     sending: Floats
     link: Ints
     modes: Ints
-    factors: Floats
-    least_factor: Floats
     varied: Floats
 
 
@@ -138,8 +131,6 @@ class WideTiming(NamedTuple):
         Shape (ops,), like the next.
     gone
         1 once the OFFLOAD of a forward has its place.
-    values
-        The value in each scenario; shape (scenarios,).
     """
 
     begun: Ints
@@ -158,7 +149,6 @@ class WideTiming(NamedTuple):
     copied: Floats
     returned: Floats
     gone: Ints
-    values: Floats
 
 
 NO_WIDE_PROBLEM = cast(WideProblem, ())
@@ -227,12 +217,11 @@ class Target(NamedTuple):
     """The value to minimize: the makespan, or with ``span`` 1 the longest span.
 
     ``spread`` times the mean of that over the ranks is added, so that of two candidates that are equal the one that leaves
-    more ranks early is the better. Of several scenarios the worst counts, or with ``mean`` 1 their mean.
+    more ranks early is the better.
     """
 
     span: int
     spread: float
-    mean: int = 0
 
 
 class Decisions(NamedTuple):

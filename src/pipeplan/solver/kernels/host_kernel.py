@@ -62,7 +62,6 @@ def fetch(
     rank: int,
     place: int,
     last: int,
-    nominal: bool,
     room: float,
     clock: float,
     timing: CandidateTiming,
@@ -70,15 +69,14 @@ def fetch(
     """Place RELOADs before the op at a place, and return the memory that they take.
 
     Those of the backwards up to the place ``last`` must have it now, and ``room`` is the memory left then; of the others
-    as many as are due and fit. In a scenario it is as many as on the times of the problem, and no other.
+    as many as are due and fit.
     """
     wide = timing.more
-    count = -1 if nominal else wide.reloads[place]
     taken = 0.0
     number = 0
     ahead = wide.ahead[rank]
     # Look along the row for backwards of offloaded microbatches, from where the last look has ended.
-    while ahead < problem.offsets[rank + 1] and number != count:
+    while ahead < problem.offsets[rank + 1]:
         op_class = decisions.order[ahead]
         if op_class % 2 == 1:
             index = op_index(decisions.turn, problem.first[op_class], wide.looked[op_class], problem.slices)
@@ -87,7 +85,7 @@ def fetch(
                 factor = varied_by(problem, OF_SIZE, op)
                 size = problem.more.offloaded[op_class - 1] * factor
                 # Not needed yet: it comes back if its lead has begun, its copy out has ended, and it fits.
-                if count < 0 and ahead > last:
+                if ahead > last:
                     if ahead - decisions.lead[op] > place or not has_run(problem, op_class - 1, op, timing):
                         break
                     if wide.gone[op] == 0 or size > room:
@@ -110,7 +108,6 @@ def make_room(
     problem: FlatProblem,
     rank: int,
     place: int,
-    nominal: bool,
     room: float,
     mode: int,
     forward_op: int,
@@ -127,11 +124,8 @@ def make_room(
     offloads = 0
     # The oldest first, as copies run in their order; the rank waits for the end of each.
     while wide.left_in[rank] < wide.queued[rank]:
-        if nominal:
-            is_away = mode != OFFLOADED or wide.gone[forward_op] == 1
-            if held <= room and is_away:
-                break
-        elif offloads == wide.offloads[place]:
+        is_away = mode != OFFLOADED or wide.gone[forward_op] == 1
+        if held <= room and is_away:
             break
         away = place_offload(rank, timing)
         clock = max(clock, wide.copied[away])

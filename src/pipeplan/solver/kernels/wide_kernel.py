@@ -8,8 +8,6 @@ A problem is wide if one of these counts; the arrays of the others are empty, or
 - Sequences are cut into slices (``FlatProblem.slices``).
 - Microbatches differ in what they take (``WideProblem.varied``), and each class runs them in its own turns
   (``Decisions.turn``).
-- What counts is the value in several scenarios, in each of which ops take other times (``WideProblem.factors``). Where Ws,
-  OFFLOADs and RELOADs are is decided on the times of the problem; the scenarios run the rows that come of it.
 
 Arrays: those of ``timing_kernel``, and those of ``WideProblem`` and ``WideTiming`` in ``arrays``. One step runs an op with
 all that is before it, in this order; an R waits for nothing but its forward, so that it fills the wait for its
@@ -48,48 +46,13 @@ from pipeplan.solver.kernels.timing_kernel import (
     wait_for,
 )
 from pipeplan.solver.kernels.varied_kernel import has_run, next_op, varied_by
-from pipeplan.solver.kernels.wide_weights_kernel import NOMINAL, run_owed, run_rest
+from pipeplan.solver.kernels.wide_weights_kernel import run_owed, run_rest
 
 
 def evaluate_wide(
     problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: CandidateTiming
 ) -> float:
     """Return the value of a candidate; ``INFEASIBLE`` if it must be more than ``limit``."""
-    scenarios = len(timing.more.values)
-    # A literal number is its own type, and all that it is handed to would be compiled twice.
-    nominal = min(NOMINAL, scenarios)
-    if scenarios == 0:
-        return run_scenario(problem, decisions, target, limit, nominal, timing)
-    if run_scenario(problem, decisions, target, INFEASIBLE / 2, nominal, timing) >= INFEASIBLE:
-        return INFEASIBLE
-    return over_scenarios(problem, decisions, target, limit, scenarios, timing)
-
-
-def over_scenarios(
-    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenarios: int, timing: CandidateTiming
-) -> float:
-    """Return the worst value in all scenarios, or their mean; the worst is timed last, for its longest chain."""
-    values = timing.more.values
-    total = 0.0
-    worst = 0
-    for scenario in range(scenarios):
-        most = scenarios * limit - total if target.mean == 1 else limit
-        values[scenario] = run_scenario(problem, decisions, target, most, scenario, timing)
-        if values[scenario] >= INFEASIBLE:
-            return INFEASIBLE
-        total += values[scenario]
-        if values[scenario] > values[worst]:
-            worst = scenario
-    value = total / scenarios if target.mean == 1 else values[worst]
-    if worst != scenarios - 1:
-        run_scenario(problem, decisions, target, INFEASIBLE / 2, worst, timing)
-    return value
-
-
-def run_scenario(
-    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, scenario: int, timing: CandidateTiming
-) -> float:
-    """Return the value in one scenario; ``INFEASIBLE`` if it must be more than ``limit``."""
     begin(problem, timing)
     begin_wide(problem, timing)
     ranks = len(problem.work)
@@ -99,12 +62,12 @@ def run_scenario(
     total = 0.0
     while waiting_to_run > 0:
         rank = timing.stack[waiting_to_run - 1]
-        waiting_to_run = run_rank(problem, decisions, target.span, limit, scenario, rank, waiting_to_run - 1, timing)
+        waiting_to_run = run_rank(problem, decisions, target.span, limit, rank, waiting_to_run - 1, timing)
         if waiting_to_run == STUCK:
             return INFEASIBLE
         if timing.cursor[rank] == problem.offsets[rank + 1]:
             unfinished -= 1
-            run_rest(problem, decisions, scenario, rank, timing)
+            run_rest(problem, decisions, rank, timing)
             duration = timing.clock[rank] - timing.begin[rank]
             longest = max(longest, duration)
             total += duration
@@ -137,20 +100,15 @@ def run_rank(
     decisions: Decisions,
     span: int,
     limit: float,
-    scenario: int,
     rank: int,
     top: int,
     timing: CandidateTiming,
 ) -> int:
-    """Run a rank until it waits for another or is done, in one scenario; returns what ``timing_kernel.run_rank`` does."""
-    more = problem.more
+    """Run a rank until it waits for another or is done; returns what ``timing_kernel.run_rank`` does."""
     wide = timing.more
     stop = problem.offsets[rank + 1]
     may_run_full = len(decisions.full) > 0
     decides_mode = len(decisions.mode) > 0
-    nominal = scenario == NOMINAL
-    factors = 3 * len(timing.finish) * scenario
-    quickest = 1.0 if nominal else more.least_factor[len(problem.work) * scenario + rank]
     place = timing.cursor[rank]
     clock = timing.clock[rank]
     held = timing.held[rank]
@@ -186,12 +144,8 @@ def run_rank(
             other_work, other_gain = work_and_gain(problem, decisions, partner, other_op, may_run_full, decides_mode)
             time = time_together(problem, op_class, work, partner, other_work)
             growth = growth_together(op_class, gain, other_gain)
-            # A scenario stretches a pair by the factor of its forward.
             if partner % 2 == 1:
                 backward, backward_op = partner, other_op
-            else:
-                op = other_op
-        stretch = 1.0 if nominal else more.factors[factors + op]
 
         # What the backward needs first, its R or its RELOAD: how long that takes, and what it adds.
         again = extra = 0.0
@@ -200,25 +154,23 @@ def run_rank(
         if decides_mode and backward % 2 == 1:
             forward_op = problem.first[backward - 1] + mirrored(backward_op - problem.first[backward], problem.slices)
             mode = decisions.mode[forward_op]
-            again, extra = needed_first(problem, backward, backward_op, forward_op, mode, scenario, timing)
+            again, extra = needed_first(problem, backward, backward_op, forward_op, mode, timing)
             if mode == OFFLOADED and wide.returned[forward_op] > arrival:
                 arrival = wide.returned[forward_op]
                 cause = 0
         room = problem.limit[rank] - (extra + max(growth, 0.0) if extra > 0 else growth)
 
         # Before it: weight backwards, copies to the host, and copies back.
-        clock, held, left = run_owed(
-            problem, decisions, scenario, rank, place, room, arrival, again, clock, held, left, timing
-        )
+        clock, held, left = run_owed(problem, decisions, rank, place, room, arrival, again, clock, held, left, timing)
         if decides_mode:
-            clock, held = make_room(problem, rank, place, nominal, room, mode, forward_op, clock, held, timing)
-        if held > room and nominal:
+            clock, held = make_room(problem, rank, place, room, mode, forward_op, clock, held, timing)
+        if held > room:
             return STUCK
         if decides_mode:
             # What the op itself frees is free only after it.
             beside = problem.limit[rank] - extra - max(growth, 0.0) - held
             last = place if partner < 0 else place + 1
-            held += fetch(problem, decisions, rank, place, last, nominal, beside, clock, timing)
+            held += fetch(problem, decisions, rank, place, last, beside, clock, timing)
             if mode == RECOMPUTED:
                 held += extra
             elif mode == OFFLOADED and wide.returned[forward_op] > arrival:
@@ -233,9 +185,9 @@ def run_rank(
             timing.waited[place] = cause
         if place == problem.offsets[rank]:
             timing.begin[rank] = clock * span
-        if clock + left * quickest - timing.begin[rank] > limit:
+        if clock + left - timing.begin[rank] > limit:
             return STUCK
-        clock += time * stretch
+        clock += time
         held = held + gain + other_gain
         left = left - work - other_work
 
@@ -261,7 +213,6 @@ def needed_first(
     backward_op: int,
     forward_op: int,
     mode: int,
-    scenario: int,
     timing: CandidateTiming,
 ) -> tuple[float, float]:
     """Return how long the R of a class's next backward takes, and what its R or RELOAD adds."""
@@ -271,9 +222,6 @@ def needed_first(
     if mode == RECOMPUTED:
         again = more.recomputing[backward] * varied_by(problem, OF_RECOMPUTE, backward_op)
         extra = problem.growth[backward - 1] - more.recompute_keeps[backward - 1]
-        if scenario != NOMINAL:
-            ops = len(timing.finish)
-            again *= more.factors[3 * ops * scenario + 2 * ops + backward_op]
     elif mode == OFFLOADED and timing.more.returned[forward_op] < 0:
         extra = more.offloaded[backward - 1]
     return again, extra * varied_by(problem, OF_SIZE, forward_op)

@@ -1,7 +1,7 @@
-"""Weight backwards of a wide problem: they may run in their own order, and each scenario repeats those of the plan.
+"""Weight backwards of a wide problem: they may run in their own order.
 
 Arrays: ``prefer`` says, by slot, whose W is next; ``begun`` is the next slot of a rank; ``op_at`` the op at a place; ``ran``
-the op whose W has run in a slot, by which the scenarios repeat it. One look, before the op at place 5::
+the op whose W has run in a slot. One look, before the op at place 5::
 
     place    0   1   2   3   4   5          owes     0 0 1 0 1
     row      F0  F1  I0  F2  V0  I1         prefer   V        -> W of V0 runs, though that of I0 is owed longer
@@ -14,15 +14,11 @@ from pipeplan.solver.kernels.host_kernel import free_at_once
 from pipeplan.solver.kernels.timing_kernel import next_owed, runs_before
 from pipeplan.solver.kernels.varied_kernel import varied_by
 
-NOMINAL = -1
-"""The scenario in which ops take the times of the problem."""
-
 
 @inlined
 def run_owed(
     problem: FlatProblem,
     decisions: Decisions,
-    scenario: int,
     rank: int,
     place: int,
     room: float,
@@ -33,47 +29,37 @@ def run_owed(
     left: float,
     timing: CandidateTiming,
 ) -> tuple[float, float, float]:
-    """Run the owed weight backwards that come before the op at a place: those of the nominal run, or as its rules say.
+    """Run the owed weight backwards that come before the op at a place.
 
     ``room`` is what the rank may hold then, ``arrival`` when the op's input is there, and ``again`` how long its R takes.
     Returns when the rank goes on, what it then holds, and its work not yet done.
     """
     wide = timing.more
-    ops = len(timing.finish)
-    share = ops // len(problem.rank)
+    share = len(timing.finish) // len(problem.rank)
     weights = 0
     while weights < timing.owed[rank]:
-        if scenario == NOMINAL:
-            # The W owed the longest, or the one that is preferred.
-            slot = wide.begun[rank]
-            pending = next_owed(timing.owes, timing.pending[rank])
-            timing.pending[rank] = pending
-            chosen = pending
-            fills = True
-            if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
-                fills = decisions.prefer[slot] > 0
-                preferred = abs(decisions.prefer[slot]) - 1
-                chosen = preferred_owed(decisions.order, timing.owes, pending, place, preferred)
-            weight = decisions.order[chosen]
-            ran = wide.op_at[chosen]
-            time = problem.weight_time[weight] * varied_by(problem, OF_WEIGHT, ran)
-            end = clock + time
-            lacking = held > room
-            if lacking and len(decisions.mode) > 0:
-                lacking = held - free_at_once(problem, rank, max(clock, arrival), share, timing) > room
-            if not runs_before(weights < decisions.forced[place], lacking, end, arrival - again if fills else -1.0):
-                break
-            timing.owes[chosen] = 0
-            wide.ran[slot] = ran
-            clock = end
-        else:
-            # As many Ws as in the nominal run, and the same.
-            if weights == timing.weights[place]:
-                break
-            ran = wide.ran[wide.begun[rank]]
-            weight = ran // share
-            time = problem.weight_time[weight] * varied_by(problem, OF_WEIGHT, ran)
-            clock += time * problem.more.factors[3 * ops * scenario + ops + ran]
+        # The W owed the longest, or the one that is preferred.
+        slot = wide.begun[rank]
+        pending = next_owed(timing.owes, timing.pending[rank])
+        timing.pending[rank] = pending
+        chosen = pending
+        fills = True
+        if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
+            fills = decisions.prefer[slot] > 0
+            preferred = abs(decisions.prefer[slot]) - 1
+            chosen = preferred_owed(decisions.order, timing.owes, pending, place, preferred)
+        weight = decisions.order[chosen]
+        ran = wide.op_at[chosen]
+        time = problem.weight_time[weight] * varied_by(problem, OF_WEIGHT, ran)
+        end = clock + time
+        lacking = held > room
+        if lacking and len(decisions.mode) > 0:
+            lacking = held - free_at_once(problem, rank, max(clock, arrival), share, timing) > room
+        if not runs_before(weights < decisions.forced[place], lacking, end, arrival - again if fills else -1.0):
+            break
+        timing.owes[chosen] = 0
+        wide.ran[slot] = ran
+        clock = end
         held += problem.weight_growth[weight] * varied_by(problem, OF_SIZE, ran)
         left -= time
         weights += 1
@@ -83,28 +69,21 @@ def run_owed(
     return clock, held, left
 
 
-def run_rest(problem: FlatProblem, decisions: Decisions, scenario: int, rank: int, timing: CandidateTiming) -> None:
+def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: CandidateTiming) -> None:
     """Run the weight backwards that a rank still owes after its last op."""
     wide = timing.more
-    ops = len(timing.finish)
     stop = problem.offsets[rank + 1]
-    # All of them run, so only the order of the nominal run is left to decide, and a scenario repeats it.
+    # All of them run, so only their order is left to decide.
     for _ in range(timing.owed[rank]):
         slot = wide.begun[rank]
-        if scenario == NOMINAL:
-            chosen = next_owed(timing.owes, timing.pending[rank])
-            timing.pending[rank] = chosen
-            if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
-                chosen = preferred_owed(decisions.order, timing.owes, chosen, stop, abs(decisions.prefer[slot]) - 1)
-            timing.owes[chosen] = 0
-            ran = wide.op_at[chosen]
-            wide.ran[slot] = ran
-            time = problem.weight_time[decisions.order[chosen]]
-        else:
-            ran = wide.ran[slot]
-            time = problem.weight_time[ran // (ops // len(problem.rank))]
-            time *= problem.more.factors[3 * ops * scenario + ops + ran]
-        timing.clock[rank] += time * varied_by(problem, OF_WEIGHT, ran)
+        chosen = next_owed(timing.owes, timing.pending[rank])
+        timing.pending[rank] = chosen
+        if len(decisions.prefer) > 0 and decisions.prefer[slot] != 0:
+            chosen = preferred_owed(decisions.order, timing.owes, chosen, stop, abs(decisions.prefer[slot]) - 1)
+        timing.owes[chosen] = 0
+        ran = wide.op_at[chosen]
+        wide.ran[slot] = ran
+        timing.clock[rank] += problem.weight_time[decisions.order[chosen]] * varied_by(problem, OF_WEIGHT, ran)
         wide.begun[rank] += 1
 
 
