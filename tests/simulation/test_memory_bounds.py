@@ -156,35 +156,22 @@ def test_limits_say_nothing_about_schedules_that_recompute():
     assert simulate(plan, costs, limits=limits).bound == simulate(plan, costs).bound
 
 
-def test_static_memory_above_the_limit_is_an_answer_at_every_door():
+def test_static_memory_above_the_limit_is_an_answer_and_no_error():
     shape: dict[str, Any] = {"ranks": 2, "microbatches": 2, "activation_bytes": 1.0}
-    cases: list[dict[str, Any]] = [
-        {"static_bytes": 5.0, "memory_limit": 4.0},
+    for limits in (
         {"static_bytes": 5.0, "memory_limit": 5.0},
-        {"static_bytes": [5.0, 1.0], "memory_limit": [4.0, 9.0]},
         {"static_bytes": [1.0, 5.0], "memory_limit": [9.0, 4.0]},
-    ]
-    for case in cases:
-        for until_weight in (0.0, [0.0, 1.0], [1.0, 0.0], 0.5):
-            options = shape | case | {"weight_activation_bytes": until_weight}
-            for name in ("1f1b", "gpipe", "zb-h1"):
-                result = pipeplan.simulate(name, **options)
-                assert not result.fits
-                assert result.lower_bound > 0
-                assert not pipeplan.explain(name, **options).result.fits
-                costs = {option: value for option, value in options.items() if option not in shape or "bytes" in option}
-                problems = pipeplan.check(result.schedule, **costs).problems
-                limits = np.broadcast_to(case["memory_limit"], 2)
-                over = np.flatnonzero(np.array(result.peak_bytes) > limits)
-                assert [
-                    f"its limit is {limits[rank]:.1f} B" in str(problem)
-                    for rank, problem in zip(over, problems, strict=True)
-                ]
-                (compared,) = pipeplan.compare(name, **options).results
-                assert not compared.fits
-            for search in (pipeplan.search, pipeplan.pareto):
-                with pytest.raises(InfeasibleError, match="one microbatch alone needs"):
-                    search(evaluations=5, placement="linear", **options)
+    ):
+        options = shape | limits | {"weight_activation_bytes": [0.0, 1.0]}
+        result = pipeplan.simulate("zb-h1", **options)
+        assert not result.fits
+        assert result.lower_bound > 0
+        assert not pipeplan.explain("zb-h1", **options).result.fits
+        assert not pipeplan.check(result.schedule, activation_bytes=1.0, **limits).valid
+        (compared,) = pipeplan.compare("zb-h1", **options).results
+        assert not compared.fits
+        with pytest.raises(InfeasibleError, match="one microbatch alone needs"):
+            pipeplan.search(evaluations=5, placement="linear", **options)
 
 
 def test_stages_that_hold_nothing_are_no_limit():

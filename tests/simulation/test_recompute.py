@@ -27,20 +27,6 @@ def test_1f1b_that_recomputes_everything():
     assert found.bound.value == 3 * 1 + MICROBATCHES * 3.5
 
 
-def test_one_stage_that_recomputes():
-    recomputed = insert_recompute(plan("1f1b"), [1])
-    held = simulate(recomputed, Settings().costs(recomputed.placement)).memory.peak_activation
-    assert held.tolist() == [4.0, 1.0, 2.0, 1.0]
-
-
-def test_bytes_are_held_from_the_recomputation_on():
-    recomputed = insert_recompute(plan("1f1b"))
-    costs = Settings(activation_bytes=100.0, static_bytes=7.0).costs(recomputed.placement)
-    peak = simulate(recomputed, costs).memory.peak_bytes
-    assert peak is not None
-    assert peak.tolist() == [107.0] * RANKS
-
-
 @run_settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(["1f1b", "gpipe", "zb-h1", "interleaved-1f1b", "zbv"]),

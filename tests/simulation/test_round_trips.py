@@ -115,15 +115,6 @@ def test_a_sliced_trip_takes_what_its_last_slice_takes():
     assert first == [62, 34 + 4, 20 + 6]
 
 
-def test_pairs_only_lower_the_bound():
-    times = costs(Placement.v(4), 10, 10, 10, 1)
-    paired = replace(times, overlap=np.full(8, 25.0))
-    alone, together = (
-        lower_bound(Placement.v(4), 16, each, limits=limit(Placement.v(4), 4)).value for each in (times, paired)
-    )
-    assert together <= alone
-
-
 def test_two_copies_of_a_model_pass_each_other():
     placement = Placement.bidirectional(8)
     times = costs(placement, 10, 10, 10, 1)

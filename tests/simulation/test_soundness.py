@@ -30,15 +30,6 @@ def test_what_may_fill_any_window_but_only_one_is_taken_from_each_and_from_all_o
     assert trips.idle > sum(window.count * window.idle for window in trips.windows)
 
 
-def test_every_kind_of_instance_is_drawn():
-    kinds = {kind for seed in range(300) for kind in instance(seed).kinds}
-    assert kinds >= {
-        "linear", "v", "loop", "wave", "bidirectional", "custom", "makespan", "span", "copies", "slices",
-        "overlapped pairs", "overheads", "transfers", "uneven stages", "B < I + W", "only full backwards",
-        "limits per rank", "limits in bytes", "I frees all", "I frees a part", "I adds",
-    }  # fmt: skip
-
-
 def test_a_bound_that_is_wrong_is_found_and_said(monkeypatch):
     right = round_trips._trip
 
