@@ -111,11 +111,6 @@ def test_a_full_backward_is_the_sum_of_its_halves_for_every_slice_and_microbatch
                 assert time == pytest.approx((of_inputs + weights * length) / slices, rel=1e-12)
 
 
-def test_bounds_count_all_work() -> None:
-    result = pipeplan.simulate("seq1f1b", ranks=1, microbatches=3, slices=4, slice_attention=0.9)
-    assert result.makespan == pytest.approx(result.bound.value) == pytest.approx(9)
-
-
 def test_files_keep_the_shares() -> None:
     rule = STRATEGIES["seq1f1b"]
     costs = Settings(slice_attention=(0.2, 0.4)).costs(rule.placed(rule.shape(2, 2)))

@@ -36,12 +36,6 @@ def test_equal_plans_under_other_names_and_group_numbers():
     assert left != third
 
 
-def test_keeping_some_ops():
-    schedule = parse_schedule(PLAN)
-    forwards = schedule.keep(schedule.columns.kind == Kind.F)
-    assert [[str(op) for op in row] for row in forwards] == [["0F0", "0F1"], ["1F0", "1F1"]]
-
-
 @pytest.mark.parametrize(
     ("microbatches", "row", "error"),
     [

@@ -49,11 +49,6 @@ def test_a_pair_is_not_torn_apart():
     )
 
 
-def test_messages_stay_where_they_are():
-    plan = insert_communication(parse_schedule("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1F1 1F2 1B0 1B1 1B2"))
-    assert without_copies(insert_offload(plan, offload_behind=0, reload_ahead=0)) == plan
-
-
 @pytest.mark.parametrize(
     ("what", "says"),
     [([2], "stages 0 to 1"), ([(2, 0)], "stages 0 to 1"), ([(0, 3)], r"microbatches \[3\].* microbatches 0 to 0")],
