@@ -53,12 +53,6 @@ def test_a_stage_that_no_rank_holds():
         parse_rows("0F0 0B0\n2F0 2B0", name="plan")
 
 
-def test_a_file_of_text_is_read_so(tmp_path: Path):
-    path = tmp_path / "mine.txt"
-    path.write_text(PLAN)
-    assert pipeplan.read_schedule(path).name == "mine"
-
-
 @pytest.mark.parametrize("text", [PLAN, PLAN.replace(" ", ","), "\ufeff" + PLAN])
 def test_standard_input_says_its_format(text):
     found = read_standard_input(io.BytesIO(text.encode()))
