@@ -69,10 +69,6 @@ def test_plain_values():
         assert (found, type(found)) == (value, type(value)), text
 
 
-def test_not_a_number_is_a_number_for_the_range_to_refuse():
-    assert math.isnan(read_yaml("a: .nan")["a"])
-
-
 def bomb(levels: int) -> str:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]" for level in range(1, levels)]

@@ -69,16 +69,6 @@ def test_plugins_are_loaded_only_for_unknown_names_and_lists(monkeypatch):
     assert table.find("nothing") is None
 
 
-def test_an_alias_of_a_plugin_and_a_test_of_its_fields_load_it(monkeypatch):
-    assert things(monkeypatch, sole="SOLE_THING").find("ONLY") == SOLE_THING
-    assert things(monkeypatch, many="MODULE_THINGS").matching(lambda it: it.name.endswith("2")) == [MODULE_THINGS[1]]
-
-
-def test_the_error_of_an_unknown_name_knows_the_plugins(monkeypatch):
-    with pytest.raises(UnknownNameError, match="unknown thing 'sol'; did you mean 'sole'"):
-        things(monkeypatch, sole="SOLE_THING").required("sol")
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -219,12 +209,6 @@ def test_other_registered_plugins_take_part(registered, tmp_path, capsys):
     assert "gpt-mine" in [shape.name for shape in pipeplan.models()]
     assert model("GPT mine").layers == model("gpt2").layers
     assert "h99" in [preset.gpu.name for preset in pipeplan.gpus()]
-
-
-@pytest.mark.parametrize("name", ["png", "megatron", "rows"])
-def test_built_in_formats_stay(name):
-    with pytest.raises(InputError, match=f"'{name}'.* choose another name"):
-        pipeplan.register(replace(WORDS, name=name))
 
 
 def test_a_strategy_object_is_a_schedule_without_being_registered():

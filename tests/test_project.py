@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import settings
 
 from pipeplan.errors import MissingExtraError
 
@@ -105,11 +104,6 @@ def test_accessibility_is_tested_where_it_can_be_and_skips_are_told(target):
     assert "axe" in needs
     assert " -rs" in commands
     assert "web_ui/node_modules" in recipe("axe")[1]
-
-
-def test_no_property_fails_because_an_example_took_long():
-    """On a loaded machine an example may take seconds; time limits are asserted where they are meant."""
-    assert settings().deadline is None
 
 
 def test_nothing_installs_the_package_from_a_registry():

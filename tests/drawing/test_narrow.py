@@ -35,13 +35,6 @@ def test_a_pair_shares_its_lane_evenly_and_leaves_nothing_idle():
     assert idle.max() == pytest.approx(0, abs=1e-9)
 
 
-def test_neighbours_that_share_a_lane_are_their_mean():
-    view = view_named("1f1b", 4, 64)
-    alone, pairs = shares_of(view, 50), shares_of(view, 50, together=2)
-    assert pairs.share.shape[1] == 2
-    assert pairs.share[:, 0] == pytest.approx(alone.share[:, :2].mean(axis=1))
-
-
 def test_lanes_are_shared_where_they_would_be_too_low():
     assert together_in(8, 400, 10) == 1
     assert together_in(64, 400, 10) == 3
