@@ -77,14 +77,9 @@ def differences(cases: int, seed: int = 0) -> int:
         communication = LEVELS[case % len(LEVELS)]
         schedule, costs = random_case(random, communication)
         timeline = simulate(schedule, costs, communication=communication).timeline
-        slow = Events(schedule, costs, communication).run()
+        slow = Events(schedule, costs, communication).timeline()
         beside = schedule.where(Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B)
-        different += any(
-            not np.allclose(
-                found, [times[rank, place] for rank, row in enumerate(schedule) for place in range(len(row))]
-            )
-            for found, times in ((timeline.start, slow.begun), (timeline.end, slow.ended))
-        )
+        different += not (np.allclose(timeline.start, slow.start) and np.allclose(timeline.end, slow.end))
         assert communication in ("streams", "blocking") or not beside.size
     return different
 

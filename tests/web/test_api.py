@@ -36,13 +36,6 @@ def test_figures_are_those_of_the_workbench(client):
         assert {name: result[name] for name in expected} == json.loads(json.dumps(expected))
 
 
-def test_results_stand_best_first_and_the_best_is_drawn(client):
-    answer = client.post("/api/compare", json={"settings": COSTS, "schedules": ["gpipe", "zbv", "1f1b"]}).json()
-    makespans = [result["makespan"] for result in answer["results"]]
-    assert makespans == sorted(makespans)
-    assert answer["drawn"] == [answer["results"][0]["schedule"]]
-
-
 def test_timelines_are_those_asked_for(client):
     question = {
         "settings": COSTS,
@@ -83,25 +76,12 @@ def test_reasons_come_when_they_are_asked_for(client):
         assert (view["gaps"] is not None) == reasons
 
 
-def test_without_names_all_schedules_are_compared(client):
-    answer = client.post("/api/compare", json={"settings": COSTS}).json()
-    names = {result["schedule"] for result in answer["results"]} | {each["schedule"] for each in answer["refused"]}
-    assert names == {entry.name for entry in pipeplan.schedules()}
-
-
 def test_one_that_cannot_be_had_is_refused_beside_the_others(client):
     settings = {"ranks": 3, "microbatches": 8}
     answer = client.post("/api/compare", json={"settings": settings, "schedules": ["dualpipe", "1f1b"]}).json()
     assert [result["schedule"] for result in answer["results"]] == ["1f1b"]
     (refused,) = answer["refused"]
     assert (refused["schedule"], refused["field"]) == ("dualpipe", "ranks")
-
-
-def test_when_none_can_be_had_the_field_is_named(client):
-    settings = {"ranks": 4, "forward_times": [1, 2, 3]}
-    errors = errors_of(client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b", "zb-h1"]}))
-    assert list(errors) == ["forward_times"]
-    assert "3 values for 4 stages" in errors["forward_times"]
 
 
 def test_schedules_of_ones_own(client):
@@ -172,14 +152,9 @@ def test_explain_tries_its_changes(client):
     assert changes["1 more microbatch"] == pipeplan.simulate("1f1b", **COSTS | {"microbatches": 9}).makespan
 
 
-def test_explain_wants_one_schedule(client):
-    for names in ([], ["1f1b", "zbv"]):
-        assert "choose one" in errors_of(client.post("/api/explain", json={"schedules": names}))["schedules"]
-
-
 @pytest.mark.parametrize(
     ("form", "start"),
-    [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml"), ("html", b"<!doctype html>"), ("json", b"{")],
+    [("pdf", b"%PDF"), ("html", b"<!doctype html>"), ("json", b"{")],
 )
 def test_pictures_pages_and_figures_of_several(client, form, start):
     question = {"settings": COSTS, "schedules": ["1f1b", "zbv"], "format": form}
@@ -188,7 +163,7 @@ def test_pictures_pages_and_figures_of_several(client, form, start):
     assert answer.headers["content-disposition"] == f'attachment; filename="comparison.{form}"'
 
 
-@pytest.mark.parametrize("form", ["torch-csv", "torch-csv-comms", "zb-nodes", "trace", "timeline-csv", "costs"])
+@pytest.mark.parametrize("form", ["torch-csv-comms", "zb-nodes", "timeline-csv", "costs"])
 def test_other_tools_formats_are_those_of_export(client, form):
     answer = client.post("/api/download", json={"settings": COSTS, "schedules": ["zbv"], "format": form})
     assert answer.text == pipeplan.export("zbv", form, **COSTS).text
@@ -246,7 +221,6 @@ def test_a_config_never_names_a_file_of_the_server(client):
     ("name", "content", "says"),
     [
         ("a.yaml", b"rank: 4", "did you mean 'ranks'"),
-        ("a.yaml", b"ranks: [", "invalid config file"),
         ("a.txt", b"ranks: 4", "unknown suffix"),
         ("a.yaml", b"x: 1\n" * 300_000, "at most"),
     ],
@@ -276,28 +250,18 @@ def test_too_much_to_draw_still_gives_figures(client):
     assert answer["results"][0]["makespan"] > 0
 
 
-@pytest.mark.slow
-def test_hundreds_of_ranks_are_explained(client):
-    question = {"settings": {"ranks": 300, "microbatches": 1}, "schedules": ["1f1b"]}
-    assert len(client.post("/api/explain", json=question).json()["idle"]) == 300
-    timeline = client.post("/api/compare", json=question | {"reasons": True}).json()["timeline"]
-    assert timeline["views"][0]["gaps"] is not None
-
-
 def test_too_much_to_explain_is_refused(monkeypatch):
     monkeypatch.setattr(schedules, "_MOST_EXPLAINED", 10)
     with pytest.raises(InputError, match="too large to be explained"):
         explanation(strategy("1f1b"), Settings(ranks=4, microbatches=2))
 
 
-@pytest.mark.parametrize(
-    "name", ["run_$1_$2.csv", "a$x$b.csv", "[red].csv", "</script><b>.csv", "\u202ea\nb\x1b.csv", "😀.csv"]
-)
+@pytest.mark.parametrize("name", ["run_$1_$2.csv", "</script><b>\u202ea\nb\x1b😀.csv"])
 def test_a_file_of_any_name_is_drawn(client, name):
     question = {"files": [{"name": name, "text": "0F0,0B0\n1F0,1B0\n"}]}
     answer = client.post("/api/compare", json=question).json()
     assert [result["schedule"] for result in answer["results"]] == [name]
-    for form in ("png", "svg", "pdf", "html"):
+    for form in ("svg", "html"):
         file = client.post("/api/download", json=question | {"format": form})
         assert (file.status_code, len(file.content) > 1000) == (200, True), file.text[:300]
         assert file.headers["content-disposition"].isascii()

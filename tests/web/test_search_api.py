@@ -55,11 +55,6 @@ def test_progress_and_the_best_come_before_what_is_found(client):
     assert result["over"] is None
 
 
-def test_a_search_goes_on_from_a_schedule(client):
-    *_, last = lines_of(client.post("/api/search", json=ASKED | {"start": ["v-half"]}))
-    assert last["found"]["fits"]
-
-
 def test_the_layout_is_searched_too(client):
     block = {"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0}
     layers = [{**block, "count": 7}, {**block, "forward": 3.0}]

@@ -80,27 +80,6 @@ def test_a_search_is_stopped_and_what_it_found_stays(watched):
     page.wait_for_selector("#panel-search .outcome strong", timeout=60_000)
 
 
-def test_what_a_search_cannot_have_is_told_at_its_field(watched):
-    watched.go("?ranks=4&microbatches=8&schedules=1f1b&open=search")
-    page = watched.page
-    page.select_option("#search-placement", "v")
-    page.fill("#search-seconds", "600")
-    page.click("#panel-search .primary")
-    page.wait_for_selector("#search-seconds-error:not([hidden])")
-    assert "at most 60" in (page.text_content("#search-seconds-error") or "")
-    assert page.evaluate("document.activeElement.id") == "search-seconds"
-    page.fill("#search-seconds", "1")
-    page.select_option("#search-start", "1f1b")
-    page.click("#panel-search .primary")
-    page.wait_for_selector("#search-start-error:not([hidden])")
-    page.fill("#search-memory_limit", "0.1act")
-    page.press("#search-memory_limit", "Tab")
-    assert page.input_value("#field-memory_limit") == "0.1act"
-    page.select_option("#search-start", "")
-    page.click("#panel-search .primary")
-    page.wait_for_selector("#search-memory_limit-error:not([hidden])")
-
-
 def test_the_front_and_its_points(watched):
     watched.go(f"{SHAPE}&open=front")
     page = watched.page

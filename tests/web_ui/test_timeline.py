@@ -11,7 +11,6 @@ from pipeplan.drawing import Windows, view_of
 from pipeplan.drawing.theme import DARK, LIGHT
 from pipeplan.model import Kind
 from pipeplan.simulation.critical import critical_ops
-from tests.drawing.examples import overlapped
 from tests.web_ui.plans import measured, plan, simulated
 
 FORWARD = LIGHT.shades(Kind.F, 1)[0]
@@ -34,14 +33,6 @@ def test_bars_stand_at_their_times_in_their_colours(opened):
     bx, by, _, _ = page.place("0B0")
     assert close_to(page.pixel(bx + 3, by + 3), BACKWARD)
     assert close_to(page.pixel(bx - 5, by + height / 2), LIGHT.lane)
-
-
-def test_overlapped_pairs_are_two_halves(opened):
-    page = opened(view_of(overlapped()))
-    _, forward, _, half = page.place("0F2")
-    _, backward, _, other = page.place("0B0")
-    assert backward == pytest.approx(forward + half)
-    assert half == pytest.approx(other, abs=1)
 
 
 def test_the_wheel_with_ctrl_zooms_around_the_pointer(opened):
@@ -76,13 +67,6 @@ def test_pointing_at_an_op_tells_its_times_and_waits(opened):
     assert "2F0 on rank 2 until 4 (held it)" in page.hover("3F0")
     page.page.mouse.move(5, 5)
     assert page.tooltip() == ""
-
-
-def test_pointing_at_idle_time_tells_its_reason(opened):
-    page = opened(plan())
-    x, y, *_ = page.place("3F0")
-    page.page.mouse.move(x - 60, y + 10)
-    assert page.tooltip().split()[:2] == ["idle", "before"]
 
 
 def test_idle_time_is_coloured_by_reason_on_demand(opened):
@@ -180,15 +164,6 @@ def test_everything_can_be_reached_by_keys(opened):
     assert page.page.get_by_role("dialog").is_visible()
 
 
-def test_tab_reaches_the_picture(opened):
-    page = opened(plan())
-    for _ in range(30):
-        page.page.keyboard.press("Tab")
-        if page.page.evaluate("document.activeElement.classList.contains('pp-chart')"):
-            break
-    assert page.page.evaluate("document.activeElement.getAttribute('aria-label')").startswith("Timeline of 1f1b")
-
-
 def test_the_table_says_what_the_picture_shows(opened):
     view = plan()
     page = opened(view)
@@ -203,25 +178,12 @@ def test_the_table_says_what_the_picture_shows(opened):
     assert [float(row[heads.index("peak memory (activations)")]) for row in rows] == [4, 3, 2, 1]
 
 
-def test_schedules_stand_on_one_time_axis(opened):
-    page = opened(plan(), plan("gpipe"))
-    assert page.place("0F0", 0)[0] == page.place("0F0", 1)[0]
-    assert page.place("0F0", 0)[2] == pytest.approx(page.place("0F0", 1)[2])
-    assert page.place("0F0", 1)[1] > page.place("3F0", 0)[1]
-
-
 def test_a_measured_run_lies_over_its_plan(opened):
     page = opened(plan(), measured(), fragment="layout=overlaid")
     assert page.place("0F0", 0)[1] < page.place("0F0", 1)[1] < page.place("1F0", 0)[1]
     told = page.hover("1F1", 1)
     assert "measured" in told
     assert "starts -0.25, lasts -0.10" in told
-
-
-def test_schedules_of_different_ranks_cannot_be_overlaid(opened):
-    page = opened(plan(), plan(ranks=2), fragment="layout=overlaid")
-    assert page.page.get_by_role("button", name="overlay the schedules").count() == 0
-    assert page.place("0F0", 1)[1] > page.place("3F0", 0)[1]
 
 
 def test_a_link_holds_the_state(opened):
