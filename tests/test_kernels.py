@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections import namedtuple
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import FunctionType
@@ -237,13 +236,6 @@ def test_where_nothing_can_be_kept_kernels_run_and_one_sentence_says_so(folder, 
         "compiled kernels cannot be stored (no writable folder for them), so every process compiles them again; "
         "set NUMBA_CACHE_DIR to a writable folder"
     ]
-
-
-def test_signatures_that_differ_in_the_fields_of_a_tuple_alone_are_told_apart(folder):
-    for fields in ("first second", "second first"):
-        pair = namedtuple("pair", fields)(**{"first": np.array([1]), "second": np.array([2])})
-        assert not found_on_disk(take_first, arguments=(pair,))
-    assert len(list(folder.glob("*/*"))) == 2
 
 
 @pytest.mark.slow

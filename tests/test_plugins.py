@@ -225,13 +225,6 @@ def test_a_strategy_object_is_a_schedule_without_being_registered():
         pipeplan.simulate("lifo")
 
 
-def test_a_registered_strategy_has_a_page_of_the_documentation(registered):
-    from docs.build import strategies
-
-    assert "last in, first out" in strategies.table()
-    assert "lifo" in strategies.names()
-
-
 # --- installed packages ------------------------------------------------------------------------------------------------
 
 COMMANDS = """

@@ -90,16 +90,6 @@ def test_no_layout_within_the_memory_is_faster(numbers, data):
     assert max(sums(times, layout)) == min(possible)
 
 
-def test_a_large_model_is_laid_out_at_once():
-    assert sum(balanced([1.0] * 400, 64)) == 400
-
-
-def test_memory_moves_layers_to_where_there_is_room():
-    """The first of 1F1B's stages holds the most microbatches."""
-    assert balanced_layers(MODEL, 2) == (4, 4)
-    assert balanced_layers(MODEL, 2, room=[130.0, 1000.0], held=[2, 1]) == (3, 5)
-
-
 def test_stages_of_layers_are_settings():
     settings = stage_settings(MODEL, (3, 5))
     assert settings["forward_times"] == (2.1, 4.5)

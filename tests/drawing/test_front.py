@@ -70,12 +70,3 @@ def test_few_values_far_off_are_cut_and_many_are_not():
     assert cut_above([26, 27, 31, 33, 41, 45]) is None
     assert cut_above([1, 2, 50, 60, 70, 80]) is None
     assert cut_above([5, 5]) is None
-
-
-def test_times_are_in_the_unit_in_which_they_are_read():
-    ax = draw_front(FEW)
-    assert ax.get_ylabel() == "makespan (ms)"
-    drawn(ax)
-    assert "35.0" in [tick.get_text() for tick in ax.get_yticklabels()] or "35" in [
-        tick.get_text() for tick in ax.get_yticklabels()
-    ]

@@ -52,9 +52,3 @@ def test_timelines_share_one_axis_and_what_is_over_the_limit_is_told_apart(views
     bars = [bar for bar in memory.patches if isinstance(bar, Rectangle)]
     assert [to_hex(bar.get_facecolor()) for bar in bars] == [LIGHT.faint, LIGHT.faint, LIGHT.limit]
     assert [bar.get_width() for bar in bars] == [4, 4, 8]
-
-
-def test_without_memory_there_is_no_column_for_it(views):
-    figure = figure_of([replace(view, memory=None) for view in views])
-    assert len(figure.axes) == 4
-    assert not any(text.startswith("peak") for text in words(figure))

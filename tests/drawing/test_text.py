@@ -1,7 +1,6 @@
 import re
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -51,15 +50,6 @@ def test_overlapped_pairs_have_two_lines():
 def test_text_is_never_wider_than_asked_for(width, color, name):
     lines = plain(text_of(view_named(name, 4, 12), width=width, color=color))
     assert max(map(len, lines)) <= width
-
-
-def test_mixed_cells_keep_the_shares_of_time():
-    view = view_named("1f1b", 4, 200)
-    for line in text_of(view, width=107).splitlines()[1:5]:
-        row = line[7:]
-        assert len(row) == 100
-        assert row.count("F") / 100 == pytest.approx(200 / view.makespan, abs=0.03)
-        assert row.count("B") / 100 == pytest.approx(400 / view.makespan, abs=0.03)
 
 
 @settings(max_examples=60, deadline=None)

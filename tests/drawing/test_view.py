@@ -12,16 +12,6 @@ from pipeplan.simulation import idle_times, memory_use, simulate
 from tests.drawing.examples import ONE_F_ONE_B, costs_for, one_f_one_b, overlapped, schedule_named
 
 
-def test_bars_are_the_timeline():
-    timeline = one_f_one_b()
-    bars = view_of(timeline).bars
-    assert bars.start is timeline.start
-    assert bars.end is timeline.end
-    assert bars.lane.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    assert " ".join(bar_names(bars, range(len(bars)))) == "0F0 0F1 0B0 0B1 1F0 1B0 1F1 1B1"
-    assert set(bars.part.tolist()) == {LanePart.FULL}
-
-
 def test_lanes_and_figures():
     view = view_of(one_f_one_b())
     assert view.title == "1f1b"

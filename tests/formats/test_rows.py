@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 import pipeplan
-from pipeplan.errors import FormatError, InputError, InvalidScheduleError
+from pipeplan.errors import FormatError, InputError
 from pipeplan.formats import read_standard_input, rows_of
 from pipeplan.formats.rows import parse_rows
 from pipeplan.model import Schedule, format_schedule
@@ -46,11 +46,6 @@ def test_rows_that_hold_nothing_are_rows_where_their_number_is_known():
 def test_what_is_no_schedule_is_refused(text):
     with pytest.raises(FormatError, match="plan: "):
         parse_rows(text, name="plan")
-
-
-def test_a_stage_that_no_rank_holds():
-    with pytest.raises(InvalidScheduleError, match="plan: no rank holds stage 1"):
-        parse_rows("0F0 0B0\n2F0 2B0", name="plan")
 
 
 @pytest.mark.parametrize("text", [PLAN, PLAN.replace(" ", ","), "\ufeff" + PLAN])

@@ -67,21 +67,6 @@ def test_the_rule_has_every_part_in_its_unit():
         assert rule.offloaded.tolist() == (whole / 2).tolist()
 
 
-@pytest.mark.parametrize(
-    ("parts", "message", "field"),
-    [
-        ({"recompute_keeps": [1.0, 9.0]}, "recompute bytes of stage 1 must be from 0 to its", "recompute_bytes"),
-        ({"offloaded": [5.0, 8.0]}, "offload bytes of stage 0 must be from 0 to its activation, 4", "offload_bytes"),
-        ({"offloaded": [-1.0, 8.0]}, "not -1", "offload_bytes"),
-        ({"offloaded": [1.0]}, "1 values for 2 stages", "offload_bytes"),
-    ],
-)
-def test_parts_of_the_activation_that_are_none(parts, message, field):
-    with pytest.raises(CostError, match=message) as caught:
-        Memory(ACTIVATION, FREED_BY_WEIGHT, np.zeros(2), True, **{name: np.array(part) for name, part in parts.items()})
-    assert caught.value.field == field
-
-
 def test_static_sizes_count_for_each_copy_of_the_model():
     assert held_throughout(Placement.bidirectional(2), np.array([5.0, 7.0])).tolist() == [12, 12]
 

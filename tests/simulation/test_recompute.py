@@ -5,9 +5,8 @@ from hypothesis import settings as run_settings
 from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
-from pipeplan.model import Placement
 from pipeplan.passes import insert_recompute
-from pipeplan.simulation import lower_bound, simulate
+from pipeplan.simulation import simulate
 from pipeplan.strategies.registry import strategy
 
 RANKS, MICROBATCHES = 4, 8
@@ -41,12 +40,3 @@ def test_no_schedule_is_shorter_than_its_bound(name, ranks, rounds, time, data):
     recomputed = insert_recompute(schedule, stages)
     found = simulate(recomputed, Settings(recompute_times=time, p2p_time=0.1).costs(schedule.placement))
     assert found.timeline.makespan >= found.bound.value * (1 - 1e-9)
-
-
-def test_the_work_of_recomputing_counts():
-    costs = Settings(recompute_times=1.0).costs(Placement.linear(2))
-    without = lower_bound(Placement.linear(2), 4, costs)
-    every = lower_bound(Placement.linear(2), 4, costs, recomputed=(0, 1))
-    assert every.value == without.value + 4
-    last = lower_bound(Placement.linear(2), 4, costs, recomputed=(1,))
-    assert without.value < last.value <= every.value

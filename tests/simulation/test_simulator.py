@@ -203,10 +203,3 @@ def test_what_i_and_w_free():
     assert held.memory.activations.tolist() == pytest.approx([1, 2, 1.4, 0.8, 0.4, 0])
     adds = simulate(plan, Settings(activation_bytes=10, weight_activation_bytes=17).costs(plan.placement))
     assert adds.memory.peak_activation.tolist() == pytest.approx([3.4])
-
-
-def test_static_memory_is_held_twice_on_both_directions():
-    both = parse_schedule("0F0 1F1 1B1 0B0\n0F1 1F0 1B0 0B1")
-    found = simulate(both, Settings(activation_bytes=1, static_bytes=100).costs(both.placement))
-    assert found.memory.peak_bytes is not None
-    assert found.memory.peak_bytes.tolist() == [202, 202]

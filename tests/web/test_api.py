@@ -14,7 +14,7 @@ import pytest
 import pipeplan
 from pipeplan.api.outputs import all_formats, export_formats
 from pipeplan.costs import Settings
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.errors import InputError
 from pipeplan.formats import timeline_json
 from pipeplan.strategies import strategy
 from pipeplan.web import schedules
@@ -60,15 +60,6 @@ def test_memory_above_the_limit_is_an_answer(client):
         assert (result["fits"], max(result["peak_bytes"])) == (False, peak)
 
 
-def test_the_least_bound_is_that_of_the_workbench(client):
-    names = ["1f1b", "zbv", "v-half"]
-    costs = COSTS | {"memory_limit": "3act"}
-    answer = client.post("/api/compare", json={"settings": costs, "schedules": names}).json()
-    expected = pipeplan.compare(*names, **costs)
-    assert answer["least_bound"] == expected.to_dict()["least_bound"]
-    assert [each["least_gap"] for each in answer["results"]] == [expected.least_gap(each) for each in expected]
-
-
 def test_reasons_come_when_they_are_asked_for(client):
     for reasons in (True, False):
         question = {"settings": COSTS, "schedules": ["1f1b"], "reasons": reasons}
@@ -90,24 +81,6 @@ def test_schedules_of_ones_own(client):
     results = {result["schedule"]: result for result in client.post("/api/compare", json=question).json()["results"]}
     assert results["mine.csv"]["makespan"] == pipeplan.simulate("zb-h1", ranks=2, microbatches=4).makespan
     assert [(each["ranks"], each["microbatches"]) for each in results.values()] == [(2, 4), (2, 4)]
-
-
-def test_schedules_of_other_ranks_or_microbatches_are_not_ranked_with_the_others(client, tmp_path):
-    """The same sentence as on the command line, at the field that the file contradicts."""
-    text = pipeplan.export("zb-h1", "torch-csv", ranks=4, microbatches=8).text
-    (tmp_path / "mine.csv").write_text(text)
-    question = {
-        "settings": {"ranks": 8, "microbatches": 24},
-        "files": [{"name": "mine.csv", "text": text}],
-        "schedules": ["1f1b"],
-    }
-    answer = client.post("/api/compare", json=question).json()
-    assert [result["schedule"] for result in answer["results"]] == ["1f1b"]
-    (refused,) = answer["refused"]
-    assert (refused["schedule"], refused["field"]) == ("mine.csv", "ranks")
-    with pytest.raises(ShapeError) as error:
-        pipeplan.compare("1f1b", tmp_path / "mine.csv", ranks=8, microbatches=24)
-    assert refused["message"].replace("mine.csv", "mine") == str(error.value)
 
 
 def test_a_measured_timeline_is_explained_and_not_compared(client):

@@ -75,14 +75,6 @@ def test_a_configuration_of_many_values_is_refused_before_it_is_copied(client):
     assert answer.json()["errors"] == [{"field": "document", "message": "holds more than 50,000 values"}]
 
 
-def test_a_million_unknown_names_are_told_in_one_sentence(client):
-    names = ",".join(f'"k{number}":1' for number in range(20_000))
-    answer = posted(client, '{"settings": {' + names + "}}")
-    (error,) = answer.json()["errors"]
-    assert error["field"] == ""
-    assert "has 20,000 names, of which at most" in error["message"]
-
-
 def test_sizes_per_stage_are_taken_without_a_word_of_pydantic_s(recwarn):
     found = SettingsIn(offload_bytes=[1.0, "2KiB"], ranks=2).settings()
     assert found.offload_bytes == (1.0, 2048.0)
@@ -97,9 +89,3 @@ def test_layers_are_told_at_their_field(client):
         assert {error["field"] for error in answer.json()["errors"]} == {"layers"}, answer.text
     answer = posted(client, json.dumps({"settings": {"layers": [layer]}, "schedules": ["1f1b", "zbv"]}))
     assert len(answer.json()["results"]) == 2
-
-
-def test_a_config_file_of_layers_says_that_the_page_has_no_field_for_them(client):
-    text = "ranks: 2\nlayers:\n - {forward: 1, backward_input: 1, backward_weight: 1, count: 2}\n"
-    answer = client.post("/api/config?name=a.yaml", content=text).json()
-    assert answer["notes"] == ["layers have no field on this page and are left out"]

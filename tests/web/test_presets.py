@@ -28,12 +28,3 @@ def test_a_preset_that_is_none_is_refused(client, name):
     answer = client.get(f"/api/presets/{name}")
     assert answer.status_code in (404, 422)
     assert answer.json()["errors"]
-
-
-def test_memory_stands_beside_the_times(client):
-    form = client.get("/api/settings").json()
-    assert [group["name"] for group in form["groups"] if group["open"]] == ["shape", "times", "memory"]
-    fields = [field["name"] for field in form["fields"] if field["group"] == "memory"]
-    assert fields == ["memory_limit", "activation_bytes"]
-    groups = {group["name"] for group in form["groups"]}
-    assert {field["group"] for field in form["fields"]} <= groups

@@ -117,12 +117,3 @@ def test_it_can_be_used_everywhere(opened, width, scheme):
         page.locator("label[for=pd-transfer-none]").tap()
         page.locator("#pipeplan-demo:not([aria-busy])").wait_for()
         assert page.get_by_role("radio", name="none").is_checked()
-
-
-def test_what_cannot_be_loaded_is_said(browser, folder):
-    page = new_page(browser)
-    page.route(re.compile("4x16-even-none"), lambda route: route.abort())
-    page.goto((folder / "index.html").as_uri() + "#ranks=4&microbatches=8&costs=even&transfer=none")
-    page.locator("label[for=pd-microbatches-16]").click()
-    page.get_by_role("alert").filter(has_text="4x16-even-none.js cannot be loaded").wait_for()
-    close_page(page)

@@ -217,19 +217,6 @@ def test_svg_is_what_shows(opened, tmp_path: Path):
     assert {FORWARD, BACKWARD, LIGHT.reasons["start-up"]} <= fills
 
 
-def test_png_is_what_shows(opened, tmp_path: Path):
-    page = opened(plan())
-    with page.page.expect_download() as saving:
-        page.page.get_by_role("button", name="save the view as PNG").click()
-    saving.value.save_as(tmp_path / "x.png")
-    data = (tmp_path / "x.png").read_bytes()
-    assert data.startswith(b"\x89PNG")
-    width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
-    box = page.page.locator(".pp-chart").bounding_box()
-    assert width == 2 * box["width"]
-    assert height > 2 * box["height"]
-
-
 @pytest.mark.parametrize(("scheme", "theme"), [("light", LIGHT), ("dark", DARK)])
 def test_the_page_is_as_light_or_dark_as_the_system(opened, scheme, theme):
     page = opened(plan(), color_scheme=scheme)
