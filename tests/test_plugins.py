@@ -44,8 +44,8 @@ NO_THING = 3
 
 def things(monkeypatch: pytest.MonkeyPatch, **entries: str) -> Registry[Thing]:
     """A registry with one built-in thing, and plugins by the names of this module's constants."""
-    found = [EntryPoint(name, f"{__name__}:{value}", "pipeplan.things") for name, value in entries.items()]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: found)
+    result = [EntryPoint(name, f"{__name__}:{value}", "pipeplan.things") for name, value in entries.items()]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: result)
     return Registry(
         "pipeplan.things",
         Thing,
@@ -271,10 +271,10 @@ def declared(folder: Path) -> Path:
 
 
 def test_the_entry_points_of_a_package_are_found(tmp_path):
-    said = run(["-c", COMMANDS], tmp_path, declared(tmp_path / "site"), EXAMPLE / "src")
-    assert "last one first" in said
-    assert '"schedule": "lifo"' in said
-    assert "words" in said
+    text = run(["-c", COMMANDS], tmp_path, declared(tmp_path / "site"), EXAMPLE / "src")
+    assert "last one first" in text
+    assert '"schedule": "lifo"' in text
+    assert "words" in text
 
 
 def test_a_package_that_cannot_be_loaded_is_one_line(tmp_path):

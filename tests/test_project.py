@@ -64,10 +64,10 @@ def test_workflows_use_actions_of_one_release_and_commands_that_are_here(path):
 
 
 def test_contributors_are_told_of_commands_that_exist():
-    told = set(re.findall(r"`?make ([\w-]+)", (ROOT / "CONTRIBUTING.md").read_text()))
+    commands = set(re.findall(r"`?make ([\w-]+)", (ROOT / "CONTRIBUTING.md").read_text()))
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert told <= targets
-    assert {"test", "docs", "wheel"} <= told
+    assert commands <= targets
+    assert {"test", "docs", "wheel"} <= commands
 
 
 def test_ci_runs_the_tests_the_site_and_the_wheel():
@@ -114,8 +114,8 @@ def test_nothing_installs_the_package_from_a_registry():
         path for place in places for path in (ROOT / place).rglob("*") if path.suffix in {".md", ".py", ".ts", ".ipynb"}
     ]
     from_registry = re.compile(r"pip install (?:-\S+ )*[\"']?pipeplan\b|\bpipeplan\[\w+\]")
-    found = {str(path): from_registry.findall(path.read_text(encoding="utf-8")) for path in files}
-    assert {path: texts for path, texts in found.items() if texts} == {}
+    result = {str(path): from_registry.findall(path.read_text(encoding="utf-8")) for path in files}
+    assert {path: texts for path, texts in result.items() if texts} == {}
 
 
 def test_a_missing_extra_names_an_installation_that_works():

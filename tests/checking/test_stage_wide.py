@@ -33,7 +33,7 @@ def test_gathered_used_reduced_given_back():
 )
 def test_what_is_wrong_and_where(text: str, rule: str, where: str):
     assert (rule, where) in rules(text)
-    assert {found for found, _ in rules(text)} == {rule}
+    assert {result for result, _ in rules(text)} == {rule}
 
 
 def test_a_plan_of_compute_needs_no_reduction_unless_asked():

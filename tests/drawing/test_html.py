@@ -24,8 +24,8 @@ def unpacked(column: list[float] | str) -> np.ndarray:
 
 
 def embedded(page: str):
-    (found,) = re.findall(r'<script type="application/json" id="pipeplan-data">(.*?)</script>', page, re.DOTALL)
-    return json.loads(found)
+    (result,) = re.findall(r'<script type="application/json" id="pipeplan-data">(.*?)</script>', page, re.DOTALL)
+    return json.loads(result)
 
 
 def titled(title: str) -> View:
@@ -59,14 +59,14 @@ def test_columns_are_packed_as_narrow_as_they_go(values, kind):
 def test_the_page_holds_the_view():
     view = view_named("zb-h1", 4, 8, memory=True)
     data = embedded(html_page(view))
-    (found,) = data["views"]
+    (result,) = data["views"]
     plain = view.to_json_dict()
-    assert found.keys() == plain.keys()
+    assert result.keys() == plain.keys()
     for table in ("bars", "links"):
         for name, column in plain[table].items():
-            assert unpacked(found[table][name]).tolist() == column
-    assert found["lanes"]["label"] == plain["lanes"]["label"]
-    assert unpacked(found["memory"]["level"]).tolist() == plain["memory"]["level"]
+            assert unpacked(result[table][name]).tolist() == column
+    assert result["lanes"]["label"] == plain["lanes"]["label"]
+    assert unpacked(result["memory"]["level"]).tolist() == plain["memory"]["level"]
 
 
 def test_each_theme_has_the_shades_that_the_views_need():

@@ -53,9 +53,9 @@ def test_only_colours_of_the_legend_are_in_the_image():
     view = view_named("zbv", 8, 512)
     figure = figure_of(view)
     (image,) = figure.axes[0].images
-    found = {to_hex(pixel) for pixel in np.unique(np.asarray(image.get_array()).reshape(-1, 3), axis=0) / 255}
+    result = {to_hex(pixel) for pixel in np.unique(np.asarray(image.get_array()).reshape(-1, 3), axis=0) / 255}
     known = {LIGHT.lane, LIGHT.page}.union(*(LIGHT.shades(kind, 2) for kind in view.kinds))
-    assert found <= known
-    assert {LIGHT.lane, *LIGHT.shades(Kind.F, 2)} <= found
+    assert result <= known
+    assert {LIGHT.lane, *LIGHT.shades(Kind.F, 2)} <= result
     note = figure.texts[-1].get_text()
     assert note.startswith("ops are too narrow to draw: ")

@@ -27,12 +27,12 @@ from tests.drawing.examples import one_f_one_b, overlapped, schedule_named, view
 
 def fills(ax):
     """The compound paths of axes by colour, without the idle lanes and the labels."""
-    found: dict[str, list[PathCollection]] = {}
+    result: dict[str, list[PathCollection]] = {}
     for collection in ax.collections:
         if isinstance(collection, PathCollection) and collection.get_offset_transform() is not ax.transData:
             red, green, blue, _ = (round(255 * float(part)) for part in collection.get_facecolor()[0])
-            found.setdefault(f"#{red:02x}{green:02x}{blue:02x}", []).append(collection)
-    return found
+            result.setdefault(f"#{red:02x}{green:02x}{blue:02x}", []).append(collection)
+    return result
 
 
 def boxes(collection):
@@ -57,19 +57,19 @@ def legend_of(ax):
 
 def test_there_is_one_path_a_color_and_its_boxes_are_the_timeline():
     ax = draw(view_of(one_f_one_b()))
-    found = fills(ax)
-    assert set(found) == {LIGHT.lane, LIGHT.shades(Kind.F, 1)[0], LIGHT.shades(Kind.B, 1)[0]}
-    assert all(len(collections) == 1 for collections in found.values())
-    forwards = boxes(found[LIGHT.shades(Kind.F, 1)[0]][0])
+    paths = fills(ax)
+    assert set(paths) == {LIGHT.lane, LIGHT.shades(Kind.F, 1)[0], LIGHT.shades(Kind.B, 1)[0]}
+    assert all(len(collections) == 1 for collections in paths.values())
+    forwards = boxes(paths[LIGHT.shades(Kind.F, 1)[0]][0])
     assert forwards[:, :2].tolist() == [[0, 1], [1, 2], [1, 2], [4, 5]]
     assert np.round(forwards[:, 2:].mean(axis=1)).tolist() == [0, 0, 1, 1]
-    assert boxes(found[LIGHT.shades(Kind.B, 1)[0]][0])[:, :2].tolist() == [[4, 6], [7, 9], [2, 4], [5, 7]]
+    assert boxes(paths[LIGHT.shades(Kind.B, 1)[0]][0])[:, :2].tolist() == [[4, 6], [7, 9], [2, 4], [5, 7]]
 
 
 def test_overlapped_forwards_are_above_their_backwards():
-    found = fills(draw(view_of(overlapped())))
-    forward = boxes(found[LIGHT.shades(Kind.F, 1)[0]][0])[2]
-    backward = boxes(found[LIGHT.shades(Kind.B, 1)[0]][0])[0]
+    paths = fills(draw(view_of(overlapped())))
+    forward = boxes(paths[LIGHT.shades(Kind.F, 1)[0]][0])[2]
+    backward = boxes(paths[LIGHT.shades(Kind.B, 1)[0]][0])[0]
     assert forward[:2].tolist() == backward[:2].tolist() == [2, 5]
     assert forward[2] < forward[3] == backward[2] == 0 < backward[3]
 
@@ -168,8 +168,8 @@ def test_gaps_are_drawn_in_the_color_of_their_reason():
         cause=np.array([5]),
         reasons=tuple(reason.key for reason in Reason),
     )
-    found = fills(draw(replace(view_of(one_f_one_b()), gaps=gaps)))
-    assert boxes(found[LIGHT.reasons["compute"]][0])[0, :2].tolist() == [2, 4]
+    paths = fills(draw(replace(view_of(one_f_one_b()), gaps=gaps)))
+    assert boxes(paths[LIGHT.reasons["compute"]][0])[0, :2].tolist() == [2, 4]
 
 
 @pytest.mark.parametrize(("kind", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])

@@ -50,9 +50,9 @@ def test_what_is_no_schedule_is_refused(text):
 
 @pytest.mark.parametrize("text", [PLAN, PLAN.replace(" ", ","), "\ufeff" + PLAN])
 def test_standard_input_says_its_format(text):
-    found = read_standard_input(io.BytesIO(text.encode()))
-    assert isinstance(found, Schedule)
-    assert (found.name, format_schedule(found)) == ("stdin", PLAN.strip())
+    content = read_standard_input(io.BytesIO(text.encode()))
+    assert isinstance(content, Schedule)
+    assert (content.name, format_schedule(content)) == ("stdin", PLAN.strip())
 
 
 @pytest.mark.parametrize(

@@ -127,8 +127,8 @@ def test_ranks_that_ran_the_same_ops_are_replicas():
         for stage, rank in ranks:
             texts[f"{rank}.json"] = replica((RUN, SLOWER)[seen[stage]], stage, rank)
             seen[stage] += 1
-        found = parse_kineto(texts)
-        assert [timeline.makespan for timeline in found] == pytest.approx([RUN.makespan, SLOWER.makespan])
+        timelines = parse_kineto(texts)
+        assert [timeline.makespan for timeline in timelines] == pytest.approx([RUN.makespan, SLOWER.makespan])
 
 
 def of_four(stage: int, rank: int, groups: list[list[int]]) -> str:
@@ -200,9 +200,9 @@ def test_gpipes_stages_are_told_by_the_process_groups(pipelines):
         for pipeline in pipelines
         for rank in pipeline
     }
-    found = parse_kineto(texts)
-    assert len(found) == 2
-    assert {str(timeline.schedule[0][0]) for timeline in found} == {"0F0"}
+    timelines = parse_kineto(texts)
+    assert len(timelines) == 2
+    assert {str(timeline.schedule[0][0]) for timeline in timelines} == {"0F0"}
 
 
 def host_trace(*annotations: tuple[str, float, float]) -> str:

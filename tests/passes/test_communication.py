@@ -20,14 +20,14 @@ def channels(schedule: Schedule) -> dict[tuple[int, int], tuple[list[str], list[
     needs = dependencies(schedule)
     receives = schedule.where(Kind.RECV_F, Kind.RECV_B)
     sends = needs.arrival[receives]
-    found = {}
+    result = {}
     for sender, receiver in {
         (int(schedule.rank[s]), int(schedule.rank[r])) for s, r in zip(sends, receives, strict=True)
     }:
         mine = (schedule.rank[sends] == sender) & (schedule.rank[receives] == receiver)
         received = [str(schedule.op(int(s))) for s in sends[mine]]
-        found[sender, receiver] = ([str(schedule.op(int(s))) for s in np.sort(sends[mine])], received)
-    return found
+        result[sender, receiver] = ([str(schedule.op(int(s))) for s in np.sort(sends[mine])], received)
+    return result
 
 
 def test_receives_stand_as_soon_as_the_message_can_be_there():

@@ -81,9 +81,9 @@ def test_an_offload_is_right_and_can_be_taken_out(
     assert without_copies(moved) == plan
     assert insert_offload(moved, single) == moved
     columns = moved.columns[moved.where(Kind.RELOAD)]
-    found = set(zip(columns.stage.tolist(), columns.microbatch.tolist(), strict=True))
-    assert single <= found
-    assert all(stage in stages or (stage, microbatch) in single for stage, microbatch in found)
+    result = set(zip(columns.stage.tolist(), columns.microbatch.tolist(), strict=True))
+    assert single <= result
+    assert all(stage in stages or (stage, microbatch) in single for stage, microbatch in result)
     costs = Settings(offload_times=0.1).costs(plan.placement)
     held = simulate(moved, costs).memory.peak_activation
     assert (held <= simulate(plan, costs).memory.peak_activation + 1e-9).all()

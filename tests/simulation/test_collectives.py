@@ -110,11 +110,11 @@ def times(text: str, communication: Communication = "edge", **given: Any) -> dic
 
 def test_a_rank_goes_on_while_it_gathers_and_waits_where_it_needs_the_parameters():
     text = "0UNSHARD 1UNSHARD 0F0 1F0 1B0 0B0 1RESHARD 0RESHARD 1REDUCE_GRAD 0REDUCE_GRAD"
-    found = times(text, unshard_times=[0.5, 2.0], reduce_times=[1.0, 3.0], times_per="stage")
-    assert (found["0UNSHARD"], found["1UNSHARD"]) == ((0, 0.5), (0.5, 2.5))
-    assert (found["0F0"], found["1F0"]) == ((0.5, 1.5), (2.5, 3.5))
-    assert found["1RESHARD"] == found["0RESHARD"] == (7.5, 7.5)
-    assert (found["1REDUCE_GRAD"], found["0REDUCE_GRAD"]) == ((7.5, 10.5), (10.5, 11.5))
+    taken = times(text, unshard_times=[0.5, 2.0], reduce_times=[1.0, 3.0], times_per="stage")
+    assert (taken["0UNSHARD"], taken["1UNSHARD"]) == ((0, 0.5), (0.5, 2.5))
+    assert (taken["0F0"], taken["1F0"]) == ((0.5, 1.5), (2.5, 3.5))
+    assert taken["1RESHARD"] == taken["0RESHARD"] == (7.5, 7.5)
+    assert (taken["1REDUCE_GRAD"], taken["0REDUCE_GRAD"]) == ((7.5, 10.5), (10.5, 11.5))
 
 
 def test_an_op_without_its_parameters_is_an_error():
@@ -235,7 +235,7 @@ def test_no_schedule_is_shorter_than_its_bound():
 
 def test_every_idle_moment_has_a_reason():
     random = Random(23)
-    found: set[int] = set()
+    result: set[int] = set()
     for case in range(28):
         communication = LEVELS[case % len(LEVELS)]
         schedule, costs = random_case(random, communication)
@@ -246,11 +246,11 @@ def test_every_idle_moment_has_a_reason():
         by_piece = np.zeros_like(totals)
         np.add.at(by_piece, (idle.pieces.rank, idle.pieces.reason), idle.pieces.end - idle.pieces.start)
         assert np.allclose(by_piece, totals)
-        found |= {*np.flatnonzero(totals.sum(axis=0)).tolist()}
+        result |= {*np.flatnonzero(totals.sum(axis=0)).tolist()}
         path = critical_path(run.timeline, run.costs)
         spent = sum(path.by_kind.values()) + path.overhead + path.transfer
         assert spent == pytest.approx(run.timeline.makespan)
-    assert {Reason.UNSHARD, Reason.REDUCE} <= found
+    assert {Reason.UNSHARD, Reason.REDUCE} <= result
 
 
 def test_a_rank_waits_for_its_parameters_and_at_the_end_for_its_gradients():

@@ -27,11 +27,11 @@ def times(text: str, communication="edge", **given_settings) -> dict[str, tuple[
 
 @pytest.mark.parametrize("communication", LEVELS)
 def test_a_rank_waits_where_the_offload_stands_and_the_backward_for_its_reload(communication):
-    found = times("0F0 0F1 0OFFLOAD0 0F2 0RELOAD0 0B2 0B0 0B1", communication, offload_times=1.5)
-    assert found["0OFFLOAD0"] == (1, 2.5)
-    assert found["0F2"] == (2.5, 3.5)
-    assert found["0RELOAD0"] == (3.5, 5)
-    assert (found["0B2"], found["0B0"]) == ((3.5, 5.5), (5.5, 7.5))
+    taken = times("0F0 0F1 0OFFLOAD0 0F2 0RELOAD0 0B2 0B0 0B1", communication, offload_times=1.5)
+    assert taken["0OFFLOAD0"] == (1, 2.5)
+    assert taken["0F2"] == (2.5, 3.5)
+    assert taken["0RELOAD0"] == (3.5, 5)
+    assert (taken["0B2"], taken["0B0"]) == ((3.5, 5.5), (5.5, 7.5))
     late = times("0F0 0OFFLOAD0 0RELOAD0 0B0", communication, offload_times=1.5)
     assert (late["0RELOAD0"], late["0B0"]) == ((2.5, 4), (4, 6))
 
@@ -69,9 +69,9 @@ def test_the_simulator_agrees_with_the_obvious_slow_one(problem):
     schedule, costs = problem
     keeps = float(costs.memory.recompute_keeps[0] / costs.memory.activation[0])
     assert check(schedule).valid
-    told = insert_communication(schedule)
+    lowered = insert_communication(schedule)
     for communication in LEVELS:
-        run = told if communication == "blocking" else schedule
+        run = lowered if communication == "blocking" else schedule
         fast, slow = simulate(run, costs, communication=communication), slow_simulate(run, costs, communication)
         np.testing.assert_allclose(fast.timeline.start, slow.start)
         np.testing.assert_allclose(fast.timeline.end, slow.end)
@@ -84,11 +84,11 @@ def test_the_simulator_agrees_with_the_obvious_slow_one(problem):
 @given(saving_problems())
 def test_messages_in_the_plan_change_nothing_where_they_block_nobody(problem):
     schedule, costs = problem
-    told = insert_communication(schedule)
-    timed = among(told.columns.kind, (*HOST_KINDS, Kind.F, Kind.B, Kind.I, Kind.W, Kind.R))
+    lowered = insert_communication(schedule)
+    timed = among(lowered.columns.kind, (*HOST_KINDS, Kind.F, Kind.B, Kind.I, Kind.W, Kind.R))
     for communication in UNBLOCKED:
         without = simulate(schedule, costs, communication=communication).timeline
-        beside = simulate(told, costs, communication=communication).timeline
+        beside = simulate(lowered, costs, communication=communication).timeline
         np.testing.assert_array_equal(beside.start[timed], without.start)
         np.testing.assert_array_equal(beside.end[timed], without.end)
 
@@ -97,5 +97,5 @@ def test_limits_say_nothing_about_schedules_that_offload():
     schedule = parse_schedule("0F0 0F1 0OFFLOAD0 0B1 0RELOAD0 0B0")
     costs = Settings(offload_times=0.1).costs(schedule.placement)
     limits = Settings(memory_limit="1act").limits(schedule.placement)
-    found = simulate(schedule, costs, limits=limits)
-    assert found.bound == lower_bound(schedule.placement, 2, costs)
+    simulation = simulate(schedule, costs, limits=limits)
+    assert simulation.bound == lower_bound(schedule.placement, 2, costs)

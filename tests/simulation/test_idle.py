@@ -33,8 +33,8 @@ def test_every_gap_has_its_reason():
 
 
 def test_the_excess_of_a_slower_stage():
-    found = explained("0F0 0B0\n1F0 1B0", forward_times=(1.0, 1.0), backward_times=(2.0, 4.0))
-    assert found[:3] == [(0, 1, 2, "compute", "1F0"), (0, 2, 5, "compute", "1B0"), (0, 5, 6, "imbalance", "1B0")]
+    pieces = explained("0F0 0B0\n1F0 1B0", forward_times=(1.0, 1.0), backward_times=(2.0, 4.0))
+    assert pieces[:3] == [(0, 1, 2, "compute", "1F0"), (0, 2, 5, "compute", "1B0"), (0, 5, 6, "imbalance", "1B0")]
 
 
 def test_a_forward_that_did_not_fit():
@@ -45,8 +45,8 @@ def test_a_forward_that_did_not_fit():
 
 
 def test_a_gap_and_messages_take_their_time():
-    found = explained("0F0 0B0\n1F0 1B0", p2p_time=0.5, op_gap=0.25, message_time=0.125)
-    assert found == [
+    pieces = explained("0F0 0B0\n1F0 1B0", p2p_time=0.5, op_gap=0.25, message_time=0.125)
+    assert pieces == [
         (0, 0, 0.25, "overhead", "0F0"),
         (0, 1.25, 1.375, "overhead", "0F0"),
         (0, 1.375, 1.875, "transfer", "0F0"),
@@ -126,10 +126,10 @@ def test_rounding_is_no_reason():
 def test_what_ifs_are_simulated():
     schedule = parse_schedule(PLAN)
     costs = Settings(forward_times=(1.0, 2.0), backward_times=(2.0, 2.0), p2p_time=1).costs(schedule.placement)
-    found = {what.change: what.makespan for what in what_ifs(simulate(schedule, costs))}
+    result = {what.change: what.makespan for what in what_ifs(simulate(schedule, costs))}
     free = Settings(forward_times=(1.0, 2.0), backward_times=(2.0, 2.0)).costs(schedule.placement)
-    assert found["transfers free"] == simulate(schedule, free).timeline.makespan
-    assert set(found) == {"transfers free", "stage 1 balanced", "all stages balanced"}
+    assert result["transfers free"] == simulate(schedule, free).timeline.makespan
+    assert set(result) == {"transfers free", "stage 1 balanced", "all stages balanced"}
     only_bytes = Settings(p2p_bytes=8.0, p2p_bandwidth=4.0).costs(schedule.placement)
     assert [what.change for what in what_ifs(simulate(schedule, only_bytes))] == ["transfers free"]
     lost = Settings(op_gap=0.5, message_time=0.25, step_time=3.0).costs(schedule.placement)
@@ -165,10 +165,10 @@ def test_a_picture_of_long_gaps_has_fewer_pieces_and_the_same_sums(problem):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(idle_module, "ONE_BY_ONE", 0)
         patch.setattr(idle_module, "_IN_A_GAP", 1)
-        found = idle_times(timeline, costs)
-        drawn = found.drawn
+        idle = idle_times(timeline, costs)
+        drawn = idle.drawn
     np.testing.assert_allclose(
-        by_reason(drawn, schedule.ranks), found.totals(schedule.ranks), atol=1e-9 * timeline.makespan
+        by_reason(drawn, schedule.ranks), idle.totals(schedule.ranks), atol=1e-9 * timeline.makespan
     )
     assert (drawn.end > drawn.start).all()
     assert (np.lexsort((drawn.start, drawn.rank)) == np.arange(len(drawn))).all()

@@ -85,13 +85,13 @@ def in_some_order(placement: Placement, microbatches: int, ops: list[Op], random
 
 def assert_within_bounds(schedule: Schedule, costs: Costs) -> None:
     """Neither bound is above what the schedule takes, at a limit of exactly what it holds, in bytes and activations."""
-    found = simulate(schedule, costs)
-    assert found.memory.peak_bytes is not None
-    for peaks, in_activations in ((found.memory.peak_bytes, False), (found.memory.peak_activation, True)):
+    simulation = simulate(schedule, costs)
+    assert simulation.memory.peak_bytes is not None
+    for peaks, in_activations in ((simulation.memory.peak_bytes, False), (simulation.memory.peak_activation, True)):
         limits = Limits(peaks, in_activations)
         again = simulate(schedule, costs, limits=limits)
         assert again.bound.value <= again.timeline.makespan * (1 + 1e-9)
-        assert again.bound.value >= found.bound.value
+        assert again.bound.value >= simulation.bound.value
         span = span_bound(schedule.placement, schedule.microbatches, costs, slices=schedule.slices, limits=limits)
         assert span.value <= again.timeline.spans.max() * (1 + 1e-9)
 
@@ -113,10 +113,10 @@ def test_one_microbatch_at_a_time_takes_one_round_trip_each():
     costs = Settings(forward_times=3, backward_input_times=3, backward_weight_times=2, p2p_time=0.5).costs(placement)
     rows = [[Op(kind, rank, i) for i in range(4) for kind in (Kind.F, Kind.I, Kind.W)] for rank in range(3)]
     schedule = Schedule.from_rows(placement, 4, [from_ops(row) for row in rows])
-    found = simulate(schedule, costs, limits=Limits(np.ones(3), True))
-    assert found.timeline.makespan == 4 * (3 * 3 + 3 * 3 + 4 * 0.5 + 2)
-    assert found.gap == pytest.approx(0, abs=1e-9)
-    assert "must hold" in found.bound.reason
+    simulation = simulate(schedule, costs, limits=Limits(np.ones(3), True))
+    assert simulation.timeline.makespan == 4 * (3 * 3 + 3 * 3 + 4 * 0.5 + 2)
+    assert simulation.gap == pytest.approx(0, abs=1e-9)
+    assert "must hold" in simulation.bound.reason
 
 
 def test_a_rank_idles_at_its_ends_when_no_more_fits():

@@ -13,17 +13,17 @@ RANKS, MICROBATCHES = 4, 8
 
 
 def plan(name: str, ranks: int = RANKS, microbatches: int = MICROBATCHES):
-    found = strategy(name)
-    return found(found.shape(ranks, microbatches))
+    rule = strategy(name)
+    return rule(rule.shape(ranks, microbatches))
 
 
 def test_1f1b_that_recomputes_everything():
     """The first forwards and the last backwards stand as they did; R runs while its rank waits for the gradient."""
     recomputed = insert_recompute(plan("1f1b"))
-    found = simulate(recomputed, Settings(forward_times=1.0, recompute_times=0.5).costs(recomputed.placement))
-    assert found.timeline.makespan == 3 * 1 + MICROBATCHES * 3.5 + 3 * 2
-    assert found.memory.peak_activation.tolist() == [1.0] * RANKS
-    assert found.bound.value == 3 * 1 + MICROBATCHES * 3.5
+    simulation = simulate(recomputed, Settings(forward_times=1.0, recompute_times=0.5).costs(recomputed.placement))
+    assert simulation.timeline.makespan == 3 * 1 + MICROBATCHES * 3.5 + 3 * 2
+    assert simulation.memory.peak_activation.tolist() == [1.0] * RANKS
+    assert simulation.bound.value == 3 * 1 + MICROBATCHES * 3.5
 
 
 @run_settings(max_examples=40, deadline=None)
@@ -38,5 +38,5 @@ def test_no_schedule_is_shorter_than_its_bound(name, ranks, rounds, time, data):
     schedule = plan(name, ranks, rounds * ranks)
     stages = data.draw(st.sets(st.integers(0, schedule.stages - 1)))
     recomputed = insert_recompute(schedule, stages)
-    found = simulate(recomputed, Settings(recompute_times=time, p2p_time=0.1).costs(schedule.placement))
-    assert found.timeline.makespan >= found.bound.value * (1 - 1e-9)
+    simulation = simulate(recomputed, Settings(recompute_times=time, p2p_time=0.1).costs(schedule.placement))
+    assert simulation.timeline.makespan >= simulation.bound.value * (1 - 1e-9)

@@ -73,9 +73,9 @@ def test_without_idling_in_between_both_ends_are_the_reason():
 def test_proven_optima_are_met_and_never_passed():
     met = 0
     for row in conformance("proven_optima.json")["rows"]:
-        asked = proven(row)
-        assert asked.bound.value <= row["optimal_makespan"] * (1 + 1e-9)
-        met += asked.bound.value >= row["optimal_makespan"] * (1 - 1e-9)
+        request = proven(row)
+        assert request.bound.value <= row["optimal_makespan"] * (1 + 1e-9)
+        met += request.bound.value >= row["optimal_makespan"] * (1 - 1e-9)
     assert met >= 44
 
 

@@ -179,16 +179,16 @@ def test_the_bound_is_met_where_nothing_can_be_saved():
     one = parse_schedule("0F0 0B0 0F1 0B1")
     assert simulate(one, Settings().costs(one.placement)).gap == 0
     chain = parse_schedule("0F0 0B0\n1F0 1B0")
-    found = simulate(chain, Settings(p2p_time=0.25).costs(chain.placement))
-    assert found.timeline.makespan == 6.5
-    assert found.bound.value == 5.5
+    simulation = simulate(chain, Settings(p2p_time=0.25).costs(chain.placement))
+    assert simulation.timeline.makespan == 6.5
+    assert simulation.bound.value == 5.5
     assert lower_bound(Placement.linear(2), 100, Settings().costs(Placement.linear(2))).reason == "the work of rank 1"
 
 
 def test_zero_bubble_meets_its_bound_on_equal_costs():
     h1 = STRATEGIES["zb-h1"](STRATEGIES["zb-h1"].shape(4, 8))
-    found = simulate(h1, Settings().costs(h1.placement))
-    assert found.timeline.makespan == found.bound.value == 27
+    simulation = simulate(h1, Settings().costs(h1.placement))
+    assert simulation.timeline.makespan == simulation.bound.value == 27
 
 
 def test_what_i_and_w_free():

@@ -149,12 +149,12 @@ FRONT = "0F0 0SEND_F0 0RECV_B0 0F1 0SEND_F1 0B0 0RECV_B1 0B1\n1RECV_F0 1F0 1B0 1
 
 def test_time_behind_another_message_has_a_reason_of_its_own():
     schedule = parse_schedule(FRONT)
-    found = simulate(schedule, Settings(p2p_time=0.5).costs(schedule.placement), communication="streams")
-    totals = idle_times(found.timeline, found.costs).totals(2)
+    simulation = simulate(schedule, Settings(p2p_time=0.5).costs(schedule.placement), communication="streams")
+    totals = idle_times(simulation.timeline, simulation.costs).totals(2)
     # 1F1 starts at 5.5; its input left rank 0 at 5, and was ready at 2, but rank 1 computes until 4.5.
     reasons = {Reason(code): time for code, time in enumerate(totals[1].tolist()) if time}
     assert reasons == {Reason.START_UP: 1.5, Reason.TRANSFER: 0.5, Reason.QUEUE: 0.5, Reason.DRAIN: 2.5}
-    assert totals.sum(axis=1) == pytest.approx(found.timeline.idle)
+    assert totals.sum(axis=1) == pytest.approx(simulation.timeline.idle)
 
 
 @settings(max_examples=20, deadline=None)
@@ -162,12 +162,12 @@ def test_time_behind_another_message_has_a_reason_of_its_own():
 def test_reasons_add_up_to_the_idle_time(problem, level):
     schedule, costs = problem
     try:
-        found = simulate(schedule, costs, communication="streams", streams=level)
+        simulation = simulate(schedule, costs, communication="streams", streams=level)
     except DeadlockError:
         return
-    idle = idle_times(found.timeline, found.costs)
+    idle = idle_times(simulation.timeline, simulation.costs)
     totals = idle.totals(schedule.ranks)
-    np.testing.assert_allclose(totals.sum(axis=1), found.timeline.idle, atol=1e-9)
+    np.testing.assert_allclose(totals.sum(axis=1), simulation.timeline.idle, atol=1e-9)
     listed = np.zeros_like(totals)
     pieces = idle.pieces
     np.add.at(listed, (pieces.rank, pieces.reason), pieces.end - pieces.start)

@@ -50,5 +50,5 @@ def assert_complete(schedule: Schedule, shape: Shape) -> None:
             assert schedule.placement.rank_of[copy][op.stage] == rank
     stages = shape.ranks * shape.chunks
     assert set(kinds) == set(product(range(stages), range(shape.microbatches), range(shape.slices)))
-    passes = [sorted(kind for kind in found if kind != Kind.R) for found in kinds.values()]
-    assert all(found in ([Kind.F, Kind.B], [Kind.F, Kind.I, Kind.W]) for found in passes)
+    passes = [sorted(kind for kind in row if kind != Kind.R) for row in kinds.values()]
+    assert all(row in ([Kind.F, Kind.B], [Kind.F, Kind.I, Kind.W]) for row in passes)

@@ -76,8 +76,8 @@ def test_a_configuration_of_many_values_is_refused_before_it_is_copied(client):
 
 
 def test_sizes_per_stage_are_taken_without_a_word_of_pydantic_s(recwarn):
-    found = SettingsIn(offload_bytes=[1.0, "2KiB"], ranks=2).settings()
-    assert found.offload_bytes == (1.0, 2048.0)
+    result = SettingsIn(offload_bytes=[1.0, "2KiB"], ranks=2).settings()
+    assert result.offload_bytes == (1.0, 2048.0)
     assert not recwarn.list
 
 

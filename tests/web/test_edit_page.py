@@ -48,17 +48,17 @@ class Editor(Watched):
     @property
     def makespans(self) -> list[str]:
         """Now, before, and the change."""
-        found: list[str] = self.page.eval_on_selector_all(
+        result: list[str] = self.page.eval_on_selector_all(
             ".edit .figures tbody tr:first-child td", "cells => cells.map(cell => cell.textContent)"
         )
-        return found
+        return result
 
     def words(self, mark: str) -> list[str]:
         """The words of the text with a mark: wrong, lit."""
-        found: list[str] = self.page.eval_on_selector_all(
+        result: list[str] = self.page.eval_on_selector_all(
             f".rows-sheet .word.{mark}", "words => words.map(word => word.textContent)"
         )
-        return found
+        return result
 
     def after(self, act: Callable[[], Any]) -> None:
         """Do something, and wait for the verdict on it."""

@@ -132,13 +132,13 @@ def test_there_is_nothing_else(client, path):
 
 
 def test_no_answer_names_a_path_or_a_traceback(client):
-    asked = [
+    request = [
         client.post("/api/compare", json={"files": [{"name": "x.csv", "text": "?"}]}),
         client.post("/api/config", params={"name": "x.yaml"}, content=b"a: ["),
         client.post("/api/download", json={"format": "png", "settings": {"ranks": -1}}),
         client.get("/nowhere"),
     ]
-    for answer in asked:
+    for answer in request:
         assert answer.status_code >= 400
         assert "Traceback" not in answer.text
         assert "/tmp" not in answer.text

@@ -54,9 +54,9 @@ class Hooked:
 
 @pytest.fixture
 def hooked(browser) -> Iterator[Hooked]:
-    found = Hooked(browser)
-    yield found
-    close_page(found.page)
+    result = Hooked(browser)
+    yield result
+    close_page(result.page)
 
 
 def test_the_hook_tells_what_runs(hooked):

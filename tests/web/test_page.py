@@ -94,11 +94,11 @@ class Watched:
 
 def watching(browser, address: str, kind=Watched, **options) -> Iterator[Any]:
     """Open a page whose errors, and requests to elsewhere, fail the test."""
-    found = kind(new_page(browser, **{"viewport": {"width": 1440, "height": 1000}} | options), address)
-    yield found
-    close_page(found.page)
-    assert found.errors == []
-    assert found.elsewhere == []
+    result = kind(new_page(browser, **{"viewport": {"width": 1440, "height": 1000}} | options), address)
+    yield result
+    close_page(result.page)
+    assert result.errors == []
+    assert result.elsewhere == []
 
 
 @pytest.fixture
@@ -315,19 +315,19 @@ def test_downloads(watched):
     for button, name in (("Picture, PNG", "1f1b.png"), ("PyTorch CSV", "1f1b.csv")):
         if not page.evaluate("document.querySelector('.menu').open"):
             page.click("summary:text('Download')")
-        with page.expect_download() as found:
+        with page.expect_download() as result:
             page.click(f".menu-items button:text-is('{button}')")
-        assert found.value.suggested_filename == name
-        assert Path(found.value.path()).stat().st_size > 0
+        assert result.value.suggested_filename == name
+        assert Path(result.value.path()).stat().st_size > 0
 
 
 def test_the_settings_as_a_config_for_the_command_line(watched, tmp_path):
     watched.go("?ranks=3&microbatches=6&forward_times=1,2,3&schedules=1f1b&memory_limit=8act")
     watched.page.click("summary:text('Download')")
-    with watched.page.expect_download() as found:
+    with watched.page.expect_download() as result:
         watched.page.click("text=These settings, JSON")
     path = tmp_path / "pipeplan.json"
-    found.value.save_as(path)
+    result.value.save_as(path)
     expected = {"ranks": 3, "microbatches": 6, "forward_times": [1, 2, 3], "memory_limit": "8act", "schedule": "1f1b"}
     assert json.loads(path.read_text()) == expected
     from pipeplan.costs.config import load_config

@@ -34,10 +34,10 @@ def planned(watched: Watched, query: str = QUICK) -> None:
 
 
 def rows(watched: Watched) -> list[list[str]]:
-    found: list[list[str]] = watched.page.eval_on_selector_all(
+    result: list[list[str]] = watched.page.eval_on_selector_all(
         ".candidates tbody tr", "rows => rows.map(row => [...row.children].map(cell => cell.textContent))"
     )
-    return found
+    return result
 
 
 def test_a_plan_from_question_to_flags(watched):

@@ -8,18 +8,18 @@ from pipeplan.api import shipped, shipped_costs
 
 
 def test_all_presets_are_listed(client):
-    found = client.get("/api/presets").json()
-    assert [each["name"] for each in found] == [each.name for each in shipped()]
-    assert {each["origin"] for each in found} == {"measured", "planned"}
+    result = client.get("/api/presets").json()
+    assert [each["name"] for each in result] == [each.name for each in shipped()]
+    assert {each["origin"] for each in result} == {"measured", "planned"}
 
 
 @pytest.mark.parametrize("name", [each.name for each in shipped()])
 def test_a_preset_is_what_a_config_file_is(client, name):
-    found = client.get(f"/api/presets/{name}").json()
+    actual = client.get(f"/api/presets/{name}").json()
     settings = shipped_costs(name).settings
-    assert found["settings"].keys() == settings.keys()
-    assert found["settings"]["forward_times"] == pytest.approx(settings["forward_times"])
-    answer = client.post("/api/compare", json={"settings": found["settings"], "schedules": ["1f1b", "zbv"]}).json()
+    assert actual["settings"].keys() == settings.keys()
+    assert actual["settings"]["forward_times"] == pytest.approx(settings["forward_times"])
+    answer = client.post("/api/compare", json={"settings": actual["settings"], "schedules": ["1f1b", "zbv"]}).json()
     assert {result["schedule"] for result in answer["results"]} == {"1f1b", "zbv"}
 
 

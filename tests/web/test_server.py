@@ -60,8 +60,8 @@ def test_it_serves_on_loopback_until_interrupted():
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ) as server:
         try:
             assert server.stderr is not None
-            said = server.stderr.readline()
-            address = said.split()[3]
+            text = server.stderr.readline()
+            address = text.split()[3]
             assert address.startswith("http://127.0.0.1:")
             with urllib.request.urlopen(f"{address}api/schedules", timeout=30) as answer:
                 assert answer.status == 200

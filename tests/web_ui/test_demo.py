@@ -17,11 +17,11 @@ SIZES = [(1440, "light"), (390, "dark")]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    found: Path = tmp_path_factory.mktemp("demo")
+    path: Path = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "SHAPES", ((4, 8), (4, 16), (8, 16)))
-        demo.write(found)
-    return found
+        demo.write(path)
+    return path
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def opened(browser, folder):
 
 
 def names(page) -> list[str]:
-    found: list[str] = page.locator(".pr-table tbody th button").all_inner_texts()
-    return found
+    result: list[str] = page.locator(".pr-table tbody th button").all_inner_texts()
+    return result
 
 
 def choose(page, *choices: str) -> None:

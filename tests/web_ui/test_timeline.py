@@ -55,15 +55,15 @@ def test_the_wheel_with_ctrl_zooms_around_the_pointer(opened):
 
 def test_pointing_at_an_op_tells_its_times_and_waits(opened):
     page = opened(plan())
-    told = page.hover("2F1")
-    assert told.split()[:2] == ["2F1", "forward"]
+    message = page.hover("2F1")
+    assert message.split()[:2] == ["2F1", "forward"]
     for words in (
         "rank 2, stage 2, microbatch 1",
         "4 to 5 (1)",
         "2F0 until 4.0 (held it), 1F1 on rank 1 until 3.5",
         "3F1, 2B1",
     ):
-        assert words in told
+        assert words in message
     assert "2F0 on rank 2 until 4 (held it)" in page.hover("3F0")
     page.page.mouse.move(5, 5)
     assert page.tooltip() == ""
@@ -181,9 +181,9 @@ def test_the_table_says_what_the_picture_shows(opened):
 def test_a_measured_run_lies_over_its_plan(opened):
     page = opened(plan(), measured(), fragment="layout=overlaid")
     assert page.place("0F0", 0)[1] < page.place("0F0", 1)[1] < page.place("1F0", 0)[1]
-    told = page.hover("1F1", 1)
-    assert "measured" in told
-    assert "starts -0.25, lasts -0.10" in told
+    message = page.hover("1F1", 1)
+    assert "measured" in message
+    assert "starts -0.25, lasts -0.10" in message
 
 
 def test_a_link_holds_the_state(opened):
