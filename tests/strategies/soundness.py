@@ -13,6 +13,9 @@ from tests.slow_simulator import peak_activations, worst_bubble
 FROM_COSTS = ("zb-auto", "zbv-heuristic")
 """Strategies whose figures depend on costs and limits."""
 
+ONLY_BOUNDED = ("v-min", "v-half", "slimpipe", "svpp")
+"""Strategies whose formula is an upper bound on the idle time."""
+
 
 def assert_sound(strategy: Strategy, shape: Shape) -> None:
     """Complete, on the right ranks, free of deadlock (the slow simulator raises), with the published figures."""
@@ -32,7 +35,7 @@ def assert_sound(strategy: Strategy, shape: Shape) -> None:
 
 def has_exact_idle_time(strategy: Strategy, shape: Shape) -> bool:
     """Return whether the formula gives the idle time itself, and not only an upper bound on it."""
-    if strategy.name in (*FROM_COSTS, "v-min", "v-half", "slimpipe", "svpp"):
+    if strategy.name in (*FROM_COSTS, *ONLY_BOUNDED):
         return False
     whole = shape.microbatches % shape.ranks == 0
     if strategy.name.startswith("interleaved"):
