@@ -1,5 +1,7 @@
 """Simulated timelines that could not have happened."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -57,7 +59,7 @@ def test_the_check_of_an_answer_tells_it():
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_what_is_simulated_can_be(name):
-    times = {"p2p_time": 0.3, "forward_times": 1.1, "backward_times": 2.3, "op_gap": 0.1, "message_time": 0.05}
+    times: dict[str, Any] = {"p2p_time": 0.3, "forward_times": 1.1, "backward_times": 2.3, "op_gap": 0.1, "message_time": 0.05}
     schedule = pipeplan.simulate(name, ranks=4, microbatches=8).schedule
     lowered = insert_communication(schedule)
     for plan, communication in ((schedule, "edge"), (schedule, "contended"), (lowered, "edge"), (lowered, "blocking")):

@@ -28,6 +28,7 @@ from pipeplan.simulation import (
 )
 from pipeplan.strategies import STRATEGIES
 from tests.sharded_schedules import sharded
+from tests.simulation.op_times import times
 from tests.slow_collectives import Events, sharded_levels, slow_peaks
 
 INTERLEAVED = STRATEGIES["interleaved-1f1b"]
@@ -99,22 +100,6 @@ def test_compiled_kernels_time_collectives_alike():
             again = simulate(schedule, costs, communication=communication).timeline
         assert plain.start.tobytes() == again.start.tobytes()
         assert plain.end.tobytes() == again.end.tobytes()
-
-
-def times(text: str, communication: Communication = "edge", **given: Any) -> dict[str, tuple[float, float]]:
-    schedule = parse_schedule(text)
-    timeline = simulate(schedule, Settings(**given).costs(schedule.placement), communication=communication).timeline
-    ops = [str(op) for row in schedule for op in row]
-    return dict(zip(ops, zip(timeline.start.tolist(), timeline.end.tolist(), strict=True), strict=True))
-
-
-def test_a_rank_goes_on_while_it_gathers_and_waits_where_it_needs_the_parameters():
-    text = "0UNSHARD 1UNSHARD 0F0 1F0 1B0 0B0 1RESHARD 0RESHARD 1REDUCE_GRAD 0REDUCE_GRAD"
-    taken = times(text, unshard_times=[0.5, 2.0], reduce_times=[1.0, 3.0], times_per="stage")
-    assert (taken["0UNSHARD"], taken["1UNSHARD"]) == ((0, 0.5), (0.5, 2.5))
-    assert (taken["0F0"], taken["1F0"]) == ((0.5, 1.5), (2.5, 3.5))
-    assert taken["1RESHARD"] == taken["0RESHARD"] == (7.5, 7.5)
-    assert (taken["1REDUCE_GRAD"], taken["0REDUCE_GRAD"]) == ((7.5, 10.5), (10.5, 11.5))
 
 
 def test_an_op_without_its_parameters_is_an_error():

@@ -10,19 +10,12 @@ from pipeplan.errors import CostError, InvalidScheduleError
 from pipeplan.model import HOST_KINDS, Kind, among, memory_moments, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import lower_bound, simulate
+from tests.simulation.op_times import times
 from tests.simulation.saving import saving_problems
 from tests.slow_simulator import peak_activations, slow_simulate
 
 LEVELS: tuple[Communication, ...] = ("edge", "contended", "blocking")
 UNBLOCKED: tuple[Communication, ...] = ("edge", "contended")
-
-
-def times(text: str, communication="edge", **given_settings) -> dict[str, tuple[float, float]]:
-    schedule = parse_schedule(text)
-    costs = Settings(**given_settings).costs(schedule.placement)
-    timeline = simulate(schedule, costs, communication=communication).timeline
-    ops = [str(op) for row in schedule for op in row]
-    return dict(zip(ops, zip(timeline.start.tolist(), timeline.end.tolist(), strict=True), strict=True))
 
 
 @pytest.mark.parametrize("communication", LEVELS)

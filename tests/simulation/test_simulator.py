@@ -11,29 +11,22 @@ from pipeplan.model import Placement, Schedule, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import critical_path, lower_bound, simulate
 from pipeplan.strategies import STRATEGIES
+from tests.simulation.op_times import times
 from tests.slow_simulator import peak_activations, slow_simulate
 
 PLAN = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"
 
 
-def times(text: str, communication="edge", **given_settings) -> list[tuple[str, float, float]]:
-    schedule = parse_schedule(text)
-    timeline = simulate(
-        schedule, Settings(**given_settings).costs(schedule.placement), communication=communication
-    ).timeline
-    ops = [str(op) for row in schedule for op in row]
-    return list(zip(ops, timeline.start.tolist(), timeline.end.tolist(), strict=True))
-
-
 def test_ops_start_when_their_rank_is_free_and_their_input_is_there():
-    starts = {op: start for op, start, _ in times(PLAN)}
+    starts = {op: start for op, (start, _) in times(PLAN).items()}
     assert starts == {"0F0": 0, "0F1": 1, "0B0": 4, "0B1": 7, "1F0": 1, "1B0": 2, "1F1": 4, "1B1": 5}
 
 
 def test_a_pair_starts_together_and_has_a_cost_of_its_own():
     text = "0F0 (0F1;0B0)OVERLAP_F_B 0B1"
-    assert times(text)[1:3] == [("0F1", 1, 4), ("0B0", 1, 4)]
-    assert times(text, overlap_times=2.5)[1:3] == [("0F1", 1, 3.5), ("0B0", 1, 3.5)]
+    for overlap, end in ((None, 4), (2.5, 3.5)):
+        taken = times(text, overlap_times=overlap)
+        assert taken["0F1"] == taken["0B0"] == (1, end)
 
 
 @pytest.mark.parametrize(
@@ -63,8 +56,8 @@ def test_a_pair_that_saves_nothing_is_two_ops_with_the_messages_of_both(name, co
 
 def test_a_link_carries_one_transfer_at_a_time():
     text = "0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1F1 1F2 1B0 1B1 1B2"
-    edge = {op: start for op, start, _ in times(text, p2p_time=3)}
-    contended = {op: start for op, start, _ in times(text, "contended", p2p_time=3)}
+    edge = {op: start for op, (start, _) in times(text, p2p_time=3).items()}
+    contended = {op: start for op, (start, _) in times(text, "contended", p2p_time=3).items()}
     assert [edge["1F0"], edge["1F1"], edge["1F2"]] == [4, 5, 6]
     assert [contended["1F0"], contended["1F1"], contended["1F2"]] == [4, 7, 10]
 

@@ -15,6 +15,7 @@ from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation import idle_times, post_messages, simulate
 from pipeplan.strategies import STRATEGIES
 from tests.passes.plans import PLANS, without_copies
+from tests.simulation.op_times import times
 from tests.slow_streams import slow_streams
 
 LEVELS: tuple[Streams, ...] = get_args(Streams)
@@ -27,35 +28,26 @@ STUCK = """\
 """The order of pytorch/pytorch#172668."""
 
 
-def times(text: str, level: Streams = "rank", **given: Any) -> dict[str, tuple[float, float]]:
-    schedule = parse_schedule(text)
-    timeline = simulate(
-        schedule, Settings(**given).costs(schedule.placement), communication="streams", streams=level
-    ).timeline
-    ops = [str(op) for row in schedule for op in row]
-    return dict(zip(ops, zip(timeline.start.tolist(), timeline.end.tolist(), strict=True), strict=True))
-
-
 @pytest.mark.parametrize(("level", "sent"), [("rank", 5.0), ("direction", 4.5), ("edge", 4.5)])
 def test_a_receive_delays_the_send_behind_it_on_its_stream(level, sent):
     text = "0F0 0SEND_F0 0RECV_B0 0F1 0SEND_F1 0B0 0RECV_B1 0B1\n1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1"
-    taken = times(text, level, p2p_time=0.5)
+    taken = times(text, "streams", level=level, p2p_time=0.5)
     assert taken["0F1"] == (1, 2)
     # On streams per direction or edge, the receiver is what it waits for: rank 1 posts it when its B0 has ended.
     assert taken["0SEND_F1"][0] == sent
     early = text.replace("1B0 1SEND_B0 1RECV_F1", "1RECV_F1 1B0 1SEND_B0")
     if level == "rank":
         with pytest.raises(DeadlockError):
-            times(early, level, p2p_time=0.5)
+            times(early, "streams", level=level, p2p_time=0.5)
     else:
-        assert times(early, level, p2p_time=0.5)["0SEND_F1"][0] == 2.5
+        assert times(early, "streams", level=level, p2p_time=0.5)["0SEND_F1"][0] == 2.5
 
 
 def test_the_order_that_hung_hangs_where_the_ranks_share_a_stream():
     for level in ("rank", "direction"):
         with pytest.raises(DeadlockError, match=r"0SEND_F1. for 1RECV_F1; rank 1, op 2 .1SEND_F0. for 2RECV_F0"):
-            times(STUCK, level)
-    assert times(STUCK, "edge")["0B1"][1] == 7.5
+            times(STUCK, "streams", level=level)
+    assert times(STUCK, "streams", level="edge")["0B1"][1] == 7.5
 
 
 def test_an_op_that_waits_for_its_send_waits():
@@ -63,12 +55,12 @@ def test_an_op_that_waits_for_its_send_waits():
         "0F0 0SEND_F0 0WAIT_SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
         "1RECV_F0 1F0 1RECV_F1 1F1 1B0 1SEND_B0 1B1 1SEND_B1"
     )
-    assert times(text, p2p_time=2)["0F1"] == (3, 4)
+    assert times(text, "streams", p2p_time=2)["0F1"] == (3, 4)
 
 
 def test_it_needs_messages():
     with pytest.raises(InvalidScheduleError, match="streams communication needs a SEND and a RECV for rank 0, op 1"):
-        times("0F0 0B0\n1F0 1B0")
+        times("0F0 0B0\n1F0 1B0", "streams")
 
 
 @st.composite

@@ -69,18 +69,6 @@ def test_pointing_at_an_op_tells_its_times_and_waits(opened):
     assert page.tooltip() == ""
 
 
-def test_idle_time_is_coloured_by_reason_on_demand(opened):
-    page = opened(plan())
-    x, y, _, height = page.place("3F0")
-    spot = x - 60, y + height / 2
-    assert close_to(page.pixel(*spot), LIGHT.lane)
-    assert "idle: before the first microbatch arrives" not in page.page.locator(".pp-legend").inner_text()
-    page.page.get_by_role("button", name="colour idle time").click()
-    page.painted()
-    assert close_to(page.pixel(*spot), LIGHT.reasons["start-up"])
-    assert "idle: before the first microbatch arrives" in page.page.locator(".pp-legend").inner_text()
-
-
 def test_idle_time_in_a_window_of_the_bound_says_so(opened):
     bound = "no schedule within the memory limit takes less than 30"
     at = [np.array([value]) for value in (3, 0.0, 6.0, 2.5, 1.5)]
@@ -247,19 +235,3 @@ def test_other_data_keeps_what_was_chosen(opened):
     assert page.ask(script) == [fragment, True]
     page.painted()
     assert page.span() == (3, 9)
-
-
-def test_thousands_of_bars_in_a_pixel_are_stacked_by_their_shares(opened):
-    page = opened(plan("1f1b", 2, 4000))
-    x, y, _, height = page.place("1F0")
-    width = page.page.locator(".pp-chart").bounding_box()["width"] - 200
-    for place in np.linspace(0.05, 0.9, 7):
-        column = [page.pixel(x + place * width, y + share * height) for share in (0.1, 0.25, 0.45, 0.7, 0.95)]
-        assert column[0] == FORWARD
-        assert column[2] == BACKWARD
-        assert set(column) <= {FORWARD, BACKWARD, LIGHT.lane}
-    assert "shares of the time" in page.page.locator(".pp-legend").inner_text()
-    page.find("1F77")
-    page.page.keyboard.press("Enter")
-    page.painted()
-    assert "their share of the time" not in page.page.locator(".pp-legend").inner_text()
