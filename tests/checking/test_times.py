@@ -59,7 +59,8 @@ def test_the_check_of_an_answer_tells_it():
 
 @pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_what_is_simulated_can_be(name):
-    times: dict[str, Any] = {"p2p_time": 0.3, "forward_times": 1.1, "backward_times": 2.3, "op_gap": 0.1, "message_time": 0.05}
+    times: dict[str, Any] = {"p2p_time": 0.3, "forward_times": 1.1, "backward_times": 2.3}
+    times |= {"op_gap": 0.1, "message_time": 0.05}
     schedule = pipeplan.simulate(name, ranks=4, microbatches=8).schedule
     lowered = insert_communication(schedule)
     for plan, communication in ((schedule, "edge"), (schedule, "contended"), (lowered, "edge"), (lowered, "blocking")):

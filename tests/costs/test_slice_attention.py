@@ -32,7 +32,7 @@ def test_exchanged_attention_is_what_slimpipe_saves() -> None:
     for name, least in (("slimpipe", 1.0), ("svpp", 1.1), ("seq1f1b", 1.1)):
         exchanged = pipeplan.simulate(name, settings=shape)
         unequal = (shape.replace(slice_attention=share) for share in (0.0, 0.3, 0.8))
-        zero, some, more = (pipeplan.simulate(name, settings=given) for given in unequal)
+        zero, some, more = (pipeplan.simulate(name, settings=options) for options in unequal)
         assert zero.makespan == exchanged.makespan
         assert exchanged.makespan * least < some.makespan < more.makespan
 

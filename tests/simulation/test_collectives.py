@@ -48,20 +48,20 @@ def random_case(random: Random, communication: Communication) -> tuple[Schedule,
         schedule = insert_communication(schedule)
     schedule = sharded(schedule, random)
     stages = schedule.stages
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         name: [random.choice((0.25, 0.5, 1.0, 1.5)) for _ in range(stages)]
         for name in ("forward_times", "backward_input_times", "backward_weight_times", "offload_times")
     }
-    given |= {
+    options |= {
         name: [random.choice((0.0, 0.125, 0.5, 2.0, 4.0)) for _ in range(stages)]
         for name in ("unshard_times", "reduce_times", "parameter_bytes", "gradient_bytes")
     }
     if random.random() < 0.3:
-        given["microbatch_factors"] = [random.choice((0.5, 1.0, 2.0)) for _ in range(schedule.microbatches)]
+        options["microbatch_factors"] = [random.choice((0.5, 1.0, 2.0)) for _ in range(schedule.microbatches)]
     if random.random() < 0.3:
-        given |= {"op_gap": 0.125, "message_time": 0.0625}
-    given |= {"p2p_time": random.choice((0.0, 0.25)), "p2p_bytes": 1.0, "p2p_bandwidth": 4.0}
-    return schedule, Settings(activation_bytes=8.0, **given).costs(schedule.placement)
+        options |= {"op_gap": 0.125, "message_time": 0.0625}
+    options |= {"p2p_time": random.choice((0.0, 0.25)), "p2p_bytes": 1.0, "p2p_bandwidth": 4.0}
+    return schedule, Settings(activation_bytes=8.0, **options).costs(schedule.placement)
 
 
 KERNELS: dict[Communication, tuple[ModuleType, str]] = {

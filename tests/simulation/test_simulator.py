@@ -38,14 +38,14 @@ def test_a_pair_that_saves_nothing_is_two_ops_with_the_messages_of_both(name, co
     assert schedule.joined.any()
     if communication == "blocking":
         schedule = insert_communication(schedule)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "message_time": 0.25,
         "p2p_time": 0.5,
         "times_per": "stage",
         "communication": communication,
     }
     assumed, explicit = (
-        simulate(schedule, Settings(**given, **more).costs(schedule.placement), communication=communication)
+        simulate(schedule, Settings(**options, **more).costs(schedule.placement), communication=communication)
         for more in (dict[str, Any](), {"overlap_times": 3.0})
     )
     np.testing.assert_array_equal(assumed.timeline.start, explicit.timeline.start)

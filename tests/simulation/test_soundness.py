@@ -33,8 +33,8 @@ def test_what_may_fill_any_window_but_only_one_is_taken_from_each_and_from_all_o
 def test_a_bound_that_is_wrong_is_found_and_said(monkeypatch):
     right = round_trips._trip
 
-    def longer(*given, **more):
-        return replace(right(*given, **more), around=1e4)
+    def longer(*arguments, **more):
+        return replace(right(*arguments, **more), around=1e4)
 
     monkeypatch.setattr(round_trips, "_trip", longer)
     verdicts = (judge(instance(seed, most=SMALL), evaluations=0, seconds=0.0) for seed in range(12))

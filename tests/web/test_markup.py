@@ -39,7 +39,7 @@ class Hooked:
     def __init__(self, browser) -> None:
         self.page = new_page(browser)
         self.ran: list[str] = []
-        self.page.expose_function(RAN, lambda *given: self.ran.append(str(given)))
+        self.page.expose_function(RAN, lambda *arguments: self.ran.append(str(arguments)))
         self.page.on("dialog", self._dismiss)
 
     def _dismiss(self, dialog) -> None:
