@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from itertools import cycle, pairwise
-from typing import get_args
+from itertools import pairwise
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from pipeplan.drawing import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS, SizeName, ThemeName
+from pipeplan.drawing import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView, draw_plan, save_plan
 from pipeplan.planner import GpuMemory, StepTime
@@ -75,8 +74,8 @@ def test_where_nothing_fits_there_is_no_front():
     assert [text.get_text() for text in left.texts] == ["no configuration fits"]
 
 
-@pytest.mark.parametrize(("theme", "size"), list(zip(cycle(get_args(ThemeName)), get_args(SizeName))))
-def test_every_look_gives_the_same_bytes_twice(theme, size):
+@pytest.mark.parametrize(("theme", "size"), [("light", "slide"), ("dark", "column")])
+def test_a_look_gives_the_same_bytes_twice(theme, size):
     files = [io.BytesIO(), io.BytesIO()]
     for file in files:
         save_plan(VIEW, file, theme=theme, size=size, format="svg")

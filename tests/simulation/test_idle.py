@@ -182,10 +182,10 @@ def simulated_ranks(ranks):
 
 
 def test_what_is_lost_on_many_ranks_is_summed_without_listing_it():
-    timeline, costs = simulated_ranks(512)
+    timeline, costs = simulated_ranks(256)
     idle = idle_times(timeline, costs)
-    np.testing.assert_allclose(idle.totals(512).sum(axis=1), timeline.idle, atol=1e-9 * timeline.idle.max())
-    assert idle.spent.holders.sum() > 512 * 512 / 2
+    np.testing.assert_allclose(idle.totals(256).sum(axis=1), timeline.idle, atol=1e-9 * timeline.idle.max())
+    assert idle.spent.holders.sum() > 256 * 256 / 2
     assert "pieces" not in vars(idle)
 
 

@@ -96,13 +96,13 @@ def assert_within_bounds(schedule: Schedule, costs: Costs) -> None:
         assert span.value <= again.timeline.spans.max() * (1 + 1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(published())
 def test_no_published_schedule_beats_the_bound_at_its_own_memory(problem):
     assert_within_bounds(*problem)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(haphazard())
 def test_no_order_at_all_beats_the_bound_at_its_own_memory(problem):
     assert_within_bounds(*problem)
