@@ -16,7 +16,7 @@ TRAINER_TORCH ?= 2.15.0
 SOURCES := src tests benchmarks examples deploy docs/build docs/notebooks .ci hatch_build.py
 
 # A quick test file of each room, for `make check`.
-CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_recompute.py strategies/test_gpipe.py \
+CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_recompute.py strategies/test_protocol.py \
 	simulation/test_bounds.py checking/test_checker.py formats/test_rows.py solver/test_choices.py workload/test_presets.py \
 	hardware/test_presets.py planner/test_configuration.py sweeps/test_store.py drawing/test_svg.py api/test_names.py \
 	cli/test_names.py web/test_guard.py runtime/test_recorder.py)

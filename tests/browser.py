@@ -45,11 +45,11 @@ def chromium() -> Iterator[Any]:
     Tests take the fixture ``browser``: while this runs, the thread has a running event loop.
     """
     sync_api = pytest.importorskip("playwright.sync_api", reason="tests in a browser need the package 'playwright'")
-    found = next((path for path in map(shutil.which, NAMES) if path), None)
-    if found is None:
+    result = next((path for path in map(shutil.which, NAMES) if path), None)
+    if result is None:
         pytest.skip("tests in a browser need Chromium, which is not installed: apt-get install chromium")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(executable_path=result, args=list(ARGUMENTS))
         yield browser
         browser.close()
 
@@ -97,5 +97,5 @@ def serious_faults(page: Any, within: str | None = None) -> list[str]:
         )
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    found: list[str] = page.evaluate(RUN_AXE, within)
-    return found
+    result: list[str] = page.evaluate(RUN_AXE, within)
+    return result

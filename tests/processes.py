@@ -71,8 +71,8 @@ def wait(running: BaseProcess, folder: Path, module: str, timeout: float) -> Non
     what = f"did not end within {timeout:g} s" if running.exitcode is None else "failed"
     if running.exitcode != 0:
         logs = sorted(folder.glob("log*"))
-        said = [f"{log.name}:\n{log.read_text(errors='replace')[-4000:]}" for log in logs]
-        raise RuntimeError("\n".join([f"{module}: rank(s) {what}", *said]))
+        texts = [f"{log.name}:\n{log.read_text(errors='replace')[-4000:]}" for log in logs]
+        raise RuntimeError("\n".join([f"{module}: rank(s) {what}", *texts]))
 
 
 def free_port() -> int:

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from heapq import heappop, heappush
 
+import numpy as np
+
 from pipeplan.costs import Costs
 from pipeplan.errors import DeadlockError
-from pipeplan.model import Kind, Op, Schedule
+from pipeplan.model import Kind, Op, Schedule, Timeline
 from tests.slow_simulator import (
     PARTNERS,
     PASSES,
@@ -32,6 +34,8 @@ Place = tuple[int, int]
 
 COMPUTES = (Kind.F, Kind.B, Kind.I, Kind.W, Kind.R)
 COLLECTIVES = (Kind.UNSHARD, Kind.REDUCE_GRAD)
+SENDS = (Kind.SEND_F, Kind.SEND_B)
+WAITS = {Kind.WAIT_SEND_F: Kind.SEND_F, Kind.WAIT_SEND_B: Kind.SEND_B}
 
 
 class Line:
@@ -52,10 +56,16 @@ class Events:
     """
 
     def __init__(
-        self, schedule: Schedule, costs: Costs, communication: str, later: tuple[float, ...] | None = None
+        self,
+        schedule: Schedule,
+        costs: Costs,
+        communication: str,
+        later: tuple[float, ...] | None = None,
+        *,
+        streams: str = "rank",
     ) -> None:
-        # ``later``: when each rank's collectives may begin.
-        self.schedule, self.costs, self.communication = schedule, costs, communication
+        # ``later``: when each rank's collectives may begin; ``streams``: what messages share a stream.
+        self.schedule, self.costs, self.communication, self.streams = schedule, costs, communication, streams
         if communication == "blocking":
             self.costs = replace(costs, overhead=replace(costs.overhead, message_time=0.0))
         self.message_time = costs.overhead.message_time if communication == "blocking" else 0.0
@@ -85,6 +95,15 @@ class Events:
                 if op.kind == Kind.OFFLOAD:
                     self.line("to host", rank).queue.append((rank, place))
 
+    def timeline(self) -> Timeline:
+        """Run to the end, and return the times of all ops. Raises DeadlockError where a message never begins."""
+        self.run()
+        places = [(rank, place) for rank, row in enumerate(self.rows) for place in range(len(row))]
+        if any(place not in self.ended for place in places):
+            raise DeadlockError("a message never begins")
+        start, end = (np.array([times[place] for place in places]) for times in (self.begun, self.ended))
+        return Timeline(self.schedule, start, end)
+
     def run(self) -> Events:
         """Run to the end. Raises DeadlockError where it is not reached."""
         while self.coming:
@@ -97,6 +116,11 @@ class Events:
 
     def line(self, *name: object) -> Line:
         return self.lines.setdefault(name, Line())
+
+    def stream(self, place: Place) -> Line:
+        """The stream that one end of a message takes on its rank."""
+        op = self.op(place)
+        return self.line("stream", *stream_name(op, place[0], self.at[partner(op)][0], self.streams))
 
     def happens(self, time: float) -> float:
         heappush(self.coming, time)
@@ -139,7 +163,7 @@ class Events:
                 self.reduced[here] = place
             return True
         if op.kind in PARTNERS:
-            self.line("stream", rank).queue.append(place)
+            self.stream(place).queue.append(place)
             return True
         if op.kind == Kind.RELOAD:
             self.line("from host", rank).queue.append(place)
@@ -147,6 +171,8 @@ class Events:
         if op.kind == Kind.OFFLOAD:
             return self.over(place)
         if op.kind == Kind.WAIT_REDUCE_GRAD and not self.over(self.reduced[here]):
+            return False
+        if op.kind in WAITS and not self.over(self.at[WAITS[op.kind], op.stage, op.microbatch, op.slice]):
             return False
         if op.kind == Kind.RESHARD:
             self.gathered[here] = None
@@ -226,7 +252,7 @@ class Events:
             op, taken = self.op(place), 0.0
             if sort == "stream":
                 other = self.at[partner(op)]
-                far = self.line("stream", other[0])
+                far = self.stream(other)
                 if far.free > self.now or far.queue[:1] != [other]:
                     continue
                 self.message(place, other)
@@ -262,6 +288,15 @@ class Events:
 def partner(op: Op) -> Key:
     kind, step = PARTNERS[op.kind]
     return kind, op.stage + step, op.microbatch, op.slice
+
+
+def stream_name(op: Op, rank: int, peer: int, streams: str) -> tuple[object, ...]:
+    """The stream that one end of a message takes on its rank."""
+    if streams == "rank":
+        return (rank,)
+    if streams == "direction":
+        return rank, "activations" if op.kind in (Kind.SEND_F, Kind.RECV_F) else "gradients"
+    return (rank, rank, peer) if op.kind in SENDS else (rank, peer, rank)
 
 
 def slow_peaks(schedule: Schedule, costs: Costs) -> list[float]:

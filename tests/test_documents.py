@@ -65,12 +65,8 @@ def test_plain_values():
         ("'010'", "010"),
         ("[1, two, 3.5]", [1, "two", 3.5]),
     ]:
-        found = read_yaml(f"a: {text}\n")["a"]
-        assert (found, type(found)) == (value, type(value)), text
-
-
-def test_not_a_number_is_a_number_for_the_range_to_refuse():
-    assert math.isnan(read_yaml("a: .nan")["a"])
+        result = read_yaml(f"a: {text}\n")["a"]
+        assert (result, type(result)) == (value, type(value)), text
 
 
 def bomb(levels: int) -> str:

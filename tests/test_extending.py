@@ -32,7 +32,7 @@ def errands() -> dict[str, list[Block]]:
     """The blocks under each heading."""
     parts = re.split(r"^## (.+)$", PAGE, flags=re.MULTILINE)[1:]
     return {
-        heading: [Block(*(found or "" for found in match.groups())) for match in BLOCK.finditer(text)]
+        heading: [Block(*(group or "" for group in match.groups())) for match in BLOCK.finditer(text)]
         for heading, text in zip(parts[::2], parts[1::2], strict=True)
     }
 
@@ -63,33 +63,33 @@ def commands(block: Block) -> Iterator[tuple[list[str], int]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("errand", errands())
 def test_an_errand_does_what_its_recipe_says(errand: str, tmp_path: Path) -> None:
-    found = errands()
+    recipes = errands()
     for name in ("src", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "src"), "COLUMNS": "120"}
-    blocks = [block for name in (*BUILDS_ON.get(errand, ()), errand) for block in found[name]]
-    said, expected, ran = "", [], 0
+    blocks = [block for name in (*BUILDS_ON.get(errand, ()), errand) for block in recipes[name]]
+    text, expected, ran = "", [], 0
     for block in blocks:
         if block.title == "try it":
             subprocess.run([sys.executable, "-c", block.text], cwd=tmp_path, env=environment, check=True)
             ran += 1
         elif block.title:
             change(tmp_path, block)
-    for block in found[errand]:
+    for block in recipes[errand]:
         if block.language == "shell":
             for command, code in commands(block):
                 done = subprocess.run(
                     command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
                 )
                 assert done.returncode == code, done.stderr + done.stdout
-                said += done.stdout + done.stderr
+                text += done.stdout + done.stderr
                 ran += 1
         elif block.language == "text":
             expected += block.text.splitlines()
     assert ran
-    assert expected or not said
-    assert [line for line in expected if line not in said] == [], said
+    assert expected or not text
+    assert [line for line in expected if line not in text] == [], text
 
 
 def test_the_page_has_all_errands() -> None:

@@ -63,7 +63,7 @@ def test_a_name_of_a_package_is_where_the_package_says(package):
     room = import_module(package)
     assert [name for name in room.__all__ if not hasattr(room, name)] == []
     # A module of that name would take the place of what the package means by it as soon as the module is imported.
-    modules = {found.name for found in pkgutil.iter_modules(room.__path__)}
+    modules = {module.name for module in pkgutil.iter_modules(room.__path__)}
     assert modules.isdisjoint(room.__all__)
 
 

@@ -29,7 +29,7 @@ def lines_of(text: str) -> list[str]:
     """The commands of a page: those that stand to be copied, and those whose output it shows."""
     blocks = re.findall(r"```\n(.*?)```", text, re.DOTALL)
     copied = [line for block in blocks for line in block.splitlines() if line.startswith("pipeplan ")]
-    return list(dict.fromkeys([*copied, *(found["line"] for found in RUN.finditer(text))]))
+    return list(dict.fromkeys([*copied, *(result["line"] for result in RUN.finditer(text))]))
 
 
 @cache
@@ -64,9 +64,9 @@ def between(name: str) -> re.Pattern[str]:
 
 
 def test_the_table_of_choices_is_current():
-    found = between("choices").search(PAGE.read_text())
-    assert found is not None
-    assert found.group(2) == choices_table(), "run python -m tests.test_planning_page"
+    match = between("choices").search(PAGE.read_text())
+    assert match is not None
+    assert match.group(2) == choices_table(), "run python -m tests.test_planning_page"
 
 
 @pytest.mark.parametrize("line", lines_of(PAGE.read_text()))
@@ -79,9 +79,9 @@ def test_every_command_runs(line, monkeypatch, tmp_path):
 
 
 def test_the_outputs_are_shown():
-    for found in RUN.finditer(PAGE.read_text()):
-        assert found["shown"].startswith("```text\n"), found["line"]
-        assert len(found["shown"].splitlines()) > 4, found["line"]
+    for result in RUN.finditer(PAGE.read_text()):
+        assert result["shown"].startswith("```text\n"), result["line"]
+        assert len(result["shown"].splitlines()) > 4, result["line"]
 
 
 def test_the_example_in_python_runs(tmp_path, monkeypatch, capsys):

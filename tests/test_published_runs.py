@@ -34,13 +34,13 @@ def test_a_run_of_the_table():
 
 
 def test_the_steps_of_table_4(table_4):
-    found = predictions(table_4)
-    assert len(found) == 24
-    assert mean_error(found) < 0.02
+    result = predictions(table_4)
+    assert len(result) == 24
+    assert mean_error(result) < 0.02
     for model in {run.model for run in table_4}:
-        assert mean_error([each for each in found if each.run.model == model]) < 0.02
-    assert all(short.step < long.step for short, long in pairs(found))
-    assert len(pairs(found)) == 35
+        assert mean_error([each for each in result if each.run.model == model]) < 0.02
+    assert all(short.step < long.step for short, long in pairs(result))
+    assert len(pairs(result)) == 35
     assert mean_error(predictions(table_4, machine="none")) > 0.08
 
 

@@ -40,13 +40,13 @@ def test_what_unpickles_reads_no_file_that_a_user_names():
     """Kept kernels, and what a launcher and its own processes hand each other in a folder of theirs."""
     sources = (ROOT / "src" / "pipeplan").rglob("*.py")
     pattern = r"\b(?:(?:c?pickle|np|torch|marshal|joblib)\.loads?|shelve|eval|exec|yaml\.(?:unsafe_)?load)\("
-    found = {
+    result = {
         (path.name, name[0])
         for path in sources
         for name in re.finditer(pattern, path.read_text())
         if name[0] != "eval(" or path.name not in ("feeds.py", "pipeline.py")  # the method of a pipeline
     }
-    assert found == {
+    assert result == {
         *((name, "pickle.loads(") for name in ("numba_internals.py", "worker.py", "launch.py")),
         ("documents.py", "yaml.load("),
     }

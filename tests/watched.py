@@ -64,8 +64,8 @@ HOSTILE = {
 def done(folder: Path) -> Iterator[tuple[str, tuple[str, ...], Callable[[], Any]]]:
     """What is done, each with its name and what must not happen. The command line itself evaluates its own annotations."""
     for version in sorted(path for path in HERE.iterdir() if path.name[0].isdigit()):
-        for name, said in json.loads((version / "files.json").read_text()).items():
-            yield name, (*CODE, *OUTSIDE), partial(figures, version / "files" / name, said["holds"], folder)
+        for name, record in json.loads((version / "files.json").read_text()).items():
+            yield name, (*CODE, *OUTSIDE), partial(figures, version / "files" / name, record["holds"], folder)
     for name, content in HOSTILE.items():
         path = folder / name
         path.write_bytes(content)

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 from pipeplan.checking import check
 from pipeplan.checking.memory import waiting_messages
-from pipeplan.model import Kind, Schedule, dependencies, parse_schedule
+from pipeplan.model import Schedule, dependencies, parse_schedule
 from pipeplan.passes import Receives, insert_communication
 from pipeplan.strategies import STRATEGIES
 from tests.passes.plans import PLANS
@@ -56,9 +56,3 @@ def test_every_message_is_used_up_and_late_receives_need_no_more(plan: Schedule,
         assert (waiting[schedule.offsets[1:] - 1] == 0).all()
         peaks.append(np.array([waiting[schedule.rank == rank].max() for rank in range(schedule.ranks)]))
     assert (peaks[1] <= peaks[0]).all()
-
-
-def test_a_plan_without_messages_holds_none():
-    schedule = parse_schedule("0F0 0B0")
-    assert waiting_messages(schedule, dependencies(schedule)).tolist() == [0, 0]
-    assert not schedule.has(Kind.RECV_F)

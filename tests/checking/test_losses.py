@@ -42,8 +42,8 @@ def test_any_numbering_is_put_in_order(plan: Schedule, random):
     other = replace(plan, columns=replace(plan.columns, microbatch=numbers))
     if plan.placement.copies > 1 or plan.slices > 1:
         return
-    found = in_order_of_losses(other)
-    assert order_of_losses(found).tolist() == list(range(plan.microbatches))
-    assert found == in_order_of_losses(plan)
-    assert check(found).valid
-    assert not list(check_losses(found))
+    ordered = in_order_of_losses(other)
+    assert order_of_losses(ordered).tolist() == list(range(plan.microbatches))
+    assert ordered == in_order_of_losses(plan)
+    assert check(ordered).valid
+    assert not list(check_losses(ordered))

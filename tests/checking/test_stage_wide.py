@@ -33,15 +33,7 @@ def test_gathered_used_reduced_given_back():
 )
 def test_what_is_wrong_and_where(text: str, rule: str, where: str):
     assert (rule, where) in rules(text)
-    assert {found for found, _ in rules(text)} == {rule}
-
-
-def test_only_one_of_two_stages_is_reduced():
-    (problem,) = check(parse_schedule("0F0 1F0 1B0 1REDUCE_GRAD 0B0")).problems
-    assert str(problem) == (
-        "reduce-grad: rank 0: 0REDUCE_GRAD is missing: PyTorch would not divide the gradients by the number of "
-        "microbatches, and replicas would train with different ones and diverge"
-    )
+    assert {result for result, _ in rules(text)} == {rule}
 
 
 def test_a_plan_of_compute_needs_no_reduction_unless_asked():

@@ -90,10 +90,3 @@ def test_lowered_schedules_wait_for_all_and_run_as_without(plan: Schedule, recei
         kept = ~among(lowered.columns.kind, WAIT_KINDS)
         assert np.array_equal(waiting.start[kept], without.start)
         assert np.array_equal(waiting.end[kept], without.end)
-
-
-def test_a_schedule_for_a_release_without_waits_gets_no_note_about_later_ones():
-    schedule = lower_for_torch(parse_schedule("0F0 0B0\n1F0 1B0"))
-    lowered = without_waits(schedule)
-    assert [note.rule for note in check(lowered).notes] == ["wait"]
-    assert not check(lowered, waits=False).notes

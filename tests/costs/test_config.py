@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeplan.costs.config import load_config, settings_given
-from pipeplan.errors import CostError, FormatError, InputError, ShapeError, UnknownNameError
-from tests.little_memory import little_memory
+from pipeplan.errors import CostError, FormatError, ShapeError, UnknownNameError
 
 
 def load(tmp_path, text: str | bytes, ending: str = "yaml"):
@@ -70,52 +69,21 @@ def test_keys_that_are_no_settings(tmp_path):
         ("ranks = 4\nranks = 5", "toml", FormatError, "overwrite"),
         ('{"p2p_time": NaN}', "json", FormatError, "NaN is not a valid JSON number"),
         ('{"p2p_time": 1', "json", FormatError, "invalid config file"),
-        ("forward_times: [1, 2", "yaml", FormatError, "invalid config file"),
         ("ranks = ", "toml", FormatError, "invalid config file"),
         ("- 4", "yaml", FormatError, "has no settings"),
-        ("4", "json", FormatError, "has no settings"),
         ("", "yaml", FormatError, "is empty"),
         (b"\x80\x81", "yaml", FormatError, "not text"),
         ("ranks: 4", "ini", UnknownNameError, "suffix of a config file"),
         ("[" * 50_000 + "]" * 50_000, "json", FormatError, "nested too deeply"),
-        ("a: " + "[" * 50_000 + "]" * 50_000, "yaml", FormatError, "nested too deeply"),
         ("ranks: " + "1" * 5000, "yaml", FormatError, "invalid config file"),
-        ("!!python/object/apply:os.getcwd []", "yaml", FormatError, "invalid config file"),
-        ("forward_times: &a [*a]", "yaml", FormatError, "is undefined or refers to itself"),
         ("ranks: 0x" + "f" * 9999, "yaml", ShapeError, r"ranks must be at most 65,536, not about 10\^"),
         ("chunks = 0x" + "f" * 9999, "toml", ShapeError, r"chunks must be at most 20,000,000, not about 10\^"),
-        (
-            '{"group_size": 1' + "0" * 18 + "}",
-            "json",
-            ShapeError,
-            r"group size must be at most 20,000,000, not about 10\^18$",
-        ),
         ('{"ranks": ' + "9" * 5000 + "}", "json", FormatError, "value has 5000 digits$"),
-        ("a: &a {k: 1}\nb: {<<: *a}", "yaml", FormatError, "YAML merge keys"),
     ],
 )
 def test_slips_are_errors(tmp_path, text, ending, error, message):
     with pytest.raises(error, match=message):
         load(tmp_path, text, ending)
-
-
-def test_merges_that_multiply_cost_nothing(tmp_path):
-    text = "a0: &a0 {k: 1}\n" + "".join(f"a{i}: &a{i} {{<<: [*a{i - 1}, *a{i - 1}]}}\n" for i in range(1, 40))
-    with little_memory(), pytest.raises(FormatError, match=r"YAML merge keys|aliases expand to more"):
-        load(tmp_path, text, "yaml")
-
-
-def test_a_hundred_megabytes_are_no_config(tmp_path):
-    path = tmp_path / "config.yaml"
-    with path.open("wb") as file:
-        file.truncate(100_000_000)
-    with pytest.raises(FormatError, match="100,000,000 bytes"):
-        load_config(path)
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match=r"cannot read the config file .*absent\.yaml: no such file"):
-        load_config(tmp_path / "absent.yaml")
 
 
 def test_a_bad_number_is_found_where_it_is_read(tmp_path):
@@ -145,17 +113,17 @@ def test_a_count_of_a_file_is_whole_however_it_is_written(tmp_path, text, ending
     assert all(type(value) is int for value in settings.values())
 
 
-def test_a_set_is_no_list():
-    with pytest.raises(CostError, match=r"forward_times: a set has no order; pass a list, not \{1, 2\}") as caught:
-        settings_given({"forward_times": {1, 2}})
-    assert caught.value.field == "forward_times"
-
-
-def test_keyword_arguments_are_checked():
-    with pytest.raises(UnknownNameError, match="did you mean 'ranks'"):
-        settings_given({"rank": 2})
-    with pytest.raises(CostError, match="ranks: expected a whole number, got text"):
-        settings_given({"ranks": "2"})
+@pytest.mark.parametrize(
+    ("keywords", "error", "message"),
+    [
+        ({"forward_times": {1, 2}}, CostError, r"forward_times: a set has no order; pass a list, not \{1, 2\}"),
+        ({"rank": 2}, UnknownNameError, "did you mean 'ranks'"),
+        ({"ranks": "2"}, CostError, "ranks: expected a whole number, got text"),
+    ],
+)
+def test_keyword_arguments_are_checked(keywords, error, message):
+    with pytest.raises(error, match=message):
+        settings_given(keywords)
 
 
 positive = st.floats(1e-6, 1e12)

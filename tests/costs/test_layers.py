@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import combinations, pairwise
 
@@ -57,10 +55,10 @@ def test_even_layouts():
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=9), st.data())
 def test_no_layout_has_a_faster_slowest_stage(times, data):
     stages = data.draw(st.integers(1, len(times)))
-    found = sums(times, balanced(times, stages))
+    chosen = sums(times, balanced(times, stages))
     everyone = [sums(times, layout) for layout in layouts(len(times), stages)]
     best = min((max(stage_times), sum(time**2 for time in stage_times)) for stage_times in everyone)
-    assert (max(found), sum(time**2 for time in found)) == best
+    assert (max(chosen), sum(time**2 for time in chosen)) == best
 
 
 @given(
@@ -87,19 +85,9 @@ def test_no_layout_within_the_memory_is_faster(numbers, data):
         with pytest.raises(InfeasibleError, match="no layout of"):
             balanced_layers(layers, stages, room=room, held=held)
         return
-    found = balanced_layers(layers, stages, room=room, held=held)
-    assert fits(found)
-    assert max(sums(times, found)) == min(possible)
-
-
-def test_a_large_model_is_laid_out_at_once():
-    assert sum(balanced([1.0] * 400, 64)) == 400
-
-
-def test_memory_moves_layers_to_where_there_is_room():
-    """The first of 1F1B's stages holds the most microbatches."""
-    assert balanced_layers(MODEL, 2) == (4, 4)
-    assert balanced_layers(MODEL, 2, room=[130.0, 1000.0], held=[2, 1]) == (3, 5)
+    layout = balanced_layers(layers, stages, room=room, held=held)
+    assert fits(layout)
+    assert max(sums(times, layout)) == min(possible)
 
 
 def test_stages_of_layers_are_settings():
@@ -110,11 +98,6 @@ def test_stages_of_layers_are_settings():
     assert settings["static_bytes"] == (72.0, 104.0)
     result = pipeplan.simulate("1f1b", ranks=2, microbatches=4, **settings)
     assert result.timeline.work.tolist() == pytest.approx([4 * (2.1 + 2.25 + 1.95), 4 * (4.5 + 4.9 + 4.1)])
-
-
-def test_without_bytes_there_are_none():
-    layers = [Layer(forward=1, backward_input=1, backward_weight=1)] * 4
-    assert set(stage_settings(layers, (2, 2))) == {"forward_times", "backward_input_times", "backward_weight_times"}
 
 
 def test_stages_have_what_layers_have_beside_the_usual():
@@ -149,13 +132,9 @@ def of_roles(*roles):
     ],
 )
 def test_blocks_follow_from_roles(roles, layout, blocks, mtp):
+    assert blocks_of(MODEL, (3, 5)) is None  # without roles
     assert blocks_of(of_roles(*roles), layout) == (blocks, mtp)
     assert Settings(layers=of_roles(*roles), layers_per_stage=layout).blocks(len(layout)) == (blocks, mtp)
-
-
-def test_without_roles_there_are_no_blocks():
-    assert blocks_of(MODEL, (3, 5)) is None
-    assert Settings().blocks(2) is None
 
 
 @pytest.mark.parametrize(
@@ -180,7 +159,7 @@ def test_roles_where_no_trainer_has_them(roles, layout, message):
         blocks_of(of_roles(*roles), layout)
 
 
-@pytest.mark.parametrize("layout", [(4, 3), (8, 0), (9, -1), ()])
+@pytest.mark.parametrize("layout", [(4, 3), (9, -1), ()])
 def test_layouts_that_do_not_fit(layout):
     with pytest.raises(InputError, match="8 layers of the model"):
         stage_settings(MODEL, layout)
@@ -199,7 +178,7 @@ def test_layers_that_cannot_be():
         balanced_layers(MODEL, 9)
 
 
-GIVEN = [
+LAYERS = [
     {"forward": 0.1, "backward_input": 0.05, "backward_weight": 0.15},
     {"forward": 1, "backward_input": 1.1, "backward_weight": 0.9, "activation_bytes": 10.0, "count": 6},
     {"forward": 0.5, "backward_input": 0.5, "backward_weight": 0.5},
@@ -208,7 +187,7 @@ GIVEN = [
 
 @pytest.mark.parametrize(("name", "stages"), [("1f1b", 2), ("zbv", 4), ("interleaved-1f1b", 4)])
 def test_layers_are_a_setting_that_every_schedule_lays_out_for_itself(name, stages):
-    result = pipeplan.simulate(name, ranks=2, microbatches=4, layers=GIVEN)
+    result = pipeplan.simulate(name, ranks=2, microbatches=4, layers=LAYERS)
     assert result.costs.stages == stages
     assert result.costs.forward.sum() == pytest.approx(6.6)
     assert (result.warnings, result.notes) == ((), ())
@@ -216,19 +195,16 @@ def test_layers_are_a_setting_that_every_schedule_lays_out_for_itself(name, stag
 
 def test_a_layout_of_ones_own():
     result = pipeplan.simulate(
-        "1f1b", ranks=2, microbatches=4, layers=GIVEN, layers_per_stage=(2, 6), memory_limit="1KiB"
+        "1f1b", ranks=2, microbatches=4, layers=LAYERS, layers_per_stage=(2, 6), memory_limit="1KiB"
     )
     assert result.costs.forward.tolist() == [1.1, 5.5]
     with pytest.raises(CostError, match="layers per stage: 3 values for 2 stages"):
-        pipeplan.simulate("1f1b", ranks=2, layers=GIVEN, layers_per_stage=(2, 3, 3))
+        pipeplan.simulate("1f1b", ranks=2, layers=LAYERS, layers_per_stage=(2, 3, 3))
+    with pytest.raises(CostError, match="forward times follow from the layers") as caught:
+        pipeplan.simulate("1f1b", ranks=2, layers=LAYERS, forward_times=1.0)
+    assert caught.value.field == "forward_times"
     with pytest.raises(CostError, match="but no layers"):
         pipeplan.simulate("1f1b", ranks=2, layers_per_stage=(1, 1))
-
-
-def test_layers_beside_times_are_refused():
-    with pytest.raises(CostError, match="forward times follow from the layers") as caught:
-        pipeplan.simulate("1f1b", ranks=2, layers=GIVEN, forward_times=1.0)
-    assert caught.value.field == "forward_times"
 
 
 @pytest.mark.parametrize(
@@ -237,7 +213,6 @@ def test_layers_beside_times_are_refused():
         ([{"forward": 1.0, "backward_input": 1.0}], r"layers\[0\]: .* missing required field backward_weight"),
         ([{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0, "byte": 1}], "layer key 'byte'"),
         ([{"forward": 1e308, "backward_input": 1.0, "backward_weight": 1.0}], "forward of a layer is too large"),
-        ([{"forward": -1.0, "backward_input": 1.0, "backward_weight": 1.0}], "forward of a layer must be at least 0"),
         (
             [{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0, "count": 10**9}],
             "count of a layer must be 1 to",
@@ -255,12 +230,7 @@ def test_layers_with_slips(layers, message):
 @pytest.mark.parametrize("ending", ["json", "yaml"])
 def test_a_file_of_layers(tmp_path, ending):
     path = tmp_path / f"layers.{ending}"
-    path.write_text(json.dumps(GIVEN))
+    path.write_text(json.dumps(LAYERS))
     config = tmp_path / "config.yaml"
-    config.write_text(f"ranks: 2\nmicrobatches: 4\nlayers: {json.dumps(GIVEN)}\n")
+    config.write_text(f"ranks: 2\nmicrobatches: 4\nlayers: {json.dumps(LAYERS)}\n")
     assert load_layers(path) == load_config(config).settings["layers"] == load_layers(config)
-
-
-def test_it_needs_no_torch():
-    code = "import sys, pipeplan.costs.layers; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.build import options
-from pipeplan.costs import SETTINGS, Costs, Settings, SettingsKeywords, Transfer, settings_given, settings_of
-from pipeplan.errors import CostError, InputError, PipeplanError, ShapeError, UnknownNameError
+from pipeplan.costs import SETTINGS, Costs, Settings, SettingsKeywords, settings_given, settings_of
+from pipeplan.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.formats import costs_json
 from pipeplan.model import Placement
 from pipeplan.strategies import strategy
@@ -67,13 +67,6 @@ def test_every_setting_is_said_in_words():
         assert bool(setting.choices) == (setting.kind == "choice"), name
 
 
-def test_names_are_told_apart():
-    names = [name for setting in SETTINGS.values() for name in (setting.name, *setting.aliases)]
-    flags = [flag for setting in SETTINGS.values() for flag in setting.options]
-    assert len(set(names)) == len(names)
-    assert len(set(flags)) == len(flags)
-
-
 def test_what_is_made_from_the_declarations_is_current():
     for path, text in options.files().items():
         assert path.read_text() == text, "write it with python -m docs.build.options --write"
@@ -113,7 +106,7 @@ def test_a_change_keeps_the_other_settings(before, changes, after):
 
 
 @pytest.mark.parametrize(
-    ("given", "forward", "inputs", "weights", "full"),
+    ("options", "forward", "inputs", "weights", "full"),
     [
         ({}, 1, 1, 1, 2),
         ({"forward_times": 12.0}, 12, 12, 12, 24),
@@ -126,27 +119,18 @@ def test_a_change_keeps_the_other_settings(before, changes, after):
         ({"backward_times": 5.0, "backward_input_times": 3.0, "backward_weight_times": 4.0}, 1, 3, 4, 5),
     ],
 )
-def test_what_is_not_given_follows_from_what_is(given, forward, inputs, weights, full):
-    costs = Settings(**given).costs(Placement.linear(2))
-    found = (costs.forward, costs.backward_input, costs.backward_weight, costs.backward, costs.recompute)
-    for values, expected in zip(found, (forward, inputs, weights, full, forward), strict=True):
+def test_times_that_are_not_set_follow_from_those_that_are(options, forward, inputs, weights, full):
+    costs = Settings(**options).costs(Placement.linear(2))
+    times = (costs.forward, costs.backward_input, costs.backward_weight, costs.backward, costs.recompute)
+    for values, expected in zip(times, (forward, inputs, weights, full, forward), strict=True):
         assert values.tolist() == [expected] * 2
 
 
-def test_slices_share_the_bytes_of_a_message():
-    assert Transfer(latency=1.0, bytes=8.0, bandwidth=2.0).time(slices=4) == 2.0
-
-
-def test_a_list_of_forwards_gives_a_list_of_backwards():
-    assert Settings(forward_times=(1.0, 3.0)).costs(Placement.linear(2)).backward.tolist() == [2.0, 6.0]
-
-
-@pytest.mark.parametrize("half", [2.0, 3.0])
-def test_a_half_is_less_than_the_whole(half):
+def test_a_half_is_less_than_the_whole():
     with pytest.raises(
-        CostError, match=rf"backward input time {half:g} of stage 0 must be less .* full backward time, 2"
+        CostError, match=r"backward input time 2 of stage 0 must be less .* full backward time, 2"
     ) as caught:
-        Settings(backward_times=2.0, backward_input_times=half).costs(Placement.linear(2))
+        Settings(backward_times=2.0, backward_input_times=2.0).costs(Placement.linear(2))
     assert caught.value.field == "backward_input_times"
 
 
@@ -154,15 +138,12 @@ def test_a_half_is_less_than_the_whole(half):
     ("values", "error", "message"),
     [
         ({"ranks": 0}, ShapeError, "ranks must be at least 1, not 0"),
-        ({"chunks": 0}, ShapeError, "chunks must be at least 1"),
         ({"ranks": 10**9}, ShapeError, "ranks must be at most 65,536, not 1,000,000,000"),
         ({"forward_times": 0}, CostError, "forward time must be more than 0 and finite, not 0"),
-        ({"forward_times": float("inf")}, CostError, "not inf"),
         ({"forward_times": 1e308}, CostError, "forward time: .* too large"),
         ({"forward_times": True}, CostError, "expected a number or a list, got true or false"),
         ({"forward_times": [1.0, float("nan")]}, CostError, "forward time of stage 1 must be more than 0"),
         ({"p2p_time": float("nan")}, CostError, "at least 0 and finite"),
-        ({"p2p_time": -1}, CostError, "at least 0 and finite, not -1"),
         ({"p2p_bandwidth": 0}, CostError, "bandwidth must be more than 0"),
         ({"memory_limit": "many"}, CostError, "memory limit: invalid size"),
         ({"memory_limit": "0act"}, CostError, "memory limit must be more than 0"),
@@ -175,12 +156,8 @@ def test_values_that_cannot_be(values, error, message):
     assert caught.value.field == next(iter(values))
 
 
-def plan(name: str):
-    return strategy(name)(strategy(name).shape(2, 4))
-
-
 @pytest.mark.parametrize(
-    ("name", "given", "said"),
+    ("name", "options", "parts"),
     [
         ("1f1b", {"forward_times": 1.0, "backward_times": 2.0}, []),
         ("1f1b", {}, ["times are assumed: forward 1"]),
@@ -196,11 +173,12 @@ def plan(name: str):
         ("zb-h1", {"forward_times": 1.0, "backward_input_times": 2.0, "backward_weight_times": 1.0}, []),
     ],
 )
-def test_what_was_assumed_is_said(name, given, said):
-    found = Settings(**given).assumed(plan(name))
-    assert len(found) == len(said)
-    assert all(part in sentence for part, sentence in zip(said, found, strict=True))
-    assert Settings(**given).times_given == bool(given)
+def test_what_was_assumed_is_said(name, options, parts):
+    schedule = strategy(name)(strategy(name).shape(2, 4))
+    sentences = Settings(**options).assumed(schedule)
+    assert len(sentences) == len(parts)
+    assert all(part in sentence for part, sentence in zip(parts, sentences, strict=True))
+    assert Settings(**options).times_given == bool(options)
 
 
 @pytest.mark.parametrize(
@@ -214,9 +192,9 @@ def test_which_stages_recompute(recompute, stages):
 @pytest.mark.parametrize("name", ["recompute", "offload"])
 def test_stages_that_there_are_not(name):
     four: Any = {name: "2-4"}
-    asked = Settings(**four)
+    settings = Settings(**four)
     with pytest.raises(ShapeError, match=f"{name}: there is no stage 4") as caught:
-        asked.offloaded(4) if name == "offload" else asked.recomputed(4)
+        settings.offloaded(4) if name == "offload" else settings.recomputed(4)
     assert caught.value.field == name
     odd: Any = {name: "odd"}
     with pytest.raises(ShapeError, match=f"{name} must be none, all or stages") as caught:
@@ -259,7 +237,7 @@ def copies(costs: Costs) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "message"),
+    ("options", "field", "message"),
     [
         ({"offload_bandwidth": 1.0}, "offload_bandwidth", "needs activation_bytes"),
         (
@@ -277,9 +255,9 @@ def copies(costs: Costs) -> list[float]:
         ({"offload_bytes": (1.0, 3.0), "activation_bytes": 2.0}, "offload_bytes", "of stage 1 must be from 0"),
     ],
 )
-def test_offloads_and_recomputations_that_cannot_be(given, field, message):
+def test_offloads_and_recomputations_that_cannot_be(options, field, message):
     with pytest.raises(CostError, match=message) as caught:
-        Settings(**given).costs(Placement.linear(2))
+        Settings(**options).costs(Placement.linear(2))
     assert caught.value.field == field
 
 
@@ -301,17 +279,13 @@ def refusal_of(name, value) -> InputError | None:
     return None
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
+def test_errors_travel_between_processes():
+    for error in (
         ShapeError("too many", field="ranks"),
         UnknownNameError("strategy", "zbw", ["zbv"], field="schedules"),
-        PipeplanError("plain"),
-    ],
-)
-def test_errors_travel_between_processes(error):
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), str(again), again.field) == (type(error), str(error), error.field)
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), again.field) == (type(error), str(error), error.field)
 
 
 def test_a_list_per_rank_is_the_sum_of_the_chunks_of_each_rank():

@@ -32,8 +32,8 @@ def overlapped() -> Timeline:
 
 
 def schedule_named(name: str, ranks: int, microbatches: int, chunks: int | None = None) -> Schedule:
-    found = strategy(name)
-    return found(found.shape(ranks, microbatches, chunks))
+    rule = strategy(name)
+    return rule(rule.shape(ranks, microbatches, chunks))
 
 
 def view_named(name: str, ranks: int, microbatches: int, chunks: int | None = None, *, memory: bool = False) -> View:

@@ -52,16 +52,16 @@ def filled(value: Any, body: bytes, times: list[float]) -> Any:
 
 
 def column(value: Any, body: bytes, times: list[float]) -> Any:
-    found = CODING.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    result = CODING.fullmatch(value) if isinstance(value, str) else None
+    if result is None:
         return value
-    offset, count, width = int(found[1]), int(found[2]), int(found[4])
+    offset, count, width = int(result[1]), int(result[2]), int(result[4])
     planes = np.frombuffer(body, np.uint8, count * width, offset).reshape(width, count)
-    values = np.frombuffer(planes.T.tobytes(), f"<{'f' if found[3] == 'f' else 'i'}{width}")
-    if found[3] == "f":
+    values = np.frombuffer(planes.T.tobytes(), f"<{'f' if result[3] == 'f' else 'i'}{width}")
+    if result[3] == "f":
         return values.tolist()
     sums = np.cumsum(values.astype(np.int64))
-    return [times[at] for at in sums] if found[3] == "t" else (sums / int(found[5] or 1)).tolist()
+    return [times[at] for at in sums] if result[3] == "t" else (sums / int(result[5] or 1)).tolist()
 
 
 @pytest.mark.parametrize("name", examples())

@@ -21,8 +21,8 @@ def view():
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_a_ratio_has_its_place_between_the_ends_of_the_scale(view, theme):
     low, middle, high = theme.ratios
-    found = {fill: chosen.tolist() for fill, chosen in colored(view, theme)}
-    assert found == {low: [3, 4], middle: [0, 6, 7], high: [1, 2], theme.lane: [5]}
+    result = {fill: chosen.tolist() for fill, chosen in colored(view, theme)}
+    assert result == {low: [3, 4], middle: [0, 6, 7], high: [1, 2], theme.lane: [5]}
 
 
 def test_the_scale_stands_in_the_legend_instead_of_the_kinds(view):

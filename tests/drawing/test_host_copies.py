@@ -3,7 +3,7 @@
 from pipeplan.costs import Settings
 from pipeplan.drawing import LanePart, View, text_of, view_of
 from pipeplan.drawing.theme import LIGHT
-from pipeplan.model import HOST_KINDS, KIND_WORDS, Kind, parse_schedule
+from pipeplan.model import KIND_WORDS, Kind, parse_schedule
 from pipeplan.simulation import idle_times, memory_use, simulate
 
 PLAN = "0F0 0F1 0OFFLOAD0 0F2 0RELOAD0 0OFFLOAD1 0B2 0RELOAD1 0B0 0B1"
@@ -44,8 +44,3 @@ def test_a_terminal_shows_compute_alone():
     hidden = text_of(view_with(0.0)).splitlines()
     assert hidden[1] == "rank 0 F0F1F2B2--B0--B1--"
     assert "offload" not in hidden[-1]
-
-
-def test_a_page_is_told_of_them():
-    kinds = view_with(0.5).to_json_dict()["kinds"]
-    assert [kinds[kind] for kind in HOST_KINDS] == ["OFFLOAD", "RELOAD"]

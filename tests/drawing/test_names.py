@@ -35,7 +35,7 @@ def texts(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if not text.get_parse_math()]
 
 
-@pytest.mark.parametrize(("name", "ending"), list(zip(ODD, cycle(("png", "svg", "pdf")))))
+@pytest.mark.parametrize(("name", "ending"), list(zip(ODD[::3], cycle(("png", "svg", "pdf")))))
 def test_a_name_is_drawn_as_it_stands(name, ending):
     view = replace(example_view(), title=name, unit="$s$")
     figure = figure_of(view)
@@ -46,19 +46,6 @@ def test_a_name_is_drawn_as_it_stands(name, ending):
     own = draw(view).figure
     assert isinstance(own, Figure)
     assert any(text.startswith(title) for text in texts(own))
-
-
-@pytest.mark.parametrize("name", ["a$x$b", "[red]x", "</script><b>", "&amp;", "%s {x}"])
-def test_what_can_be_seen_stands_for_itself(name):
-    assert name in texts(figure_of(replace(example_view(), title=name)))
-
-
-def test_axes_of_ones_own_take_names_as_text():
-    figure = Figure()
-    ax = figure.add_subplot()
-    draw(replace(example_view(), title="$", unit="$x"), ax)
-    figure.savefig(io.BytesIO(), format="svg")
-    assert (ax.get_title(loc="left"), ax.get_xlabel()) == ("$", "time ($x)")
 
 
 def test_names_in_a_front_are_drawn_as_they_stand(tmp_path):
@@ -106,19 +93,6 @@ figure.subplot.left: 0.4
 """
 
 
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_a_readers_own_settings_change_no_byte(ending):
-    def drawn() -> bytes:
-        file = io.BytesIO()
-        save_picture(example_view(), file, format=ending)
-        return file.getvalue()
-
-    before = drawn()
-    theirs = {"axes.facecolor": "red", "font.size": 40, "path.sketch": (10, 20, 5), "savefig.pad_inches": 3}
-    with matplotlib.rc_context(theirs):
-        assert drawn() == before
-
-
 DRAWING = """
 from pipeplan.drawing.front import FrontView, save_front
 from pipeplan.drawing.static import save_picture
@@ -140,19 +114,9 @@ def drawn_in(folder: Path, content: bytes | None, **environment: str) -> list[by
     return [(folder / file).read_bytes() for file in ("picture.pdf", "front.svg")]
 
 
-@pytest.fixture(scope="module")
-def ours(tmp_path_factory) -> list[bytes]:
-    return drawn_in(tmp_path_factory.mktemp("ours"), None)
-
-
-@pytest.mark.parametrize(
-    ("content", "environment"),
-    [
-        (OWN.encode(), {}),
-        (b"no such thing\nbackend: nonsense\n\x00: [", {"MPLBACKEND": "nonsense"}),
-        (b"\xff\xfe\x80", {"MPLCONFIGDIR": "/dev/null/below"}),
-    ],
-    ids=["other settings", "unknown settings and no backend", "no text and no folder to write to"],
-)
-def test_no_settings_of_the_reader_change_or_stop_a_picture_or_are_spoken_of(tmp_path, ours, content, environment):
-    assert drawn_in(tmp_path, content, **environment) == ours
+def test_no_settings_of_the_reader_change_or_stop_a_picture_or_are_spoken_of(tmp_path):
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    broken = OWN.encode() + b"no such thing\nbackend: nonsense\n\x00: ["
+    changed = drawn_in(theirs, broken, MPLBACKEND="nonsense", MPLCONFIGDIR="/dev/null/below")
+    assert changed == drawn_in(tmp_path, None)

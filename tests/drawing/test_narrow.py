@@ -35,13 +35,6 @@ def test_a_pair_shares_its_lane_evenly_and_leaves_nothing_idle():
     assert idle.max() == pytest.approx(0, abs=1e-9)
 
 
-def test_neighbours_that_share_a_lane_are_their_mean():
-    view = view_named("1f1b", 4, 64)
-    alone, pairs = shares_of(view, 50), shares_of(view, 50, together=2)
-    assert pairs.share.shape[1] == 2
-    assert pairs.share[:, 0] == pytest.approx(alone.share[:, :2].mean(axis=1))
-
-
 def test_lanes_are_shared_where_they_would_be_too_low():
     assert together_in(8, 400, 10) == 1
     assert together_in(64, 400, 10) == 3
@@ -60,9 +53,9 @@ def test_only_colours_of_the_legend_are_in_the_image():
     view = view_named("zbv", 8, 512)
     figure = figure_of(view)
     (image,) = figure.axes[0].images
-    found = {to_hex(pixel) for pixel in np.unique(np.asarray(image.get_array()).reshape(-1, 3), axis=0) / 255}
+    result = {to_hex(pixel) for pixel in np.unique(np.asarray(image.get_array()).reshape(-1, 3), axis=0) / 255}
     known = {LIGHT.lane, LIGHT.page}.union(*(LIGHT.shades(kind, 2) for kind in view.kinds))
-    assert found <= known
-    assert {LIGHT.lane, *LIGHT.shades(Kind.F, 2)} <= found
+    assert result <= known
+    assert {LIGHT.lane, *LIGHT.shades(Kind.F, 2)} <= result
     note = figure.texts[-1].get_text()
     assert note.startswith("ops are too narrow to draw: ")

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from itertools import cycle, pairwise
-from typing import get_args
+from itertools import pairwise
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from pipeplan.drawing import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS, SizeName, ThemeName
+from pipeplan.drawing import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView, draw_plan, save_plan
-from pipeplan.errors import UnknownNameError
 from pipeplan.planner import GpuMemory, StepTime
 from pipeplan.records import titles_of
 
@@ -53,11 +51,6 @@ def test_a_narrow_page_has_its_parts_below_each_other():
     assert max(place.x1 for place in places) <= figure.bbox.x1
 
 
-def test_the_limit_is_in_the_legend():
-    _, _, memory = axes_of(VIEW)
-    assert "limit, 72.0 GiB" in [text.get_text() for text in memory.get_legend().get_texts()]
-
-
 def lengths(ax) -> dict[str, list[float]]:
     return {bars.get_label(): [bar.get_width() for bar in bars] for bars in ax.containers}
 
@@ -81,19 +74,14 @@ def test_where_nothing_fits_there_is_no_front():
     assert [text.get_text() for text in left.texts] == ["no configuration fits"]
 
 
-@pytest.mark.parametrize(("theme", "size"), list(zip(cycle(get_args(ThemeName)), get_args(SizeName))))
-def test_every_look_gives_the_same_bytes_twice(theme, size):
+@pytest.mark.parametrize(("theme", "size"), [("light", "slide"), ("dark", "column")])
+def test_a_look_gives_the_same_bytes_twice(theme, size):
     files = [io.BytesIO(), io.BytesIO()]
     for file in files:
         save_plan(VIEW, file, theme=theme, size=size, format="svg")
     first, second = (file.getvalue() for file in files)
     assert first == second
     assert b"GiB on each pipeline rank" in first
-
-
-def test_an_unknown_look_is_refused():
-    with pytest.raises(UnknownNameError, match="unknown theme"):
-        draw_plan(VIEW, theme="blue")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

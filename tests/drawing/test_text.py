@@ -1,14 +1,12 @@
 import re
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pipeplan import simulate
 from pipeplan.drawing import LIGHT, order_of, text_of, view_of
-from pipeplan.errors import UnknownNameError
-from pipeplan.model import Kind, Timeline, parse_schedule
+from pipeplan.model import Kind
 from tests.drawing.examples import one_f_one_b, overlapped, view_named
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -47,34 +45,11 @@ def test_overlapped_pairs_have_two_lines():
     ]
 
 
-def test_times_that_are_multiples_of_a_half_are_exact_too():
-    schedule = parse_schedule("0F0 0F1 0B0 0B1")
-    start, end = np.array([0.0, 0.5, 1.5, 2.5]), np.array([0.5, 1.0, 2.5, 3.5])
-    lines = text_of(view_of(Timeline(schedule, start, end))).splitlines()
-    assert lines[1] == "rank 0 F0F1..B0--B1--"
-
-
-def test_times_without_a_common_unit_are_rounded():
-    schedule = parse_schedule("0F0 0B0")
-    lines = text_of(view_of(Timeline(schedule, np.array([0.0, 1.01]), np.array([1.01, np.pi]))), width=47)
-    row = lines.splitlines()[1][7:]
-    assert row == "F0".ljust(round(40 * 1.01 / np.pi), "-") + "B0".ljust(40 - round(40 * 1.01 / np.pi), "-")
-
-
 @settings(max_examples=20, deadline=None)
 @given(width=st.integers(12, 150), color=st.booleans(), name=st.sampled_from(["1f1b", "zb-h1", "dualpipe"]))
 def test_text_is_never_wider_than_asked_for(width, color, name):
     lines = plain(text_of(view_named(name, 4, 12), width=width, color=color))
     assert max(map(len, lines)) <= width
-
-
-def test_mixed_cells_keep_the_shares_of_time():
-    view = view_named("1f1b", 4, 200)
-    for line in text_of(view, width=107).splitlines()[1:5]:
-        row = line[7:]
-        assert len(row) == 100
-        assert row.count("F") / 100 == pytest.approx(200 / view.makespan, abs=0.03)
-        assert row.count("B") / 100 == pytest.approx(400 / view.makespan, abs=0.03)
 
 
 @settings(max_examples=60, deadline=None)
@@ -117,14 +92,3 @@ def test_an_order_says_that_it_has_no_times():
     lines = text_of(order_of(one_f_one_b().schedule)).splitlines()
     assert lines[0] == "1f1b: order of ops, without times"
     assert lines[1:3] == ["rank 0 F0F1B0B1", "rank 1 F0B0F1B1"]
-
-
-def test_nothing_to_show_is_an_empty_row():
-    empty = parse_schedule("0F0").keep(np.zeros(1, np.bool_))
-    lines = text_of(view_of(Timeline(empty, np.zeros(0), np.zeros(0))), width=20).splitlines()
-    assert lines[1] == "0 " + "." * 18
-
-
-def test_unknown_theme():
-    with pytest.raises(UnknownNameError, match="did you mean 'dark'"):
-        text_of(view_of(one_f_one_b()), color=True, theme="drak")  # type: ignore[arg-type]

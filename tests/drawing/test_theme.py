@@ -3,7 +3,7 @@ from itertools import combinations, product
 
 import pytest
 
-from pipeplan.drawing import DARK, LIGHT, theme_named
+from pipeplan.drawing import DARK, LIGHT
 from pipeplan.drawing.theme import contrast, linear_rgb, oklch, readable_on
 from pipeplan.model import Kind
 from pipeplan.model.op import COMPUTE_KINDS, HOST_KINDS
@@ -70,7 +70,3 @@ def test_known_colors():
     there_and_back = [0.6, 0.1 * math.cos(math.radians(250)), 0.1 * math.sin(math.radians(250))]
     assert oklab(linear_rgb(oklch(0.6, 0.1, 250))) == pytest.approx(there_and_back, abs=2e-3)
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
-
-
-def test_themes_by_name():
-    assert theme_named("dark") is DARK

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -12,18 +10,6 @@ from pipeplan.model import Kind, Reason, Timeline, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import idle_times, memory_use, simulate
 from tests.drawing.examples import ONE_F_ONE_B, costs_for, one_f_one_b, overlapped, schedule_named
-
-PYTHON_WITHOUT_MATPLOTLIB = "import sys, pipeplan.drawing; sys.exit('matplotlib' in sys.modules)"
-
-
-def test_bars_are_the_timeline():
-    timeline = one_f_one_b()
-    bars = view_of(timeline).bars
-    assert bars.start is timeline.start
-    assert bars.end is timeline.end
-    assert bars.lane.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
-    assert " ".join(bar_names(bars, range(len(bars)))) == "0F0 0F1 0B0 0B1 1F0 1B0 1F1 1B1"
-    assert set(bars.part.tolist()) == {LanePart.FULL}
 
 
 def test_lanes_and_figures():
@@ -63,13 +49,6 @@ def test_chunks_and_directions_have_shades_of_their_own():
     assert np.array_equal(both.shade, both.bars.microbatch >= 4)
 
 
-def test_messages_are_strips():
-    schedule = insert_communication(parse_schedule(ONE_F_ONE_B))
-    view = view_of(simulate(schedule, costs_for(schedule.placement, p2p_time=0.5)).timeline)
-    assert np.array_equal(view.bars.part == LanePart.STRIP, schedule.columns.kind > Kind.R)
-    assert Kind.RECV_F in view.kinds
-
-
 def test_links_are_the_dependencies():
     view = view_of(one_f_one_b())
     named = bar_names(view.bars, range(8))
@@ -107,18 +86,6 @@ def test_memory_in_bytes_stands_on_what_is_static():
     assert curves.peak.tolist() == [1200, 1100]
     assert curves.limit is not None
     assert curves.limit.tolist() == [1200, 1200]
-
-
-def test_a_limit_in_activations_draws_activations():
-    timeline = one_f_one_b()
-    settings = Settings(activation_bytes=100.0, memory_limit=("2act", "1act"))
-    placement = timeline.schedule.placement
-    memory = memory_use(timeline.schedule, settings.costs(placement))
-    curves = view_of(timeline, memory, limit=settings.limits(placement)).memory
-    assert curves is not None
-    assert curves.unit == "activations"
-    assert curves.limit is not None
-    assert curves.limit.tolist() == [2, 1]
 
 
 def test_limits_that_cannot_be_drawn():
@@ -187,12 +154,6 @@ def test_json_is_the_contract():
     }
 
 
-def test_json_without_memory_and_reasons():
-    written = view_of(one_f_one_b()).to_json_dict()
-    assert written["memory"] is None
-    assert written["gaps"] is None
-
-
 def test_an_empty_rank_is_an_empty_lane():
     schedule = parse_schedule("0F0 0B0\n1F0 1B0")
     empty = schedule.keep(np.zeros(4, np.bool_))
@@ -201,7 +162,3 @@ def test_an_empty_rank_is_an_empty_lane():
     curves = view_of(timeline, memory).memory
     assert curves is not None
     assert curves.level.tolist() == [0, 0]
-
-
-def test_importing_the_package_does_not_import_matplotlib():
-    assert subprocess.run([sys.executable, "-c", PYTHON_WITHOUT_MATPLOTLIB], check=False).returncode == 0

@@ -10,7 +10,7 @@ from pipeplan.strategies import STRATEGIES
 
 @st.composite
 def schedules(draw: st.DrawFn, *, slices: int | None = None) -> Schedule:
-    strategy = draw(st.sampled_from([found for found in STRATEGIES.values() if slices in (None, found.slices)]))
+    strategy = draw(st.sampled_from([rule for rule in STRATEGIES.values() if slices in (None, rule.slices)]))
     chunks = None if strategy.fixed_chunks else draw(st.integers(1, 4))
     try:
         return strategy(strategy.shape(draw(st.integers(1, 5)), draw(st.integers(1, 8)), chunks))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 import pipeplan
-from pipeplan.errors import FormatError, InputError, InvalidScheduleError
+from pipeplan.errors import FormatError, InputError
 from pipeplan.formats import read_standard_input, rows_of
 from pipeplan.formats.rows import parse_rows
 from pipeplan.model import Schedule, format_schedule
@@ -48,22 +48,11 @@ def test_what_is_no_schedule_is_refused(text):
         parse_rows(text, name="plan")
 
 
-def test_a_stage_that_no_rank_holds():
-    with pytest.raises(InvalidScheduleError, match="plan: no rank holds stage 1"):
-        parse_rows("0F0 0B0\n2F0 2B0", name="plan")
-
-
-def test_a_file_of_text_is_read_so(tmp_path: Path):
-    path = tmp_path / "mine.txt"
-    path.write_text(PLAN)
-    assert pipeplan.read_schedule(path).name == "mine"
-
-
 @pytest.mark.parametrize("text", [PLAN, PLAN.replace(" ", ","), "\ufeff" + PLAN])
 def test_standard_input_says_its_format(text):
-    found = read_standard_input(io.BytesIO(text.encode()))
-    assert isinstance(found, Schedule)
-    assert (found.name, format_schedule(found)) == ("stdin", PLAN.strip())
+    content = read_standard_input(io.BytesIO(text.encode()))
+    assert isinstance(content, Schedule)
+    assert (content.name, format_schedule(content)) == ("stdin", PLAN.strip())
 
 
 @pytest.mark.parametrize(

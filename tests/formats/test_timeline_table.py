@@ -1,5 +1,3 @@
-import csv
-import io
 import json
 
 import pytest
@@ -47,11 +45,6 @@ def test_a_line_an_op():
         "unit": ["ms"] * 4,
         "source": ["simulated"] * 4,
     }
-
-
-def test_plain_csv_readers_understand_it():
-    rows = list(csv.DictReader(io.StringIO(TABLE)))
-    assert [row["kind"] + row["microbatch"] for row in rows] == ["F0", "F1", "B0", "B1"]
 
 
 @pytest.mark.parametrize(

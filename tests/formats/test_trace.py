@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from pipeplan.costs import Settings
 from pipeplan.formats import chrome_trace
 from pipeplan.model import Kind, Schedule, crosses_ranks, dependencies, parse_schedule
-from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules
 
@@ -41,12 +40,6 @@ def test_a_track_a_rank_and_an_event_an_op():
 @pytest.mark.parametrize(("unit", "microseconds"), [("ns", 1e-3), ("us", 1), ("ms", 1e3), ("s", 1e6), ("", 1e3)])
 def test_times_are_in_microseconds(unit, microseconds):
     assert trace_of(parse_schedule(PLAN), time_unit=unit)["X"][0]["dur"] == pytest.approx(microseconds)
-
-
-def test_communication_has_its_own_track():
-    events = trace_of(insert_communication(parse_schedule(PLAN)), p2p_time=0.5)
-    assert {event["tid"] for event in events["X"] if event["cat"] == "RECV_F"} == {3}
-    assert {event["tid"] for event in events["X"] if event["cat"] == "F"} == {0, 2}
 
 
 def test_copies_to_the_host_and_back_have_their_own_tracks():

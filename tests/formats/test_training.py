@@ -5,7 +5,7 @@ from pipeplan.formats import Training
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("options", "message"),
     [
         ({"microbatch_size": 0}, "microbatch size must be at least 1, not 0"),
         ({"sequence_length": 0}, "sequence length must be at least 1, not 0"),
@@ -15,10 +15,10 @@ from pipeplan.formats import Training
         ({"layers": (0, 0)}, "not all 0"),
     ],
 )
-def test_numbers_that_cannot_be(given, message):
+def test_numbers_that_cannot_be(options, message):
     with pytest.raises(InputError, match=message) as caught:
-        Training(**given)
-    assert caught.value.field == ("layers_per_stage" if "layers" in given else next(iter(given)))
+        Training(**options)
+    assert caught.value.field == ("layers_per_stage" if "layers" in options else next(iter(options)))
 
 
 def test_layers_of_another_number_of_stages():

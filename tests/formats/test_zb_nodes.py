@@ -40,15 +40,6 @@ def test_one_microbatch_on_two_ranks():
     ]
 
 
-def test_receives_of_what_was_sent_before_the_sender_validated_are_marked():
-    rows = zero_bubble_nodes(v_timeline(2, 3, Settings(times_per="stage")), 0.0)
-    assert [" ".join(line.split()[:6]) for line in format_zb_nodes(rows).splitlines()] == [
-        "F.0.0@0 SEND_FORWARD.0.0@1 F.0.1@1 RECV_POST_VALIDATION.0.0@2 POST_VALIDATION.0.0@2 SEND_FORWARD.0.1@2",
-        "SEND_POST_VALIDATION.0.0@1 POST_VALIDATION.0.0@1 RECV_FORWARD.0.0@1* RECV_FORWARD.0.1@2 F.0.0@1 "
-        "RECV_FORWARD.0.2@3",
-    ]
-
-
 def test_a_single_rank_validates_alone_and_sends_nothing():
     (row,) = nodes_of("0F0 1F0 1I0 0I0 1W0 0W0", Placement.v(1))
     assert [node.kind for node in row] == [NodeKind.POST_VALIDATION, *"FFIIWW"]

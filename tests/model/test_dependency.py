@@ -23,62 +23,69 @@ from pipeplan.simulation import simulate
 from pipeplan.strategies import STRATEGIES
 
 
-def waits(text, **shape):
+def waits(text):
     """What each op waits for, by its text: {op: [sources]}."""
-    schedule = parse_schedule(text, **shape)
+    schedule = parse_schedule(text)
     needs = dependencies(schedule)
-    found = {}
+    sources = {}
     for position in range(len(schedule)):
-        sources = [int(column[position]) for column in needs.all]
-        found[str(schedule.op(position))] = [
-            "missing" if source == MISSING else str(schedule.op(source)) for source in sources if source != NONE
+        columns = [int(column[position]) for column in needs.all]
+        sources[str(schedule.op(position))] = [
+            "missing" if source == MISSING else str(schedule.op(source)) for source in columns if source != NONE
         ]
-    return found
+    return sources
 
 
-def test_forward_backward_and_the_split_halves():
-    assert waits("0F0 0I0 0W0\n1F0 1B0") == {
-        "0F0": [],
-        "0I0": ["1B0", "0F0"],
-        "0W0": ["0I0"],
-        "1F0": ["0F0"],
-        "1B0": ["1F0"],
-    }
-
-
-def test_communication_stands_between():
-    found = waits("0F0 0SEND_F0 0RECV_B0 0B0\n1RECV_F0 1F0 1B0 1SEND_B0")
-    assert found["1F0"] == ["1RECV_F0"]
-    assert found["1RECV_F0"] == ["0SEND_F0"]
-    assert found["0SEND_F0"] == ["0F0"]
-    assert found["0B0"] == ["0RECV_B0", "0F0"]
-    assert found["0RECV_B0"] == ["1SEND_B0"]
-    assert found["1SEND_B0"] == ["1B0"]
-
-
-def test_recompute_stands_before_the_backward():
-    found = waits("0F0 0R0 0B0\n1F0 1B0")
-    assert found["0B0"] == ["1B0", "0R0"]
-    assert found["0R0"] == ["0F0"]
-
-
-def test_slices_go_forward_in_order_and_backward_in_reverse():
-    found = waits("0F0.0 0F0.1 0B0.1 0B0\n1F0 1F0.1 1B0.1 1I0 1W0".replace(".0", ""))
-    assert found["0F0.1"] == ["0F0"]
-    assert found["1F0.1"] == ["0F0.1", "1F0"]
-    assert found["1B0.1"] == ["1F0.1"]
-    assert found["1I0"] == ["1F0", "1B0.1"]
-    assert found["0B0"] == ["1I0", "0F0", "0B0.1"]
-
-
-def test_what_is_not_there_is_missing():
-    assert waits("0F0 0B0\n1F0")["0B0"] == ["missing", "0F0"]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0F0 0I0 0W0\n1F0 1B0", {"0F0": [], "0I0": ["1B0", "0F0"], "0W0": ["0I0"], "1F0": ["0F0"], "1B0": ["1F0"]}),
+        (
+            "0F0 0SEND_F0 0RECV_B0 0B0\n1RECV_F0 1F0 1B0 1SEND_B0",
+            {
+                "1F0": ["1RECV_F0"],
+                "1RECV_F0": ["0SEND_F0"],
+                "0SEND_F0": ["0F0"],
+                "0B0": ["0RECV_B0", "0F0"],
+                "0RECV_B0": ["1SEND_B0"],
+                "1SEND_B0": ["1B0"],
+            },
+        ),
+        ("0F0 0R0 0B0\n1F0 1B0", {"0B0": ["1B0", "0R0"], "0R0": ["0F0"]}),
+        (
+            "0F0 0F0.1 0B0.1 0B0\n1F0 1F0.1 1B0.1 1I0 1W0",
+            {
+                "0F0.1": ["0F0"],
+                "1F0.1": ["0F0.1", "1F0"],
+                "1B0.1": ["1F0.1"],
+                "1I0": ["1F0", "1B0.1"],
+                "0B0": ["1I0", "0F0", "0B0.1"],
+            },
+        ),
+        ("0F0 0B0\n1F0", {"0B0": ["missing", "0F0"]}),
+    ],
+    ids=["halves of a backward", "messages", "recomputation", "slices", "a missing op"],
+)
+def test_what_an_op_waits_for(text, expected):
+    sources = waits(text)
+    assert {op: sources[op] for op in expected} == expected
 
 
 def test_only_arrivals_from_other_ranks_cross():
     v = parse_schedule("0F0 3F0 3B0 0B0\n1F0 2F0 2B0 1B0")
     arrival = dependencies(v).arrival
     assert crosses_ranks(v, arrival).tolist() == [False, True, False, True, True, False, True, False]
+    both = parse_schedule("0F0 1F1 1B1 0B0\n0F1 1F0 1B0 0B1")  # the first forward of rank 1 awaits nothing
+    assert crosses_ranks(both, dependencies(both).arrival).tolist() == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_a_few_ops_of_a_huge_shape_do_not_allocate_it():
@@ -97,10 +104,10 @@ def test_what_a_stage_waits_for_last_is_what_its_op_waits_for(ranks, chunks, mic
     }
     for (kind, stage, microbatch), position in place.items():
         source = source_of(kind, stage, placement.stages, backward=Kind.I if split else Kind.B)
-        found = {int(column[position]) for column in needs.all} - {NONE}
-        assert (source is None) == (not found)
+        sources = {int(column[position]) for column in needs.all} - {NONE}
+        assert (source is None) == (not sources)
         if source is not None:
-            assert place[(*source, microbatch)] in found
+            assert place[(*source, microbatch)] in sources
 
 
 def depth_first(placement, microbatches, *, split):

@@ -18,14 +18,21 @@ from pipeplan.model import (
 ACTIVATION, FREED_BY_WEIGHT = np.array([4.0, 8.0]), np.array([1.0, 10.0])
 
 
-def test_what_a_rank_holds_after_each_op():
-    schedule = parse_schedule("0F0 0I0 0W0\n1F0 1I0 1W0")
-    assert memory_levels(schedule, ACTIVATION, FREED_BY_WEIGHT).tolist() == [4, 1, 0, 8, 10, 0]
-
-
-def test_a_recomputed_forward_keeps_nothing():
-    schedule = parse_schedule("0F0 0F1 0R0 0B0 0B1")
-    assert memory_levels(schedule, np.array([3.0]), np.array([3.0])).tolist() == [0, 3, 6, 3, 0]
+@pytest.mark.parametrize(
+    ("text", "sizes", "parts", "levels"),
+    [
+        ("0F0 0I0 0W0\n1F0 1I0 1W0", ([4, 8], [1, 10]), {}, [4, 1, 0, 8, 10, 0]),
+        ("0F0 0F1 0R0 0B0 0B1", ([3], [3]), {}, [0, 3, 6, 3, 0]),
+        ("0F0 0F1 0R0 0B0 0B1", ([3], [3]), {"recompute_keeps": [1]}, [1, 4, 6, 3, 0]),
+        ("0F0 0F1 0OFFLOAD0 0RELOAD0 0I0 0W0 0B1", ([3], [1]), {}, [3, 6, 3, 6, 4, 3, 0]),
+        ("0F0 0F1 0OFFLOAD0 0RELOAD0 0I0 0W0 0B1", ([3], [1]), {"offloaded": [2]}, [3, 6, 4, 6, 4, 3, 0]),
+        ("0F0.0 0OFFLOAD0.0 0F0.1 0B0.1 0RELOAD0.0 0B0.0", ([4], [4]), {}, [2, 0, 2, 0, 2, 0]),
+    ],
+)
+def test_what_a_rank_holds_after_each_op(text, sizes, parts, levels):
+    schedule = parse_schedule(text, slices=2 if "." in text else None)
+    options = {name: np.array(part, float) for name, part in parts.items()}
+    assert memory_levels(schedule, *(np.array(size, float) for size in sizes), **options).tolist() == levels
 
 
 def test_every_op_of_a_microbatch_together_changes_nothing():
@@ -33,24 +40,6 @@ def test_every_op_of_a_microbatch_together_changes_nothing():
     assert (change[Kind.F] + change[Kind.I] + change[Kind.W] == 0).all()
     assert (change[Kind.F] + change[Kind.B] == 0).all()
     assert not change[[Kind.SEND_F, Kind.RECV_B, Kind.UNSHARD]].any()
-
-
-def test_what_a_recomputed_forward_keeps():
-    schedule = parse_schedule("0F0 0F1 0R0 0B0 0B1")
-    held = memory_levels(schedule, np.array([3.0]), np.array([3.0]), recompute_keeps=np.array([1.0]))
-    assert held.tolist() == [1, 4, 6, 3, 0]
-
-
-def test_an_offload_frees_what_it_moves_and_the_reload_takes_it_back():
-    schedule = parse_schedule("0F0 0F1 0OFFLOAD0 0RELOAD0 0I0 0W0 0B1")
-    assert memory_levels(schedule, np.array([3.0]), np.array([1.0])).tolist() == [3, 6, 3, 6, 4, 3, 0]
-    part = memory_levels(schedule, np.array([3.0]), np.array([1.0]), offloaded=np.array([2.0]))
-    assert part.tolist() == [3, 6, 4, 6, 4, 3, 0]
-
-
-def test_slices_move_their_share():
-    schedule = parse_schedule("0F0.0 0OFFLOAD0.0 0F0.1 0B0.1 0RELOAD0.0 0B0.0", slices=2)
-    assert memory_levels(schedule, np.array([4.0]), np.array([4.0])).tolist() == [2, 0, 2, 0, 2, 0]
 
 
 def test_when_what_is_held_changes():
@@ -76,21 +65,6 @@ def test_the_rule_has_every_part_in_its_unit():
         rule = memory.rule(placement, limits)
         assert rule.recompute_keeps.tolist() == (whole / 4).tolist()
         assert rule.offloaded.tolist() == (whole / 2).tolist()
-
-
-@pytest.mark.parametrize(
-    ("parts", "message", "field"),
-    [
-        ({"recompute_keeps": [1.0, 9.0]}, "recompute bytes of stage 1 must be from 0 to its", "recompute_bytes"),
-        ({"offloaded": [5.0, 8.0]}, "offload bytes of stage 0 must be from 0 to its activation, 4", "offload_bytes"),
-        ({"offloaded": [-1.0, 8.0]}, "not -1", "offload_bytes"),
-        ({"offloaded": [1.0]}, "1 values for 2 stages", "offload_bytes"),
-    ],
-)
-def test_parts_of_the_activation_that_are_none(parts, message, field):
-    with pytest.raises(CostError, match=message) as caught:
-        Memory(ACTIVATION, FREED_BY_WEIGHT, np.zeros(2), True, **{name: np.array(part) for name, part in parts.items()})
-    assert caught.value.field == field
 
 
 def test_static_sizes_count_for_each_copy_of_the_model():

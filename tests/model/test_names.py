@@ -55,8 +55,8 @@ def test_signs_have_their_widths():
 
 
 def test_one_is_no_plural():
-    said = [counted(count, noun) for count, noun in ((1, "chunk"), (0, "chunk"), (2048, "chunk"), (8, "microbatch"))]
-    assert said == ["1 chunk", "0 chunks", "2,048 chunks", "8 microbatches"]
+    texts = [counted(count, noun) for count, noun in ((1, "chunk"), (0, "chunk"), (2048, "chunk"), (8, "microbatch"))]
+    assert texts == ["1 chunk", "0 chunks", "2,048 chunks", "8 microbatches"]
 
 
 def test_what_nobody_reads_to_its_end_is_refused():

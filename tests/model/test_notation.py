@@ -12,7 +12,6 @@ from pipeplan.model import (
     format_schedule,
     parse_cell,
     parse_schedule,
-    schedule_from_cells,
 )
 from pipeplan.model.op import COMMUNICATION_KINDS, COMPUTE_KINDS
 
@@ -64,21 +63,18 @@ def test_anything_else_is_an_error():
             parse_cell(text)
 
 
-def test_an_error_names_rank_and_cell():
-    with pytest.raises(NotationError, match="rank 1, cell 2: '1Q0'"):
-        parse_schedule("0F0 0B0\n1F0 1B0 1Q0")
-
-
-def test_a_duplicate_is_an_error_that_names_both_ranks():
-    with pytest.raises(NotationError, match="duplicate: 0F0 is on rank 0 and again on rank 0"):
-        parse_schedule("0F0 0F0 0B0")
-
-
-def test_a_stage_that_is_nowhere_and_one_that_is_on_two_ranks():
-    with pytest.raises(InvalidScheduleError, match="no rank holds stage 1"):
-        parse_schedule("0F0 0B0\n2F0 2B0")
-    with pytest.raises(InvalidScheduleError, match="stage 0 is on rank 0 and on rank 1"):
-        parse_schedule("0F0 0F1 0B0\n0B1 1F0 1B0")
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("0F0 0B0\n1F0 1B0 1Q0", NotationError, "rank 1, cell 2: '1Q0'"),
+        ("0F0 0F0 0B0", NotationError, "duplicate: 0F0 is on rank 0 and again on rank 0"),
+        ("0F0 0B0\n2F0 2B0", InvalidScheduleError, "no rank holds stage 1"),
+        ("0F0 0F1 0B0\n0B1 1F0 1B0", InvalidScheduleError, "stage 0 is on rank 0 and on rank 1"),
+    ],
+)
+def test_rows_that_are_no_schedule(text, error, message):
+    with pytest.raises(error, match=message):
+        parse_schedule(text)
 
 
 def test_a_stage_out_of_range():
@@ -95,10 +91,6 @@ def test_huge_numbers_cost_nothing():
     for slice_ in ("32768", "65536", "999999999"):
         with pytest.raises(ShapeError, match=f"an op's slice must be at most 32,767, not {slice_}"):
             parse_schedule(f"0F0.{slice_}")
-
-
-def test_empty_cells_are_bubbles():
-    assert schedule_from_cells([["0F0", "", " 0B0 "]])[0] == (Op(Kind.F, 0, 0), Op(Kind.B, 0, 0))
 
 
 def test_the_placement_is_read_off_the_ops():

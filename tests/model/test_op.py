@@ -1,5 +1,3 @@
-import numpy as np
-
 from pipeplan.model import (
     COMMUNICATION_KINDS,
     COMPUTE_KINDS,
@@ -9,7 +7,6 @@ from pipeplan.model import (
     SEND_WAIT_KINDS,
     STAGE_WIDE_KINDS,
     Kind,
-    among,
 )
 
 
@@ -19,9 +16,3 @@ def test_every_kind_is_of_one_sort():
     assert {*SEND_KINDS, *RECEIVE_KINDS} == {*COMMUNICATION_KINDS}
     for kind in Kind:
         assert (kind.is_compute, kind.is_stage_wide) == (kind in COMPUTE_KINDS, kind in STAGE_WIDE_KINDS)
-
-
-def test_which_of_an_array_are_of_some_kinds():
-    kinds = np.array([Kind.F, Kind.RECV_F, Kind.B, Kind.UNSHARD], np.int8)
-    assert among(kinds, COMPUTE_KINDS).tolist() == [True, False, True, False]
-    assert among(kinds[:0], COMPUTE_KINDS).tolist() == []

@@ -5,9 +5,7 @@ import pytest
 
 import pipeplan
 from pipeplan.errors import CostError
-from pipeplan.model import Kind, Timeline, parse_schedule, tolerances
-from pipeplan.passes import insert_communication
-from pipeplan.strategies import STRATEGIES
+from pipeplan.model import Timeline, parse_schedule, tolerances
 
 
 def test_a_rank_that_is_always_busy_idles_for_no_time_at_all():
@@ -17,12 +15,6 @@ def test_a_rank_that_is_always_busy_idles_for_no_time_at_all():
     assert timeline.idle.tolist() == [0.0]
 
 
-def test_what_little_a_rank_idles_counts():
-    timeline = pipeplan.simulate("1f1b", ranks=2, microbatches=1, forward_times=[1.0, 1e-6]).timeline
-    assert (timeline.idle > 0).all()
-    assert timeline.idle[0] < 1e-5
-
-
 PAIR = "0F0 (0F1;0B0)OVERLAP_F_B 0B1"
 
 
@@ -30,10 +22,9 @@ def timeline_of(text, start, end, source="simulated"):
     return Timeline(parse_schedule(text), np.array(start, float), np.array(end, float), source=source)
 
 
-@pytest.mark.parametrize("source", ["simulated", "measured"])
-def test_an_op_does_not_end_before_it_starts(source):
+def test_an_op_does_not_end_before_it_starts():
     with pytest.raises(CostError, match=r"rank 0, op 1 \(0B0\) ends at 1, before it starts at 3"):
-        timeline_of("0F0 0B0", [0, 3], [1, 1], source)
+        timeline_of("0F0 0B0", [0, 3], [1, 1])
 
 
 @pytest.mark.parametrize("source", ["simulated", "measured"])
@@ -57,13 +48,6 @@ def test_on_another_rank_and_in_a_pair_two_ops_run_at_once():
         timeline_of(PAIR, [0, 1, 1.5, 3], [1, 4, 3, 6])
 
 
-def test_messages_run_beside_ops():
-    schedule = insert_communication(STRATEGIES["1f1b"](STRATEGIES["1f1b"].shape(2, 4)))
-    timeline = pipeplan.simulate(schedule, p2p_time=1.5).timeline
-    receives = timeline.schedule.where(Kind.RECV_F)
-    assert (timeline.start[receives[1:]] < timeline.end[receives[1:] - 1]).any()
-
-
 def test_measured_ops_may_touch():
     inside, beyond = 1 - 0.9 * tolerances.MEASURED, 1 - 1.1 * tolerances.MEASURED
     assert timeline_of("0F0 0B0", [0, inside], [1, 4], "measured").makespan == 4
@@ -71,7 +55,3 @@ def test_measured_ops_may_touch():
         timeline_of("0F0 0B0", [0, beyond], [1, 4], "measured")
     with pytest.raises(CostError, match="runs while 0F0 does"):
         timeline_of("0F0 0B0", [0, inside], [1, 4])
-
-
-def test_sums_that_are_rounded_are_no_overlap():
-    assert timeline_of("0F0 0B0", [0, 1 - 1e-12], [1, 3]).makespan == 3

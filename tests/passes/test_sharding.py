@@ -28,27 +28,27 @@ SCHEDULES = (
 
 
 def named(name: str, ranks: int, microbatches: int, chunks: int | None) -> Schedule:
-    found = strategy(name)
-    return found(found.shape(ranks, microbatches, chunks))
+    rule = strategy(name)
+    return rule(rule.shape(ranks, microbatches, chunks))
 
 
 def cells(schedule: Schedule, rank: int) -> list[list[Op]]:
     """Return the ops of a row; the two of a pair are one cell."""
-    found: list[list[Op]] = []
+    result: list[list[Op]] = []
     joined = schedule.joined[schedule.offsets[rank] : schedule.offsets[rank + 1]]
     for op, goes_on in zip(schedule[rank], joined, strict=True):
-        found[-1:] = [[*found[-1], op]] if goes_on else [*found[-1:], [op]]
-    return found
+        result[-1:] = [[*result[-1], op]] if goes_on else [*result[-1:], [op]]
+    return result
 
 
 def next_stages(row: list[list[Op]], count: int) -> list[int]:
     """Return the next different stages; both of a pair count if the limit is between them."""
-    found: dict[int, None] = {}
+    result: dict[int, None] = {}
     for cell in row:
-        if len(found) >= count:
+        if len(result) >= count:
             break
-        found |= dict.fromkeys(op.stage for op in cell)
-    return list(found)
+        result |= dict.fromkeys(op.stage for op in cell)
+    return list(result)
 
 
 def by_windows(row: list[list[Op]], active: int, ahead: int) -> Iterator[str]:

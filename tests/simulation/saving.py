@@ -55,7 +55,7 @@ def saving_problems(draw: st.DrawFn) -> tuple[Schedule, Costs]:
     schedule = saving(plan, random, recomputed=draw(st.sampled_from([0.0, 0.3])), offloaded=draw(st.floats(0.05, 0.7)))
     forward, inputs, weights, copies = (tuple(random.uniform(0.25, 4, plan.stages).tolist()) for _ in range(4))
     overlap = tuple(max(f, i + w) * 1.1 for f, i, w in zip(forward, inputs, weights, strict=True))
-    given = Settings(
+    chosen = Settings(
         forward_times=forward,
         backward_input_times=inputs,
         backward_weight_times=weights,
@@ -66,7 +66,7 @@ def saving_problems(draw: st.DrawFn) -> tuple[Schedule, Costs]:
         op_gap=draw(st.sampled_from([0.0, 0.3])),
         message_time=draw(st.sampled_from([0.0, 0.2])),
     )
-    return schedule, parts_of_memory(given.costs(plan.placement), keeps=draw(st.sampled_from([0.0, 0.25])))
+    return schedule, parts_of_memory(chosen.costs(plan.placement), keeps=draw(st.sampled_from([0.0, 0.25])))
 
 
 def parts_of_memory(costs: Costs, *, keeps: float, moved: float = 0.75) -> Costs:

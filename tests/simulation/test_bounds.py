@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pipeplan.costs import Settings
 from pipeplan.model import Placement
 from pipeplan.simulation import lower_bound
-from pipeplan.simulation.bounds import _one_machine, _slowest_behind
+from pipeplan.simulation.bounds import _one_machine
 from pipeplan.simulation.op_classes import RankClasses
 from tests.little_memory import little_memory
 
@@ -32,11 +32,6 @@ def test_many_chunks_take_memory_of_their_number_and_not_of_its_square():
     costs = Settings().costs(placement)
     with little_memory(20 << 20):
         assert lower_bound(placement, 2, costs).value > 0
-
-
-def test_the_slowest_op_behind_a_stage_is_found_once_for_all():
-    times = _slowest_behind(np.array([[3.0, 1.0, 2.0], [1.0, 4.0, 0.5], [0.0, 0.0, 1.0]]))
-    assert times.tolist() == [[3.0, 2.0, 2.0], [4.0, 4.0, 0.5], [1.0, 1.0, 1.0]]
 
 
 def test_one_rank_takes_its_bound_with_what_is_lost_before_ops():

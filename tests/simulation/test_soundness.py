@@ -11,14 +11,14 @@ from tests.simulation.soundness.instances import SMALL, instance
 from tests.simulation.soundness.judge import judge, judged_case
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_no_schedule_at_hand_beats_a_bound(seed):
     verdict = judge(instance(seed, most=SMALL), evaluations=300, seconds=0.2)
     assert verdict.violations == ()
 
 
 def test_no_exact_answer_is_below_a_bound():
-    for seed in range(12):
+    for seed in range(8):
         assert judged_case(seed, seconds=1.0, cells=12, cells_of_span=8).violations == (), seed
 
 
@@ -30,20 +30,11 @@ def test_what_may_fill_any_window_but_only_one_is_taken_from_each_and_from_all_o
     assert trips.idle > sum(window.count * window.idle for window in trips.windows)
 
 
-def test_every_kind_of_instance_is_drawn():
-    kinds = {kind for seed in range(300) for kind in instance(seed).kinds}
-    assert kinds >= {
-        "linear", "v", "loop", "wave", "bidirectional", "custom", "makespan", "span", "copies", "slices",
-        "overlapped pairs", "overheads", "transfers", "uneven stages", "B < I + W", "only full backwards",
-        "limits per rank", "limits in bytes", "I frees all", "I frees a part", "I adds",
-    }  # fmt: skip
-
-
 def test_a_bound_that_is_wrong_is_found_and_said(monkeypatch):
     right = round_trips._trip
 
-    def longer(*given, **more):
-        return replace(right(*given, **more), around=1e4)
+    def longer(*arguments, **more):
+        return replace(right(*arguments, **more), around=1e4)
 
     monkeypatch.setattr(round_trips, "_trip", longer)
     verdicts = (judge(instance(seed, most=SMALL), evaluations=0, seconds=0.0) for seed in range(12))

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from pipeplan.checking import check
 from pipeplan.costs import Costs, Settings
 from pipeplan.errors import DeadlockError, InvalidScheduleError
-from pipeplan.kernels import Kernel
 from pipeplan.model import Reason, Schedule, Streams, parse_schedule
 from pipeplan.passes import insert_communication, without_communication
-from pipeplan.simulation import idle_times, post_messages, simulate, streams
+from pipeplan.simulation import idle_times, post_messages, simulate
 from pipeplan.strategies import STRATEGIES
 from tests.passes.plans import PLANS, without_copies
+from tests.simulation.op_times import times
 from tests.slow_streams import slow_streams
 
 LEVELS: tuple[Streams, ...] = get_args(Streams)
@@ -28,45 +28,26 @@ STUCK = """\
 """The order of pytorch/pytorch#172668."""
 
 
-def times(text: str, level: Streams = "rank", **given: Any) -> dict[str, tuple[float, float]]:
-    schedule = parse_schedule(text)
-    timeline = simulate(
-        schedule, Settings(**given).costs(schedule.placement), communication="streams", streams=level
-    ).timeline
-    ops = [str(op) for row in schedule for op in row]
-    return dict(zip(ops, zip(timeline.start.tolist(), timeline.end.tolist(), strict=True), strict=True))
-
-
-def test_compute_goes_on_while_a_message_is_under_way():
-    text = "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1"
-    taken = times(text, p2p_time=0.5)
-    assert taken["0SEND_F0"] == taken["1RECV_F0"] == (1, 1.5)
-    # Rank 0 has computed F1 meanwhile; rank 1 posts the receive when its F0 has ended.
-    assert taken["0F1"] == (1, 2)
-    assert taken["0SEND_F1"] == taken["1RECV_F1"] == (2.5, 3)
-    assert taken["1B0"] == (2.5, 4.5)
-
-
 @pytest.mark.parametrize(("level", "sent"), [("rank", 5.0), ("direction", 4.5), ("edge", 4.5)])
 def test_a_receive_delays_the_send_behind_it_on_its_stream(level, sent):
     text = "0F0 0SEND_F0 0RECV_B0 0F1 0SEND_F1 0B0 0RECV_B1 0B1\n1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1"
-    taken = times(text, level, p2p_time=0.5)
+    taken = times(text, "streams", level=level, p2p_time=0.5)
     assert taken["0F1"] == (1, 2)
     # On streams per direction or edge, the receiver is what it waits for: rank 1 posts it when its B0 has ended.
     assert taken["0SEND_F1"][0] == sent
     early = text.replace("1B0 1SEND_B0 1RECV_F1", "1RECV_F1 1B0 1SEND_B0")
     if level == "rank":
         with pytest.raises(DeadlockError):
-            times(early, level, p2p_time=0.5)
+            times(early, "streams", level=level, p2p_time=0.5)
     else:
-        assert times(early, level, p2p_time=0.5)["0SEND_F1"][0] == 2.5
+        assert times(early, "streams", level=level, p2p_time=0.5)["0SEND_F1"][0] == 2.5
 
 
 def test_the_order_that_hung_hangs_where_the_ranks_share_a_stream():
     for level in ("rank", "direction"):
         with pytest.raises(DeadlockError, match=r"0SEND_F1. for 1RECV_F1; rank 1, op 2 .1SEND_F0. for 2RECV_F0"):
-            times(STUCK, level)
-    assert times(STUCK, "edge")["0B1"][1] == 7.5
+            times(STUCK, "streams", level=level)
+    assert times(STUCK, "streams", level="edge")["0B1"][1] == 7.5
 
 
 def test_an_op_that_waits_for_its_send_waits():
@@ -74,12 +55,12 @@ def test_an_op_that_waits_for_its_send_waits():
         "0F0 0SEND_F0 0WAIT_SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
         "1RECV_F0 1F0 1RECV_F1 1F1 1B0 1SEND_B0 1B1 1SEND_B1"
     )
-    assert times(text, p2p_time=2)["0F1"] == (3, 4)
+    assert times(text, "streams", p2p_time=2)["0F1"] == (3, 4)
 
 
 def test_it_needs_messages():
     with pytest.raises(InvalidScheduleError, match="streams communication needs a SEND and a RECV for rank 0, op 1"):
-        times("0F0 0B0\n1F0 1B0")
+        times("0F0 0B0\n1F0 1B0", "streams")
 
 
 @st.composite
@@ -154,35 +135,18 @@ def test_receives_that_are_all_posted_first_are_contended_links(problem):
     assert makespan(first, costs, "streams", "edge") == pytest.approx(contended)
 
 
-@settings(max_examples=5, deadline=None)
-@given(problems())
-def test_compiled_kernels_give_the_same_bytes(problem):
-    schedule, costs = problem
-    try:
-        plain = simulate(schedule, costs, communication="streams").timeline
-    except DeadlockError:
-        return
-    compiled = Kernel(streams._TIME_OPS_ON_STREAMS.function)
-    compiled.evaluations = 10**9
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "_TIME_OPS_ON_STREAMS", compiled)
-        again = simulate(schedule, costs, communication="streams").timeline
-    assert plain.start.tobytes() == again.start.tobytes()
-    assert plain.end.tobytes() == again.end.tobytes()
-
-
 FRONT = "0F0 0SEND_F0 0RECV_B0 0F1 0SEND_F1 0B0 0RECV_B1 0B1\n1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1"
 """Rank 0 posts the receive of a gradient before it sends the next activation."""
 
 
 def test_time_behind_another_message_has_a_reason_of_its_own():
     schedule = parse_schedule(FRONT)
-    found = simulate(schedule, Settings(p2p_time=0.5).costs(schedule.placement), communication="streams")
-    totals = idle_times(found.timeline, found.costs).totals(2)
+    simulation = simulate(schedule, Settings(p2p_time=0.5).costs(schedule.placement), communication="streams")
+    totals = idle_times(simulation.timeline, simulation.costs).totals(2)
     # 1F1 starts at 5.5; its input left rank 0 at 5, and was ready at 2, but rank 1 computes until 4.5.
     reasons = {Reason(code): time for code, time in enumerate(totals[1].tolist()) if time}
     assert reasons == {Reason.START_UP: 1.5, Reason.TRANSFER: 0.5, Reason.QUEUE: 0.5, Reason.DRAIN: 2.5}
-    assert totals.sum(axis=1) == pytest.approx(found.timeline.idle)
+    assert totals.sum(axis=1) == pytest.approx(simulation.timeline.idle)
 
 
 @settings(max_examples=20, deadline=None)
@@ -190,12 +154,12 @@ def test_time_behind_another_message_has_a_reason_of_its_own():
 def test_reasons_add_up_to_the_idle_time(problem, level):
     schedule, costs = problem
     try:
-        found = simulate(schedule, costs, communication="streams", streams=level)
+        simulation = simulate(schedule, costs, communication="streams", streams=level)
     except DeadlockError:
         return
-    idle = idle_times(found.timeline, found.costs)
+    idle = idle_times(simulation.timeline, simulation.costs)
     totals = idle.totals(schedule.ranks)
-    np.testing.assert_allclose(totals.sum(axis=1), found.timeline.idle, atol=1e-9)
+    np.testing.assert_allclose(totals.sum(axis=1), simulation.timeline.idle, atol=1e-9)
     listed = np.zeros_like(totals)
     pieces = idle.pieces
     np.add.at(listed, (pieces.rank, pieces.reason), pieces.end - pieces.start)

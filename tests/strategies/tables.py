@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 
 from pipeplan.costs import Settings
 from pipeplan.model import Schedule
-from pipeplan.strategies.protocol import Shape
+from pipeplan.strategies.protocol import Strategy
 from tests.slow_simulator import slow_simulate
 from tests.strategies.picture import picture
 
 
-def timing_table(schedule: Schedule) -> str:
-    """A column a stage's forward on one slice; B takes two columns, I and W one, an overlapped pair three."""
+def timing_table(schedule: Schedule, *, backward: float = 2.0) -> str:
+    """A column a stage's forward on one slice; I and W take one, B takes ``backward``, an overlapped pair the sum."""
     whole = float(schedule.slices)
-    settings = Settings(times_per="stage", forward_times=whole, backward_times=2 * whole)
+    settings = Settings(times_per="stage", forward_times=whole, backward_times=backward * whole)
     return picture(slow_simulate(schedule, settings.costs(schedule.placement)))
 
 
-def documented_table(documented: Callable[[Shape], Schedule]) -> str:
+def documented_table(strategy: Strategy) -> str:
     """The table in the docstring of a strategy's builder."""
-    lines = (inspect.getdoc(documented) or "").splitlines()
+    lines = (inspect.getdoc(strategy.build) or "").splitlines()
     return "\n".join(line.strip() for line in lines if line.strip().startswith("rank "))

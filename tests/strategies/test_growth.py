@@ -15,9 +15,9 @@ def _made(name, ranks):
     taken = [0]
 
     def counted(*arguments):
-        found = ops(*arguments)
-        taken[0] += len(found)
-        return found
+        result = ops(*arguments)
+        taken[0] += len(result)
+        return result
 
     strategy = STRATEGIES[name]
     with pytest.MonkeyPatch.context() as patch:

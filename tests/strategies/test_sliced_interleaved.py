@@ -5,23 +5,11 @@ from pipeplan.strategies.protocol import Shape, Strategy
 from pipeplan.strategies.seq1f1b import seq1f1b
 from pipeplan.strategies.sliced_interleaved import (
     FAMILY,
-    build_mepipe,
-    build_slimpipe,
-    build_svpp,
     mepipe,
     slimpipe,
     svpp,
 )
 from tests.slow_simulator import peak_activations, worst_bubble
-from tests.strategies.tables import documented_table, timing_table
-
-SLIMPIPE = """\
-rank 0 | 0F0   0F0.1 2F0   2F0.1 .     .     .     2B0.1 --    2B0   --    0B0.1 --    0B0   --
-rank 1 | .     1F0   1F0.1 3F0   3F0.1 3B0.1 --    3B0   --    1B0.1 --    1B0   --    .     ."""
-
-MEPIPE = """\
-rank 0 | 0F0   0F0.1 0F1   .     0I0.1 0W0.1 0F1.1 0I0   0W0   0I1.1 0W1.1 0I1   0W1
-rank 1 | .     1F0   1F0.1 1I0.1 1F1   1I0   1W0.1 1F1.1 1I1.1 1W0   1I1   1W1.1 1W1"""
 
 SHAPES = [
     Shape(ranks, microbatches, chunks, slices=slices)
@@ -30,14 +18,6 @@ SHAPES = [
     for chunks in (1, 2, 3)
     for slices in (1, 2, 3, 4, 6)
 ]
-
-
-def test_tables() -> None:
-    one = slimpipe.shape(2, 1, slices=2)
-    assert timing_table(slimpipe(one)) == SLIMPIPE == documented_table(build_slimpipe)
-    # All forwards of one microbatch are in the warm-up of either.
-    assert timing_table(svpp(one)) == SLIMPIPE == documented_table(build_svpp)
-    assert timing_table(mepipe(mepipe.shape(2, 2, 1, slices=2))) == MEPIPE == documented_table(build_mepipe)
 
 
 def test_one_chunk_or_one_slice_are_known_schedules() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pipeplan.checking import check
 from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError
-from pipeplan.model import Kind, Placement, Timeline, format_schedule
+from pipeplan.model import Kind, Placement, Timeline
 from pipeplan.simulation import simulate
 from pipeplan.strategies.greedy_rank import rank_costs
 from pipeplan.strategies.protocol import Shape
@@ -47,29 +47,10 @@ def orders(timeline: Timeline) -> list[str]:
     ]
 
 
-def test_a_small_v_without_bubble():
-    timeline = build(2, 3, Settings(times_per="stage"))
-    assert format_schedule(timeline.schedule).splitlines() == [
-        "0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 0I1 3W2 0I2 0W1 0W2",
-        "1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 1I1 2I2 1I2 2W1 1W1 2W2 1W2",
-    ]
-    assert timeline.spans.tolist() == [18, 18]
-    assert timeline.schedule.name == "zbv-heuristic"
-
-
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
 def test_no_rank_idles_after_its_first_op_with_equal_times(ranks: int):
     timeline = build(ranks, 2 * ranks - 1, Settings(times_per="stage"))
     assert timeline.spans.tolist() == timeline.work.tolist()
-
-
-def test_the_default_limit_is_p_activations():
-    assert build(4, 9, Settings(**UNEVEN)).schedule == build(4, 9, Settings(**UNEVEN, memory_limit="4act")).schedule
-
-
-def test_more_memory_shortens_it_where_times_are_uneven():
-    tight, loose = build(4, 12, Settings(**UNEVEN)), build(4, 12, Settings(**UNEVEN, memory_limit="6act"))
-    assert loose.spans.max() < tight.spans.max()
 
 
 def test_a_limit_below_p_activations_is_infeasible_with_the_least_one_named():

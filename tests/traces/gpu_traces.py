@@ -31,8 +31,8 @@ class GpuRank:
         call = "cudaMemcpyAsync" if category == "gpu_memcpy" else "cudaLaunchKernel"
         about = {"correlation": self._launches, "External id": 7}
         self.events.append(_event("cuda_runtime", call, at, 0.5, 1, thread) | {"args": about})
-        found = _event(category, name, start, end - start, 0, stream)
-        self.events.append(found | {"args": about | {"device": 0, "stream": stream}})
+        result = _event(category, name, start, end - start, 0, stream)
+        self.events.append(result | {"args": about | {"device": 0, "stream": stream}})
 
 
 def gpu_trace(timeline: Timeline, rank: int, *, fsdp: bool = False, **changes: Any) -> str:

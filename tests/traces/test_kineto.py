@@ -94,13 +94,8 @@ def test_bad_traces():
         ({"a": "", "b": ""}, "a: not a trace of PyTorch's profiler, or truncated: Input data was truncated"),
         ({"a": rank_trace(RUN, 0)[:-200]}, "a: not a trace .*, or truncated: Input data was truncated"),
         ({"a": "[" * 100_000}, "a: not a trace"),
-        ({"a": '{"traceEvents": 7}'}, "a: not a trace"),
         ({"a": rank_trace(RUN, 0, traceEvents=[])}, "a has no annotated pipeline ops"),
         ({"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 0)}, "a and b are both of rank 0 and overlap in time"),
-        (
-            {"a": rank_trace(RUN, 0, distributedInfo=None), "b": rank_trace(RUN, 1, distributedInfo=None)},
-            "a and b are both of rank 0 and overlap in time",
-        ),
         (
             {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, distributedInfo={"rank": 1, "world_size": 8})},
             "a and b are traces of different runs, with 2 and 8 processes",
@@ -118,10 +113,6 @@ def test_bad_traces():
         (
             {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, host_name="two", baseTimeNanoseconds=0)},
             "the clocks of one and two differ by at least that, or these are traces of different runs",
-        ),
-        (
-            {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, traceEvents=annotations(RUN, 0))},
-            "a: 0SEND_F0 implies a stage 1, but the trace of its rank is missing",
         ),
         (
             {"a": rank_trace(RUN, 0, traceEvents=annotations(RUN, 0) + later(annotations(RUN, 0))[-1:])},

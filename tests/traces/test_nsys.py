@@ -85,8 +85,9 @@ def rows_of(run: Timeline, rank: int) -> list[tuple[str, int, int, int]]:
     ]
 
 
-@pytest.mark.parametrize("options", [{}, {"by_text_id": True}, {"name": "PP:{}, op_id = 7"}])
-@pytest.mark.parametrize("folder", [False, True])
+@pytest.mark.parametrize(
+    ("options", "folder"), [({}, False), ({"by_text_id": True}, True), ({"name": "PP:{}, op_id = 7"}, False)]
+)
 def test_ranges_and_the_kernels_that_they_launched(tmp_path, options: dict[str, Any], folder):
     path = tmp_path / "report 1?.sqlite"
     export(path, RUN, **options)

@@ -14,7 +14,7 @@ import pytest
 import pipeplan
 from pipeplan.api.outputs import all_formats, export_formats
 from pipeplan.costs import Settings
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.errors import InputError
 from pipeplan.formats import timeline_json
 from pipeplan.strategies import strategy
 from pipeplan.web import schedules
@@ -34,13 +34,6 @@ def test_figures_are_those_of_the_workbench(client):
     for result in answer["results"]:
         expected = pipeplan.simulate(result["schedule"], **COSTS).to_dict()
         assert {name: result[name] for name in expected} == json.loads(json.dumps(expected))
-
-
-def test_results_stand_best_first_and_the_best_is_drawn(client):
-    answer = client.post("/api/compare", json={"settings": COSTS, "schedules": ["gpipe", "zbv", "1f1b"]}).json()
-    makespans = [result["makespan"] for result in answer["results"]]
-    assert makespans == sorted(makespans)
-    assert answer["drawn"] == [answer["results"][0]["schedule"]]
 
 
 def test_timelines_are_those_asked_for(client):
@@ -67,26 +60,11 @@ def test_memory_above_the_limit_is_an_answer(client):
         assert (result["fits"], max(result["peak_bytes"])) == (False, peak)
 
 
-def test_the_least_bound_is_that_of_the_workbench(client):
-    names = ["1f1b", "zbv", "v-half"]
-    costs = COSTS | {"memory_limit": "3act"}
-    answer = client.post("/api/compare", json={"settings": costs, "schedules": names}).json()
-    expected = pipeplan.compare(*names, **costs)
-    assert answer["least_bound"] == expected.to_dict()["least_bound"]
-    assert [each["least_gap"] for each in answer["results"]] == [expected.least_gap(each) for each in expected]
-
-
 def test_reasons_come_when_they_are_asked_for(client):
     for reasons in (True, False):
         question = {"settings": COSTS, "schedules": ["1f1b"], "reasons": reasons}
         view = client.post("/api/compare", json=question).json()["timeline"]["views"][0]
         assert (view["gaps"] is not None) == reasons
-
-
-def test_without_names_all_schedules_are_compared(client):
-    answer = client.post("/api/compare", json={"settings": COSTS}).json()
-    names = {result["schedule"] for result in answer["results"]} | {each["schedule"] for each in answer["refused"]}
-    assert names == {entry.name for entry in pipeplan.schedules()}
 
 
 def test_one_that_cannot_be_had_is_refused_beside_the_others(client):
@@ -97,37 +75,12 @@ def test_one_that_cannot_be_had_is_refused_beside_the_others(client):
     assert (refused["schedule"], refused["field"]) == ("dualpipe", "ranks")
 
 
-def test_when_none_can_be_had_the_field_is_named(client):
-    settings = {"ranks": 4, "forward_times": [1, 2, 3]}
-    errors = errors_of(client.post("/api/compare", json={"settings": settings, "schedules": ["1f1b", "zb-h1"]}))
-    assert list(errors) == ["forward_times"]
-    assert "3 values for 4 stages" in errors["forward_times"]
-
-
 def test_schedules_of_ones_own(client):
     text = pipeplan.export("zb-h1", "torch-csv", ranks=2, microbatches=4).text
     question = {"settings": {}, "files": [{"name": "mine.csv", "text": text}], "schedules": ["1f1b"]}
     results = {result["schedule"]: result for result in client.post("/api/compare", json=question).json()["results"]}
     assert results["mine.csv"]["makespan"] == pipeplan.simulate("zb-h1", ranks=2, microbatches=4).makespan
     assert [(each["ranks"], each["microbatches"]) for each in results.values()] == [(2, 4), (2, 4)]
-
-
-def test_schedules_of_other_ranks_or_microbatches_are_not_ranked_with_the_others(client, tmp_path):
-    """The same sentence as on the command line, at the field that the file contradicts."""
-    text = pipeplan.export("zb-h1", "torch-csv", ranks=4, microbatches=8).text
-    (tmp_path / "mine.csv").write_text(text)
-    question = {
-        "settings": {"ranks": 8, "microbatches": 24},
-        "files": [{"name": "mine.csv", "text": text}],
-        "schedules": ["1f1b"],
-    }
-    answer = client.post("/api/compare", json=question).json()
-    assert [result["schedule"] for result in answer["results"]] == ["1f1b"]
-    (refused,) = answer["refused"]
-    assert (refused["schedule"], refused["field"]) == ("mine.csv", "ranks")
-    with pytest.raises(ShapeError) as error:
-        pipeplan.compare("1f1b", tmp_path / "mine.csv", ranks=8, microbatches=24)
-    assert refused["message"].replace("mine.csv", "mine") == str(error.value)
 
 
 def test_a_measured_timeline_is_explained_and_not_compared(client):
@@ -172,14 +125,9 @@ def test_explain_tries_its_changes(client):
     assert changes["1 more microbatch"] == pipeplan.simulate("1f1b", **COSTS | {"microbatches": 9}).makespan
 
 
-def test_explain_wants_one_schedule(client):
-    for names in ([], ["1f1b", "zbv"]):
-        assert "choose one" in errors_of(client.post("/api/explain", json={"schedules": names}))["schedules"]
-
-
 @pytest.mark.parametrize(
     ("form", "start"),
-    [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml"), ("html", b"<!doctype html>"), ("json", b"{")],
+    [("pdf", b"%PDF"), ("html", b"<!doctype html>"), ("json", b"{")],
 )
 def test_pictures_pages_and_figures_of_several(client, form, start):
     question = {"settings": COSTS, "schedules": ["1f1b", "zbv"], "format": form}
@@ -188,7 +136,7 @@ def test_pictures_pages_and_figures_of_several(client, form, start):
     assert answer.headers["content-disposition"] == f'attachment; filename="comparison.{form}"'
 
 
-@pytest.mark.parametrize("form", ["torch-csv", "torch-csv-comms", "zb-nodes", "trace", "timeline-csv", "costs"])
+@pytest.mark.parametrize("form", ["torch-csv-comms", "zb-nodes", "timeline-csv", "costs"])
 def test_other_tools_formats_are_those_of_export(client, form):
     answer = client.post("/api/download", json={"settings": COSTS, "schedules": ["zbv"], "format": form})
     assert answer.text == pipeplan.export("zbv", form, **COSTS).text
@@ -246,7 +194,6 @@ def test_a_config_never_names_a_file_of_the_server(client):
     ("name", "content", "says"),
     [
         ("a.yaml", b"rank: 4", "did you mean 'ranks'"),
-        ("a.yaml", b"ranks: [", "invalid config file"),
         ("a.txt", b"ranks: 4", "unknown suffix"),
         ("a.yaml", b"x: 1\n" * 300_000, "at most"),
     ],
@@ -276,28 +223,18 @@ def test_too_much_to_draw_still_gives_figures(client):
     assert answer["results"][0]["makespan"] > 0
 
 
-@pytest.mark.slow
-def test_hundreds_of_ranks_are_explained(client):
-    question = {"settings": {"ranks": 300, "microbatches": 1}, "schedules": ["1f1b"]}
-    assert len(client.post("/api/explain", json=question).json()["idle"]) == 300
-    timeline = client.post("/api/compare", json=question | {"reasons": True}).json()["timeline"]
-    assert timeline["views"][0]["gaps"] is not None
-
-
 def test_too_much_to_explain_is_refused(monkeypatch):
     monkeypatch.setattr(schedules, "_MOST_EXPLAINED", 10)
     with pytest.raises(InputError, match="too large to be explained"):
         explanation(strategy("1f1b"), Settings(ranks=4, microbatches=2))
 
 
-@pytest.mark.parametrize(
-    "name", ["run_$1_$2.csv", "a$x$b.csv", "[red].csv", "</script><b>.csv", "\u202ea\nb\x1b.csv", "😀.csv"]
-)
+@pytest.mark.parametrize("name", ["run_$1_$2.csv", "</script><b>\u202ea\nb\x1b😀.csv"])
 def test_a_file_of_any_name_is_drawn(client, name):
     question = {"files": [{"name": name, "text": "0F0,0B0\n1F0,1B0\n"}]}
     answer = client.post("/api/compare", json=question).json()
     assert [result["schedule"] for result in answer["results"]] == [name]
-    for form in ("png", "svg", "pdf", "html"):
+    for form in ("svg", "html"):
         file = client.post("/api/download", json=question | {"format": form})
         assert (file.status_code, len(file.content) > 1000) == (200, True), file.text[:300]
         assert file.headers["content-disposition"].isascii()

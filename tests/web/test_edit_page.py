@@ -48,17 +48,17 @@ class Editor(Watched):
     @property
     def makespans(self) -> list[str]:
         """Now, before, and the change."""
-        found: list[str] = self.page.eval_on_selector_all(
+        result: list[str] = self.page.eval_on_selector_all(
             ".edit .figures tbody tr:first-child td", "cells => cells.map(cell => cell.textContent)"
         )
-        return found
+        return result
 
     def words(self, mark: str) -> list[str]:
         """The words of the text with a mark: wrong, lit."""
-        found: list[str] = self.page.eval_on_selector_all(
+        result: list[str] = self.page.eval_on_selector_all(
             f".rows-sheet .word.{mark}", "words => words.map(word => word.textContent)"
         )
-        return found
+        return result
 
     def after(self, act: Callable[[], Any]) -> None:
         """Do something, and wait for the verdict on it."""
@@ -133,25 +133,6 @@ def test_what_does_not_run_is_shown_as_far_as_it_does(editor):
     editor.page.mouse.move(*editor.middle("2F2"))
     editor.page.wait_for_selector(".edit .pp-tooltip:has-text('never runs')")
     assert editor.page.is_disabled("text=Add to comparison")
-
-
-def test_what_is_typed_wrong_is_marked_at_its_word(editor):
-    editor.begin()
-    _, *others = editor.lines
-    for typed, rule, wrong in (
-        ("0F0 0F1 0X0", "not an op", ["0X0"]),
-        ("<img src=x onerror=alert(1)>", "not an op", ["<img", "src=x", "onerror=alert(1)>"]),
-        ("0F0 0F99", "not in the schedule", ["0F99"]),
-        ("\u202e\U0001f600", "not an op", ["\u202e\U0001f600"]),
-        ("0B0 0F0", "missing", []),
-        ("(0F1;0B0)OVERLAP", "not an op", ["(0F1;0B0)OVERLAP"]),
-    ):
-        editor.after(lambda typed=typed: editor.page.fill(".rows-text", "\n".join([typed, *others])))
-        assert editor.verdict.startswith("Invalid: does not run.")
-        assert editor.page.text_content(".flaws .rule") == rule
-        assert editor.words("wrong") == wrong
-    editor.after(lambda: editor.page.fill(".rows-text", ""))
-    assert "there are no ops" in editor.page.text_content(".flaws")
 
 
 def test_text_and_picture_follow_each_other(editor):
@@ -241,29 +222,6 @@ def test_a_link_holds_the_text(editor):
     assert editor.lines == rows
     editor.after(lambda: editor.page.click(".edit-bar >> text=Reset"))
     editor.settled("() => !new URLSearchParams(location.search).has('rows')")
-
-
-def test_a_schedule_is_typed_from_nothing(editor):
-    editor.begin()
-    editor.page.select_option(".edit-head select", "")
-    editor.settled("() => document.querySelector('.flaws').textContent.includes('there are no ops')")
-    editor.after(lambda: editor.page.fill(".rows-text", "0F0, 0F1, 0B0, 0B1\r\n1F0\t1B0 1F1 1B1\n"))
-    assert editor.verdict.startswith("It runs.")
-    assert editor.makespans[0] == "9"
-
-
-def test_a_large_schedule_shows_some_ranks_at_a_time(editor):
-    editor.begin("?ranks=32&microbatches=128&schedules=zb-h1&open=edit")
-    assert len("\n".join(editor.lines)) < 30_000
-    assert editor.page.is_visible(".rows-pager")
-    editor.page.click("button[aria-label='the ranks after']")
-    first = editor.lines[0].split()[0]
-    assert first.endswith("F0")
-    assert first != "0F0"
-    editor.caret_in(editor.lines[0].split()[1])
-    editor.after(lambda: editor.page.keyboard.press("Alt+ArrowLeft"))
-    assert "runs" in editor.verdict or "run" in editor.verdict
-    assert editor.lines[0].split()[1] == first
 
 
 @pytest.fixture(params=["light", "dark"])

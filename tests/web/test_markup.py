@@ -39,7 +39,7 @@ class Hooked:
     def __init__(self, browser) -> None:
         self.page = new_page(browser)
         self.ran: list[str] = []
-        self.page.expose_function(RAN, lambda *given: self.ran.append(str(given)))
+        self.page.expose_function(RAN, lambda *arguments: self.ran.append(str(arguments)))
         self.page.on("dialog", self._dismiss)
 
     def _dismiss(self, dialog) -> None:
@@ -54,9 +54,9 @@ class Hooked:
 
 @pytest.fixture
 def hooked(browser) -> Iterator[Hooked]:
-    found = Hooked(browser)
-    yield found
-    close_page(found.page)
+    result = Hooked(browser)
+    yield result
+    close_page(result.page)
 
 
 def test_the_hook_tells_what_runs(hooked):

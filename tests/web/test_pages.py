@@ -20,12 +20,12 @@ def test_a_page_loads_only_what_is_served_here(client, path, name):
 def test_nothing_comes_from_the_network(client):
     for name in ("app.js", "app.css", "plan.js", "plan.css", "review.js", "review.css", "timeline.js", "timeline.css"):
         text = client.get(f"/assets/{name}").text
-        found = set(re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}[^\s\"'`)]*", text))
-        assert found <= {
+        result = set(re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}[^\s\"'`)]*", text))
+        assert result <= {
             "http://www.w3.org/2000/svg",
             "http://www.w3.org/1999/xhtml",
             "http://www.w3.org/1999/xlink",
-        } | {address for address in found if "www.w3.org" in address}
+        } | {address for address in result if "www.w3.org" in address}
 
 
 def test_an_asset_is_sent_once(client):
@@ -47,6 +47,6 @@ def test_the_api_is_described(client):
 def test_the_catalogue(client):
     from pipeplan import schedules
 
-    found = client.get("/api/schedules").json()
-    assert [each["name"] for each in found] == [entry.name for entry in schedules()]
-    assert {each["name"]: each["chunks"] for each in found}["interleaved-1f1b"] is None
+    result = client.get("/api/schedules").json()
+    assert [each["name"] for each in result] == [entry.name for entry in schedules()]
+    assert {each["name"]: each["chunks"] for each in result}["interleaved-1f1b"] is None

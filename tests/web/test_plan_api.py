@@ -25,8 +25,8 @@ def lines_of(answer) -> list[dict[str, Any]]:
 def plan_of(answer) -> dict[str, Any]:
     last = lines_of(answer)[-1]
     assert "plan" in last, last
-    found: dict[str, Any] = last["plan"]
-    return found
+    result: dict[str, Any] = last["plan"]
+    return result
 
 
 def errors_of(answer) -> dict[str, str]:
@@ -64,8 +64,8 @@ def test_every_configuration_can_be_looked_at(client, planned):
         assert row.estimate is not None
         assert row.estimate.step_time == pytest.approx(each["step_time_s"])
         # It is compared as it is, with its own chunks.
-        asked = answer["compare"]
-        question = {"settings": asked["settings"], "schedules": [asked["schedule"]]}
+        request = answer["compare"]
+        question = {"settings": request["settings"], "schedules": [request["schedule"]]}
         (compared,) = client.post("/api/compare", json=question).json()["results"]
         assert compared["chunks"] == each["configuration"]["chunks"]
 

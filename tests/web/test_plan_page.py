@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlsplit
@@ -11,7 +10,6 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
-from tests.plans import CONFIG
 from tests.web.test_page import Watched, watching
 
 QUICK = "?model=llama3-8b&cluster=h100-sxm:8x1&global_batch=16&sequence=4096&seconds=1&fix=tp=2,4"
@@ -36,10 +34,10 @@ def planned(watched: Watched, query: str = QUICK) -> None:
 
 
 def rows(watched: Watched) -> list[list[str]]:
-    found: list[list[str]] = watched.page.eval_on_selector_all(
+    result: list[list[str]] = watched.page.eval_on_selector_all(
         ".candidates tbody tr", "rows => rows.map(row => [...row.children].map(cell => cell.textContent))"
     )
-    return found
+    return result
 
 
 def test_a_plan_from_question_to_flags(watched):
@@ -114,21 +112,6 @@ def test_a_long_plan_shows_how_far_it_is_and_is_cancelled(watched):
     assert page.is_hidden(".banner")
 
 
-def test_a_config_json_is_dropped_in_place_of_a_name(watched):
-    visit(watched, QUICK)
-    page = watched.page
-    files = [{"name": "ours.json", "mimeType": "application/json", "buffer": json.dumps(CONFIG).encode()}]
-    page.set_input_files("#field-file", files)
-    page.wait_for_function("() => document.querySelector('.drop .hint').textContent.includes('ours.json')")
-    page.click("button.primary")
-    page.wait_for_function(ANSWERED, timeout=60_000)
-    assert (page.text_content("main h2") or "").startswith("ours.json on 8 h100-sxm")
-    page.click(".drop .hint button")
-    page.fill("#field-model", "llama3-8x")
-    page.click("button.primary")
-    page.wait_for_selector("[data-field=model] .error:not([hidden])")
-
-
 def test_what_is_wrong_stands_at_its_field(watched):
     visit(watched, QUICK)
     page = watched.page
@@ -149,13 +132,3 @@ def test_what_is_wrong_stands_at_its_field(watched):
         assert page.get_attribute(f"#field-{field}", "aria-invalid") == "true"
         assert page.is_hidden(".answer")
         page.fill(f"#field-{field}", before)
-
-
-def test_where_nothing_fits_the_nearest_shows(watched):
-    planned(watched, f"{QUICK}&memory_limit=2GiB")
-    page = watched.page
-    assert "no configuration fits in 2.0 GiB" in (page.text_content(".answer .note") or "")
-    assert rows(watched)[0][1] == "closest"
-    assert page.is_hidden(".front")
-    assert "limit, 2.0 GiB" in (page.text_content(".bars >> nth=1") or "")
-    assert "over" in (page.text_content(".bars >> nth=1") or "")

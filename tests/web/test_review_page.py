@@ -110,13 +110,3 @@ def test_an_unreadable_text_is_said_on_top(watched):
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".banner:not([hidden])")
     assert "has no setting of parallel training" in (page.text_content(".banner") or "")
-
-
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (900, "dark")])
-def test_the_page_on_small_and_dark_screens(browser, address, width, scheme):
-    for watched in watching(browser, address, viewport={"width": width, "height": 900}, color_scheme=scheme):
-        visit(watched)
-        watched.page.click(".source .primary")
-        watched.page.wait_for_selector(".finding.is-error")
-        assert watched.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        assert serious_faults(watched.page) == []

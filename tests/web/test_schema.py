@@ -49,8 +49,8 @@ def schema(address):
 
 
 def test_these_are_all_operations(schema):
-    found = {(operation.ok().method.upper(), operation.ok().path) for operation in schema.get_all_operations()}
-    assert found == set(OPERATIONS)
+    result = {(operation.ok().method.upper(), operation.ok().path) for operation in schema.get_all_operations()}
+    assert result == set(OPERATIONS)
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)

@@ -17,11 +17,11 @@ SIZES = [(1440, "light"), (390, "dark")]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    found: Path = tmp_path_factory.mktemp("demo")
+    path: Path = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(demo, "SHAPES", ((4, 8), (4, 16), (8, 16)))
-        demo.write(found)
-    return found
+        demo.write(path)
+    return path
 
 
 @pytest.fixture
@@ -47,8 +47,8 @@ def opened(browser, folder):
 
 
 def names(page) -> list[str]:
-    found: list[str] = page.locator(".pr-table tbody th button").all_inner_texts()
-    return found
+    result: list[str] = page.locator(".pr-table tbody th button").all_inner_texts()
+    return result
 
 
 def choose(page, *choices: str) -> None:
@@ -117,12 +117,3 @@ def test_it_can_be_used_everywhere(opened, width, scheme):
         page.locator("label[for=pd-transfer-none]").tap()
         page.locator("#pipeplan-demo:not([aria-busy])").wait_for()
         assert page.get_by_role("radio", name="none").is_checked()
-
-
-def test_what_cannot_be_loaded_is_said(browser, folder):
-    page = new_page(browser)
-    page.route(re.compile("4x16-even-none"), lambda route: route.abort())
-    page.goto((folder / "index.html").as_uri() + "#ranks=4&microbatches=8&costs=even&transfer=none")
-    page.locator("label[for=pd-microbatches-16]").click()
-    page.get_by_role("alert").filter(has_text="4x16-even-none.js cannot be loaded").wait_for()
-    close_page(page)

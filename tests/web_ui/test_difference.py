@@ -74,12 +74,12 @@ def test_the_page_says_what_the_shell_says(opened, found):
 
 def test_an_op_is_told_in_both(opened):
     page = opened("op=0:1B3")
-    said = page.page.locator(".pr-op")
-    assert said.inner_text().startswith("1B3 on rank 1 took 24 ms, 1.20 times the planned 20 ms (+20.0%)")
+    text = page.page.locator(".pr-op")
+    assert text.inner_text().startswith("1B3 on rank 1 took 24 ms, 1.20 times the planned 20 ms (+20.0%)")
     page.press("Escape")
-    assert said.inner_text().startswith("Click an op")
+    assert text.inner_text().startswith("Click an op")
     page.go("op=1:2F5")
-    assert said.inner_text().startswith("2F5 on rank 2 took 10 ms, 1.00 times the planned 10 ms (0.0%)")
+    assert text.inner_text().startswith("2F5 on rank 2 took 10 ms, 1.00 times the planned 10 ms (0.0%)")
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

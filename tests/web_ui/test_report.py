@@ -35,17 +35,17 @@ def opened(browser, path):
 
 
 def names(page: Opened) -> list[str]:
-    found: list[str] = page.page.locator(".pr-table tbody th button").all_inner_texts()
-    return found
+    result: list[str] = page.page.locator(".pr-table tbody th button").all_inner_texts()
+    return result
 
 
 def drawn(page: Opened) -> list[str]:
     """The schedules whose timelines show, as a screen reader hears it."""
     page.painted()
     label = page.page.locator(".pp-chart").get_attribute("aria-label") or ""
-    found = re.match(r"Timeline of (.*?)\. ", label)
-    assert found is not None
-    return found[1].split(", ")
+    match = re.match(r"Timeline of (.*?)\. ", label)
+    assert match is not None
+    return match[1].split(", ")
 
 
 def row(page: Opened, name: str):
