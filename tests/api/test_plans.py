@@ -52,8 +52,6 @@ def test_the_table_says_all_that_decides(plan, capsys):
         (14.2004, "14.20"),
         (0.394189, "0.3942"),
         (4.146e-05, "0.000041"),
-        (12345.6, "12,346"),
-        (1.0, "1.000"),
         (0.0, "0"),
         (99.999, "100.00"),
     ],
@@ -69,14 +67,6 @@ def test_parts_of_a_step_have_the_digits_of_the_step(plan, capsys):
     said = capsys.readouterr().out.split("the step's time")[1].split("\n\n")[0]
     assert "optimizer" not in said
     assert {len(figures.partition(".")[2]) for figures in re.findall(r" (\d+\.\d+) ", said)} == {3}
-
-
-def test_numbers_agree_with_their_nouns(plan, capsys):
-    plan.print()
-    said = capsys.readouterr().out
-    assert "zb-h1, 32 microbatches" in said
-    assert re.search(r"microbatch +1 sequence\n", said)
-    assert "(s) " not in said.replace("step (s)", "")
 
 
 def test_a_budget_that_ended_early_is_said(plan, capsys):
@@ -184,7 +174,6 @@ def test_where_nothing_fits_the_nearest_is_said_and_what_would(capsys, tmp_path)
     assert record["closest_miss"]["over_by_gib"] == pytest.approx(record["closest_miss"]["peak_memory_gib"] - 1)
     plan.save(tmp_path / "plan.png")
     assert "no configuration fits" in repr(plan)
-    assert plan.flags == {}
     for name in ("best.yaml", "train.sh"):
         with pytest.raises(InfeasibleError, match="no configuration fits"):
             plan.save(tmp_path / name)
@@ -204,6 +193,7 @@ def test_fewer_gpus_than_there_are_make_a_configuration_of_their_own(tmp_path):
     best = found.best
     assert best is not None
     assert best.configuration.gpus < 16
+    assert best.step_time <= 60
     found.save(tmp_path / "best.yaml")
     (row,) = pipeplan.estimate(tmp_path / "best.yaml")
     assert row.estimate is not None

@@ -45,9 +45,12 @@ def slower(by: float):
 
 
 def test_a_gpu_that_is_as_it_should_be_has_factors_of_one():
-    found = calibrated(LLAMA, H100, slower(1.0), sequence=4096)
-    assert {each.kind for each in found.corrections} == {"gemm", "attention", "memory", "head"}
-    assert all(each.factor == pytest.approx(1.0) for each in found.corrections)
+    shares: list[float] = []
+    result = calibrated(LLAMA, H100, slower(1.0), sequence=4096, progress=shares.append)
+    assert {each.kind for each in result.corrections} == {"gemm", "attention", "memory", "head"}
+    assert all(each.factor == pytest.approx(1.0) for each in result.corrections)
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
 
 
 def test_each_kind_has_the_factor_of_its_own_kernels():
@@ -98,13 +101,6 @@ def test_windows_are_passed_over():
         return 1e-3
 
     assert calibrated(model("gpt-oss-20b"), H100, timer, sequence=4096).factor("attention") != 1.0
-
-
-def test_progress_reaches_its_end():
-    told: list[float] = []
-    calibrated(LLAMA, H100, slower(1.0), sequence=4096, progress=told.append)
-    assert told == sorted(told)
-    assert (told[0], told[-1]) == (0.0, 1.0)
 
 
 def test_an_estimate_takes_longer_by_the_factors():
@@ -159,10 +155,7 @@ def test_a_run_of_another_job_is_refused():
         updated_by_run(None, LLAMA, NODE, RUN, [0.0] * 4)
     with pytest.raises(InputError, match="for h100-sxm, but the cluster has a100-sxm-80gb"):
         updated_by_run(factors(gemm=2), LLAMA, cluster("a100:8x1"), RUN, [1.0] * 4)
-
-
-def test_a_calibration_of_another_gpu_is_refused():
-    with pytest.raises(InputError, match="for h100-sxm, but the cluster has h200-sxm; measure on that GPU") as caught:
+    with pytest.raises(InputError, match="for h100-sxm, but the cluster has h200-sxm") as caught:
         estimate(LLAMA, cluster("h200:8x1"), RUN, calibration=factors(gemm=2))
     assert caught.value.field == "calibration"
 
@@ -177,32 +170,17 @@ def test_a_file_holds_all_of_it(tmp_path, ending):
     assert read_calibration(path) == known
 
 
-def test_a_factor_alone_is_enough(tmp_path):
-    path = tmp_path / "calibration.toml"
-    path.write_text('gpu = "h100-sxm"\n[factors]\ngemm = 1.2\nhead = {factor = 1.5}\n')
-    found = read_calibration(path)
-    assert (found.factor("gemm"), found.factor("head"), found.factor("memory")) == (1.2, 1.5, 1.0)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[]", "has no 'gpu'"),
-        ("factors: {}", "has no 'gpu'"),
-        ("gpu: h100-sxm", "has no 'factors'"),
         ("gpu: h100-sxm\nfactors: 2", "has no 'factors'"),
         ("gpu: h100-sxm\nfactors: {gem: 2}", "did you mean 'gemm'"),
-        ("gpu: h100-sxm\nfactors: {gemm: {factr: 2}}", "did you mean 'factor'"),
         ("gpu: h100-sxm\nfactors: {gemm: {source: here}}", "gemm needs 'factor', or both 'measured' and 'analytic'"),
-        ("gpu: h100-sxm\nfactors: {gemm: 0}", "above 0"),
-        ("gpu: h100-sxm\nfactors: {gemm: -1}", "above 0"),
         ("gpu: h100-sxm\nfactors: {gemm: .inf}", "finite"),
         ("gpu: h100-sxm\nfactors: {gemm: fast}", "'fast': expected a number"),
-        ("gpu: h100-sxm\nfactors: {gemm: true}", "True: expected a number"),
         ("gpu: h100-sxm\nfactors: {gemm: {measured: 1, analytic: 0}}", "invalid analytic seconds 0.0 of gemm"),
         ("gpu: h100-sxm\nsequence: long\nfactors: {}", "invalid sequence 'long'"),
-        ("gpu: h100-sxm\nseqence: 5\nfactors: {}", "did you mean 'sequence'"),
-        ("gpu: h100-sxm\ngpu: a100\nfactors: {}", "duplicate key 'gpu'"),
     ],
 )
 def test_a_file_that_is_no_calibration(tmp_path, text, message):
@@ -213,8 +191,6 @@ def test_a_file_that_is_no_calibration(tmp_path, text, message):
 
 
 def test_files_that_cannot_be(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        read_calibration(tmp_path / "none.yaml")
     with pytest.raises(InputError, match=r"invalid calibration file x\.txt: expected"):
         write_calibration(Path("x.txt"), factors())
     with pytest.raises(CostError, match="two factors for gemm"):

@@ -14,8 +14,7 @@ from pipeplan.formats import parse_json
 from pipeplan.hardware import cluster
 from pipeplan.model import Schedule
 from pipeplan.planner import Configuration, estimate
-from pipeplan.trainers import TrainerLayout, flags_of, plan_trainers, require_release
-from pipeplan.trainers.megatron import environment
+from pipeplan.trainers import flags_of, require_release
 from pipeplan.trainers.megatron_plan import offload_modules
 from pipeplan.workload import model, read_model, short_form
 
@@ -105,13 +104,6 @@ def test_experts_latent_attention_and_further_tokens():
     assert not found.warnings
 
 
-def test_groups_of_experts_are_the_model_s():
-    _, flags = megatron("deepseek-v3", MOE)
-    assert (value(flags, "--moe-router-num-groups"), value(flags, "--moe-router-group-topk")) == ("8", "4")
-    assert value(flags, "--moe-router-topk-scaling-factor") == "2.5"
-    assert "--moe-router-num-groups" not in megatron("kimi-k2", MOE)[1]
-
-
 @pytest.mark.parametrize(
     ("name", "has", "lacks"),
     [
@@ -126,20 +118,6 @@ def test_a_router_weights_experts_as_the_model_s_does(name, has, lacks):
     _, flags = megatron(name, replace(MOE, chunks=1, schedule="1f1b", pipeline=4, data=16, expert=4))
     assert has <= set(flags)
     assert not lacks & set(flags)
-
-
-@pytest.mark.parametrize(
-    ("precision", "said"),
-    [
-        ("fp8", {"--fp8-format": "hybrid", "--fp8-recipe": "tensorwise"}),
-        ("mxfp8", {"--fp8-format": "e4m3", "--fp8-recipe": "mxfp8"}),
-        ("nvfp4", {"--fp4-format": "e2m1", "--fp4-recipe": "nvfp4"}),
-    ],
-)
-def test_formats_of_products(precision, said):
-    _, flags = megatron("llama-3-70b", replace(DENSE, precision=precision))
-    assert {name: value(flags, name) for name in said} == said
-    assert "--bf16" in flags
 
 
 def test_recomputation_by_stage_is_said_and_replaced_by_one_that_fits():
@@ -221,19 +199,6 @@ def test_the_environment_is_what_validate_args_asks_for(degrees, gpu, before):
     assert (offload == "1") == ("--fine-grained-activation-offloading" in text)
 
 
-def test_flags_hold_what_the_record_of_a_trainer_says():
-    configuration = replace(DENSE, offload=0.2)
-    layers = configuration.layers
-    assert layers is not None
-    written = flags_of(model("llama-3-70b"), H100S, configuration)
-    for name, trainer in plan_trainers().items():
-        said = written[name].text.replace("'", "")
-        assert trainer.write_layout is None or trainer.write_layout(TrainerLayout(layers=layers)) in said
-    lines = [*environment(H100S, configuration)]
-    assert lines
-    assert all(line.replace("'", "") in written["megatron"].text.replace("'", "") for line in lines)
-
-
 HUB = {
     "model_type": "mistral",
     "hidden_size": 1024,
@@ -278,11 +243,6 @@ def test_a_share_on_the_host_becomes_modules_that_hold_it():
         assert "attn_proj" not in chosen or "core_attn" in chosen
 
 
-def test_norms_that_no_flag_says():
-    found = flags_of(model("gemma-2-27b"), H100S, replace(DENSE, layers=None))["megatron"]
-    assert "4 norms per layer, logits of attention capped at 50" in " ".join(found.warnings)
-
-
 def test_torchtitan_has_the_degrees_and_the_csv():
     found = flags_of(model("llama-3-70b"), H100S, replace(DENSE, recompute=("full",)))["torchtitan"]
     flags = words(found.text)
@@ -317,11 +277,6 @@ def test_what_torchtitan_s_settings_warn_of_stands_once_in_its_flags():
     assert found.text.count(warning) == 1
 
 
-def test_torchtitan_refuses_further_tokens_and_says_so():
-    found = flags_of(model("deepseek-v3"), H100S, MOE)["torchtitan"]
-    assert "multi-token prediction" in " ".join(found.warnings)
-
-
 @pytest.mark.parametrize("pipeline", [1, 4])
 def test_torchtitan_s_main_branch_counts_tokens(pipeline):
     configuration = replace(DENSE, pipeline=pipeline, data=16 // pipeline, zero=2, layers=None, microbatch_size=2)
@@ -337,7 +292,7 @@ def test_torchtitan_s_main_branch_counts_tokens(pipeline):
     assert "main branch" in found.text
 
 
-@pytest.mark.parametrize("release", ["0.14", "0.16.1", "0.17.0", "0.18.2", "0.19"])
+@pytest.mark.parametrize("release", ["0.14", "0.18.2"])
 def test_megatron_s_releases_take_the_same_flags(release):
     found = flags_of(model("llama-3-70b"), H100S, DENSE, versions={"megatron": release})["megatron"]
     usual = flags_of(model("llama-3-70b"), H100S, DENSE)["megatron"]
@@ -411,10 +366,8 @@ def steps(found, folder):
     ("schedule", "chunks", "software"),
     [
         ("1f1b", 1, "megatron-core"),
-        ("interleaved-1f1b", 2, "megatron-core"),
         ("zb-h1", 1, "zero-bubble"),
         ("zbv", 2, "torchtitan"),
-        ("dualpipev", 2, "megatron-core"),
     ],
 )
 def test_our_own_command_gives_the_step_time_that_was_planned(schedule, chunks, software, tmp_path):

@@ -32,12 +32,6 @@ def test_the_parts_of_the_step_are_the_step():
     assert parts.expert == parts.recompute == 0
 
 
-def test_a_published_step_is_met():
-    # dgxc-benchmarking v25.02.02, Llama-3.1 70B, 64 H100, bf16: 14.61 s.
-    found = estimate(LLAMA, H100, configuration(software="nemo"))
-    assert found.step_time == pytest.approx(14.61, rel=0.1)
-
-
 def test_flops_and_what_follows_from_them():
     found = estimate(LLAMA, H100, configuration())
     tokens = 128 * 8192
@@ -50,25 +44,6 @@ def test_eight_bits_count_against_their_own_peak():
     found = estimate(LLAMA, H100, configuration(precision="fp8"))
     assert found.mfu == pytest.approx(found.flops / (64 * found.step_time * gpu("h100-sxm").peak["fp8"]))
     assert found.step_time < estimate(LLAMA, H100, configuration()).step_time
-
-
-def test_the_layout_is_filled_in():
-    found = estimate(LLAMA, H100, configuration())
-    assert found.configuration.layers == (4,) * 20
-    assert len(found.memory) == 4
-
-
-def test_the_last_stage_has_the_head():
-    forward = stage_costs(LLAMA, H100, configuration()).forward
-    assert forward[-1] > forward[1] == pytest.approx(forward[2])
-
-
-def test_recomputation_costs_time_and_saves_memory():
-    plain = estimate(LLAMA, H100, configuration())
-    again = estimate(LLAMA, H100, configuration(recompute=("full",)))
-    assert again.time.recompute > 0.15 * again.time.compute
-    assert again.peak_bytes < plain.peak_bytes
-    assert again.flops == plain.flops
 
 
 def test_recomputation_by_stage_is_what_each_stage_does():
@@ -145,14 +120,6 @@ def test_a_calibration_makes_its_kind_slower_and_is_said(kind):
     assert set(plain.costs_from.values()) == {"analytic"}
 
 
-def test_faster_links_and_gpus_are_never_slower():
-    plain = estimate(LLAMA, H100, configuration()).step_time
-    links = replace(H100, between=replace(H100.between, bandwidth=2 * H100.between.bandwidth))
-    assert estimate(LLAMA, links, configuration()).step_time <= plain
-    memory = replace(H100, gpu=replace(H100.gpu, memory_bandwidth=2 * H100.gpu.memory_bandwidth))
-    assert estimate(LLAMA, memory, configuration()).step_time < plain
-
-
 def test_seconds_of_stages_are_their_kinds_together():
     costs = stage_costs(LLAMA, H100, configuration())
     assert costs.seconds.shape == (20, 3, len(KINDS))
@@ -162,25 +129,10 @@ def test_seconds_of_stages_are_their_kinds_together():
     assert [each.layer.kind for each in costs.layers[-1][-2:]] == ["head", "loss"]
 
 
-def test_a_tied_embedding_is_reduced_between_the_ends():
-    tied = model("gpt3-175b")
-    asked = configuration(sequence=2048, context=1, data=4, layers=None, chunks=3, software="megatron-core-plain")
-    with_it = estimate(tied, H100, asked)
-    without = estimate(replace(tied, tied_embeddings=False), H100, asked)
-    assert with_it.time.data > without.time.data
-
-
 def test_experts_are_spread_over_the_gpus_of_a_rank():
     asked = Configuration(sequence=4096, global_batch=64, pipeline=4, data=16, expert=32, schedule="1f1b")
     with pytest.raises(ShapeError, match="does not divide the 16 GPUs of a pipeline rank"):
         estimate(DEEPSEEK, H100, asked)
-
-
-def test_what_is_run_again_is_a_part_of_what_kernels_take():
-    asked = configuration(sequence=128, tensor=8, data=1, recompute=("full", "layernorm"))
-    found = estimate(LLAMA, H100, asked).time
-    assert found.recompute > 0
-    assert found.compute > 0
 
 
 @pytest.mark.parametrize(
@@ -188,10 +140,8 @@ def test_what_is_run_again_is_a_part_of_what_kernels_take():
     [
         ({"data": 3}, ShapeError, "= 96 GPUs; expected the cluster"),
         ({"global_batch": 129}, ShapeError, "is not divisible by data 2 x"),
-        ({"layers": (80,)}, ShapeError, "1 values for 20 stages"),
         ({"layers": (5,) * 20}, ShapeError, "add up to 100; expected 80 for llama3-70b"),
         ({"software": "megatron-cor"}, UnknownNameError, "did you mean 'megatron-core'"),
-        ({"schedule": "1f2b"}, UnknownNameError, "did you mean"),
     ],
 )
 def test_what_cannot_be_is_refused(changes, error, words):

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
-from pipeplan.errors import UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.model import Kind, Schedule
 from pipeplan.planner import Configuration, GpuMemory
@@ -245,14 +244,6 @@ def test_a_plain_walk_finds_the_same_peak(named: tuple[str, int], ranks: int, ti
         assert memory.activations + memory.transient == pytest.approx(plainly(schedule, rank, stages))
 
 
-def test_the_first_rank_of_1f1b_holds_p_microbatches_and_gpipe_all():
-    stages = [[small_layer(10, 0)] for _ in range(4)]
-    for name, held in (("1f1b", [4, 3, 2, 1]), ("gpipe", [8] * 4)):
-        configuration = Configuration(sequence=1, global_batch=8, pipeline=4)
-        found = rank_memory(stages, scheduled(name, 4, 8), configuration)
-        assert [each.activations for each in found] == [10.0 * count for count in held]
-
-
 def test_the_embedding_is_held_again_where_it_is_needed_again():
     """Tied: the last rank holds a copy, one rank alone does not; so for a further token's layer."""
     tied = replace(model("llama3.2-1b"), layers=4)
@@ -361,16 +352,6 @@ def test_copies_of_small_weights(name: str, precision: Precision, expected: floa
     (layer,) = (each for each in layers_of(shape, Execution(precision=precision)) if each.kind == "dense")
     (found,) = rank_memory([[layer]], scheduled("1f1b", 1, 1), configuration)
     assert found.weights == expected * 2 * layer.parameters.dense
-
-
-def test_rules_of_releases():
-    """Variants hold what their trainer does."""
-    assert memory_rules("torchtitan-2024") == memory_rules("torchtitan-eager") != memory_rules("torchtitan")
-    assert memory_rules("torchtitan-async-tp") == memory_rules("torchtitan")
-    assert memory_rules("zero-bubble").score_buffer
-    assert memory_rules("megatron-core-plain") == memory_rules("megatron-core")
-    with pytest.raises(UnknownNameError, match="did you mean 'megatron-core'"):
-        memory_rules("megatron-cor")
 
 
 def test_placeholders_of_gradients():

@@ -83,18 +83,3 @@ def test_messages_that_block_take_time_from_their_ends():
     lost = costs_of(stage_costs(LLAMA, H100, blocking), blocking)
     assert lost.overhead.message_time > 0
     assert lost.transfer.latency == 0
-
-
-def test_a_limit_in_activations_is_the_heuristics():
-    ones = np.ones(4)
-    given_costs = costs(ones, ones, ones, 0.0, 0.0)
-    few, many = (
-        _simulated(
-            schedule_of(
-                Configuration(sequence=1, global_batch=16, pipeline=4, schedule="zb-auto", in_flight=held), given_costs
-            ),
-            given_costs,
-        )
-        for held in (4.0, 8.0)
-    )
-    assert many.ends.max() <= few.ends.max()

@@ -6,11 +6,11 @@ from pipeplan.errors import UnknownNameError
 from pipeplan.hardware import cluster, memory_time
 from pipeplan.planner import Configuration, estimate
 from pipeplan.planner.estimates.properties import ASYNC_SHARE, CORES, EXPERT_LAUNCH, ROW_WISE
-from pipeplan.planner.estimates.seconds import KINDS, SHARE, WorkMachine, exposed, work_seconds
+from pipeplan.planner.estimates.seconds import KINDS, SHARE, WorkMachine, work_seconds
 from pipeplan.planner.estimates.software import SOFTWARE, software
 from pipeplan.planner.estimates.stages import execution_of, layer_costs
 from pipeplan.workload import AttentionCore, Collective, Gemm, GroupedGemm, MemoryPass, Precision, model
-from tests.planner.configurations import H100, LLAMA, configuration
+from tests.planner.configurations import H100, configuration
 
 
 def seconds(name, works, **changes):
@@ -36,12 +36,6 @@ def test_every_trainer_says_where_it_is_from():
         assert 0 <= each.reserved < 1
     with pytest.raises(UnknownNameError, match="did you mean 'nemo'"):
         software("nemoo")
-
-
-def test_what_hides_behind_computation_costs_its_share_of_it():
-    assert exposed(2.0, 5.0) == pytest.approx(2 * SHARE)
-    assert exposed(5.0, 2.0) == pytest.approx(3 + 2 * SHARE)
-    assert exposed(5.0, 0.0) == 5.0
 
 
 def test_gathering_beside_a_product_is_hidden_but_for_its_first_piece():
@@ -161,9 +155,3 @@ def test_attention_in_8_bits_still_takes_its_exponentials():
     wide, small = (attention("megatron-bridge", precision) for precision in ("bf16", "mxfp8"))
     assert wide / 2 < small < 0.8 * wide
     assert attention("megatron-bridge-16-bit-attention", "mxfp8") == wide
-
-
-def test_graphs_leave_no_host():
-    asked = configuration(sequence=128, context=1, data=4, software="megatron-core")
-    assert estimate(LLAMA, H100, asked).time.overhead > 0
-    assert estimate(LLAMA, H100, replace(asked, software="megatron-bridge")).time.overhead == 0

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.planning import QUESTIONS, best_public
-from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
+from pipeplan.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.hardware import cluster
 from pipeplan.planner import PlanProgress, PlanResult, estimate, plan
 from pipeplan.planner.selection import planning
@@ -83,13 +83,6 @@ def test_every_input_that_is_varied_is_in_the_sensitivity(found):
     slower = {each.input: each.step_time for each in found.sensitivity if each.factor < 1}
     assert slower["speed of matrix products"] > found.best.step_time
     assert all(bool(each.instead) == each.changes for each in found.sensitivity)
-
-
-def test_counts_add_up(found):
-    counts = found.counts
-    assert counts.legal > 1000
-    assert counts.estimated < counts.legal / 10
-    assert counts.over_memory + counts.too_slow <= counts.legal
 
 
 def test_a_complete_plan_is_no_worse_than_one_with_a_microbatch_size_of_three():
@@ -230,13 +223,9 @@ def test_the_least_cost_is_no_more_gpu_seconds_than_the_fastest():
     [
         ({"seconds": 0}, InputError, "invalid time budget", "seconds"),
         ({"global_batch": 0}, ShapeError, "global_batch must be at least 1", "global_batch"),
-        ({"sequence": -1}, ShapeError, "sequence must be at least 1", "sequence"),
         ({"memory_limit": 0.0}, InputError, "invalid memory limit of 0 bytes", "memory_limit"),
         ({"objective": "gpus"}, InputError, "needs a deadline", "deadline"),
-        ({"deadline": 0.0}, InputError, "invalid deadline", "deadline"),
-        ({"objective": "gpus", "deadline": -1.0}, InputError, "invalid deadline", "deadline"),
         ({"fix": {"tp": 3}}, ShapeError, "tp must divide the 32 attention heads", "fix"),
-        ({"fix": {"pq": 3}}, UnknownNameError, "unknown choice to fix 'pq'", "fix"),
         ({"fix": {"micro": 5}}, ShapeError, "nearest valid batch: 30 or 35", "global_batch"),
     ],
 )
