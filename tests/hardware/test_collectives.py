@@ -72,14 +72,6 @@ def test_a_ring_over_nodes_uses_every_port(perfect):
     assert collective_time(two, "all_gather", size, 2, 8) == pytest.approx(one_a_node, rel=1e-2)
 
 
-@pytest.mark.parametrize("stride", [1, 3, 5, 7])
-def test_the_first_and_the_last_of_a_node_meet_inside(perfect, stride):
-    pair = collective_time(NODE, "all_reduce", 1e9, 2, stride)
-    assert pair == collective_time(NODE, "all_reduce", 1e9, 2)
-    two_nodes = cluster("a100:8x2")
-    assert pair < collective_time(two_nodes, "all_reduce", 1e9, 2, 8)
-
-
 def test_in_a_mesh_a_few_gpus_have_few_links(perfect):
     mesh = cluster("mi300x:8x1")
     size = 1e9

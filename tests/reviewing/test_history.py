@@ -21,7 +21,6 @@ CAUSES = {
 """Rules that name the cause of a repair."""
 
 MUST = ("does-not-start", "stale-layout", "unbalanced")
-FITS = {"fits": 0, "tight": 1, "does not fit": 2}
 
 
 def errors(facts) -> list[str]:

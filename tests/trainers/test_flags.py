@@ -243,18 +243,6 @@ def test_a_share_on_the_host_becomes_modules_that_hold_it():
         assert "attn_proj" not in chosen or "core_attn" in chosen
 
 
-def test_torchtitan_has_the_degrees_and_the_csv():
-    found = flags_of(model("llama-3-70b"), H100S, replace(DENSE, recompute=("full",)))["torchtitan"]
-    flags = words(found.text)
-    assert value(flags, "--parallelism.tensor_parallel_degree") == "4"
-    assert value(flags, "--parallelism.data_parallel_shard_degree") == "4"
-    assert value(flags, "--training.global_batch_size") == "64"
-    assert flags[-1] == "activation-checkpoint:full"
-    assert "--nproc-per-node 8 --nnodes 8 " in found.text
-    (name,) = found.files
-    assert value(flags, "--parallelism.pipeline_parallel_schedule_csv") == name
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -275,21 +263,6 @@ def test_what_torchtitan_s_settings_warn_of_stands_once_in_its_flags():
     found = flags_of(model("llama-3-70b"), H100S, configuration)["torchtitan"]
     (warning,) = [each for each in found.warnings if "default loss" in each]
     assert found.text.count(warning) == 1
-
-
-@pytest.mark.parametrize("pipeline", [1, 4])
-def test_torchtitan_s_main_branch_counts_tokens(pipeline):
-    configuration = replace(DENSE, pipeline=pipeline, data=16 // pipeline, zero=2, layers=None, microbatch_size=2)
-    found = flags_of(model("llama-3-70b"), H100S, configuration, versions={"torchtitan": "main"})["torchtitan"]
-    flags = words(found.text)
-    assert int(value(flags, "--training.num_tokens_per_microbatch_per_dp_rank")) == 2 * 4096
-    assert int(value(flags, "--training.num_tokens_per_train_step")) == 64 * 4096
-    assert int(value(flags, "--training.max_context_length")) == 4096
-    if pipeline > 1:
-        assert int(value(flags, "--parallelism.num_pp_microbatches")) == configuration.microbatches
-    gone = ("local_batch_size", "global_batch_size", "seq_len", "pipeline_parallel_microbatch_size")
-    assert not [flag for flag in flags if flag.endswith(gone)]
-    assert "main branch" in found.text
 
 
 @pytest.mark.parametrize("release", ["0.14", "0.18.2"])
@@ -331,26 +304,6 @@ def test_experts_under_tensor_parallelism_need_sequence_parallelism(trainer, tit
 def test_an_unknown_release_is_refused(trainer, release):
     with pytest.raises(InputError, match=trainer.replace("megatron", "Megatron")):
         require_release(trainer, release)
-
-
-@pytest.mark.parametrize(
-    ("machines", "nodes"), [("h100-sxm:8x8", (8, 8)), ("h100-sxm:4x16", (4, 16)), ("h100-sxm:64x1", (64, 1))]
-)
-@pytest.mark.parametrize("pipeline", [1, 4])
-def test_torchrun_starts_as_many_processes_as_a_node_has_gpus(machines, nodes, pipeline):
-    configuration = replace(DENSE, pipeline=pipeline, data=16 // pipeline, layers=None)
-    text = flags_of(model("llama-3-70b"), cluster(machines), configuration)["torchtitan"].text
-    (processes,) = re.findall(r"--nproc-per-node (\d+)", text)
-    assert (int(processes), int((re.findall(r"--nnodes (\d+)", text) or ["1"])[0])) == nodes
-
-
-def test_torchtitan_without_a_pipeline_accumulates():
-    alone = replace(DENSE, pipeline=1, data=16, zero=2, layers=None, microbatch_size=2)
-    flags = words(flags_of(model("llama-3-70b"), H100S, alone)["torchtitan"].text)
-    assert value(flags, "--training.local_batch_size") == "2"
-    assert value(flags, "--training.global_batch_size") == "64"
-    assert value(flags, "--parallelism.fsdp_reshard_after_forward") == "never"
-    assert not [flag for flag in flags if "pipeline" in flag]
 
 
 def steps(found, folder):

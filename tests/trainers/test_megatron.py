@@ -36,17 +36,6 @@ def test_a_layout_has_the_number_of_chunks():
     assert "must be a multiple of" not in text
 
 
-def test_comments_stand_before_the_array_and_fit_on_lines():
-    text = megatron_flags(
-        schedule_of(2, 2), MegatronOrder(group_size=2, overlap=True, delayed_weights=True), Training()
-    )
-    lines = text.text.splitlines()
-    start = lines.index("PIPELINE_ARGS=(")
-    assert all(line.startswith("# ") and len(line) <= 120 for line in lines[:start])
-    assert all(re.fullmatch(r"    --[\w-]+( \S+)?", line) for line in lines[start + 1 : -1])
-    assert lines[-1] == ")"
-
-
 def test_a_name_cannot_leave_its_comment():
     named = schedule_of(2).renamed("a\nrm -rf b")
     assert "\nrm" not in megatron_flags(named, MegatronOrder(), Training()).text

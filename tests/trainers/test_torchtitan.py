@@ -67,16 +67,6 @@ def test_the_name_says_where_the_stages_are(schedule: Schedule, name: str):
     assert parse_torch_csv(settings.files["plans/mine.csv"]) == schedule
 
 
-def test_the_batch_in_sequences():
-    settings = torchtitan_flags(named("1f1b", 2, 4), Training(microbatch_size=2, data_parallel=3, sequence_length=128))
-    found = fields(settings)
-    assert found["training.local_batch_size"] == "8"
-    assert found["training.global_batch_size"] == "24"
-    assert found["training.seq_len"] == "128"
-    assert found["parallelism.data_parallel_shard_degree"] == "3"
-    assert "torchrun --nproc-per-node 6 " in settings.text
-
-
 def test_the_batch_in_tokens():
     training = Training(microbatch_size=2, data_parallel=3, sequence_length=128, trainer_version="main")
     settings = torchtitan_flags(named("1f1b", 2, 4), training)

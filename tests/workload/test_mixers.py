@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.errors import InputError, ShapeError, UnknownNameError
+from pipeplan.errors import InputError, ShapeError
 from pipeplan.planner import layout_of
 from pipeplan.workload import (
     Collective,
@@ -22,7 +22,6 @@ from pipeplan.workload import (
     token_flops,
 )
 from pipeplan.workload.components import MixerOfModel
-from pipeplan.workload.mixers import MIXERS, mixer_from
 from pipeplan.workload.parameters import form_parts, mixing_flops
 from pipeplan.workload.pattern import LayerForm, read_pattern, write_pattern
 from tests.workload.test_config_json import CONFIGS
@@ -63,19 +62,6 @@ def test_mamba_as_megatron_counts_it():
     parts = [part for part in form_parts(shape, LayerForm("M", "")) if part.matrix]
     ours = sum(2 * part.active for part in parts) + mixing_flops(shape, LayerForm("M", ""), 4096)
     assert ours == theirs
-
-
-def test_products_of_a_mamba_layer():
-    """State-space duality, chunks of 256 tokens: scores per group, states, and two outputs per head."""
-    names = {"chunk scores", "chunk states", "chunk output", "state output"}
-    works = [work for work in layer(NEMOTRON, "Mamba-2").forward if isinstance(work, Gemm) and work.name in names]
-    chunks = 4096 // 256
-    assert {(work.name, work.rows, work.columns, work.inner, work.copies) for work in works} == {
-        ("chunk scores", 256, 256, 128, chunks * 8),
-        ("chunk states", 80, 128, 256, chunks * 128),
-        ("chunk output", 256, 80, 256, chunks * 128),
-        ("state output", 256, 80, 128, chunks * 128),
-    }
 
 
 @pytest.mark.parametrize(
@@ -152,14 +138,6 @@ def test_words_that_are_no_layer():
 def test_patterns_that_do_not_fit(change: dict[str, Any], words: str):
     with pytest.raises(InputError, match=words):
         replace(shape_of(NEMOTRON), **change)
-
-
-def test_kinds_that_do_not_exist():
-    with pytest.raises(UnknownNameError, match="did you mean 'mamba-2'"):
-        mixer_from({"kind": "mamba2"})
-    with pytest.raises(UnknownNameError, match="did you mean 'key_dim'"):
-        mixer_from({"kind": "gated-delta", "key_dims": 3})
-    assert sorted(MIXERS) == list(MIXERS)
 
 
 @pytest.mark.parametrize("name", OF_2026)

@@ -5,7 +5,6 @@ import pytest
 from pipeplan.errors import ShapeError, UnknownNameError
 from pipeplan.hardware import cluster, gpu
 from pipeplan.planner import Configuration, estimate
-from pipeplan.planner.estimates.seconds import KINDS
 from pipeplan.planner.estimates.stages import stage_costs
 from pipeplan.workload import model, token_flops
 from tests.planner.configurations import DEEPSEEK, H100, LLAMA, configuration
@@ -80,14 +79,6 @@ def test_a_mixture_of_experts_exchanges_tokens():
     assert hidden.time.expert < 0.5 * found.time.expert
 
 
-def test_sharded_weights_are_gathered_for_every_microbatch():
-    asked = Configuration(sequence=4096, global_batch=256, data=64, zero=3, software="torchtitan")
-    found = estimate(LLAMA, H100, replace(asked, microbatch_size=1))
-    kept = estimate(LLAMA, H100, replace(asked, zero=1))
-    assert found.time.data > kept.time.data
-    assert found.peak_bytes < kept.peak_bytes
-
-
 def test_hybrid_sharding_trades_memory_for_shorter_rings():
     """Four copies on 1024 GPUs: a quarter of the ranks in a ring, and four times the state."""
     asked = Configuration(
@@ -118,15 +109,6 @@ def test_a_calibration_makes_its_kind_slower_and_is_said(kind):
     assert found.step_time > plain.step_time
     assert [name for name, origin in found.costs_from.items() if origin == "calibrated"] == [kind]
     assert set(plain.costs_from.values()) == {"analytic"}
-
-
-def test_seconds_of_stages_are_their_kinds_together():
-    costs = stage_costs(LLAMA, H100, configuration())
-    assert costs.seconds.shape == (20, 3, len(KINDS))
-    assert costs.forward == pytest.approx(costs.seconds[:, 0].sum(axis=1))
-    assert sum(costs.layout) == LLAMA.layers
-    assert costs.layers[0][0].layer.kind == "embedding"
-    assert [each.layer.kind for each in costs.layers[-1][-2:]] == ["head", "loss"]
 
 
 def test_experts_are_spread_over_the_gpus_of_a_rank():

@@ -4,7 +4,7 @@ import pytest
 
 from pipeplan.errors import UnknownNameError
 from pipeplan.hardware import cluster, memory_time
-from pipeplan.planner import Configuration, estimate
+from pipeplan.planner import Configuration
 from pipeplan.planner.estimates.properties import ASYNC_SHARE, CORES, EXPERT_LAUNCH, ROW_WISE
 from pipeplan.planner.estimates.seconds import KINDS, SHARE, WorkMachine, work_seconds
 from pipeplan.planner.estimates.software import SOFTWARE, software
@@ -108,16 +108,6 @@ def test_a_token_goes_once_to_a_rank_of_several_of_its_experts():
     reached = 2 * (1 - 0.5**8)
     assert by_ranks < by_experts
     assert by_ranks / by_experts == pytest.approx(reached / 8, rel=0.15)
-
-
-def test_optimizers_of_many_kernels_take_longer():
-    asked = Configuration(sequence=2048, global_batch=64, data=8, zero=3)
-    eight = cluster("h100-sxm:8x1")
-    small = model("llama3-8b")
-    fused, eager = (
-        estimate(small, eight, replace(asked, software=name)).time.optimizer for name in ("torchtitan", "llm-foundry")
-    )
-    assert eager > 1.5 * fused
 
 
 def test_experts_that_are_not_fused_are_launched_one_by_one():

@@ -165,13 +165,6 @@ def test_what_is_fixed_holds_for_everything_that_is_said():
         assert here.recompute_by_stage is None
 
 
-def test_one_gpu():
-    found = planned("h100-sxm:1x1", "llama3.2-1b", global_batch=4, sequence=4096)
-    assert found.best is not None
-    assert found.best.configuration.gpus == 1
-    assert found.best.time.bubble == 0
-
-
 def test_nothing_fits_and_what_would():
     found = planned("h100-sxm:8x1", "llama3-70b", global_batch=8)
     assert found.best is None
