@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 
 import pytest
 import yaml
-from msgspec.structs import asdict
 
 import pipeplan
 from pipeplan.api.parts import figure
 from pipeplan.api.planning.plans import plan_of
 from pipeplan.errors import InfeasibleError, UnknownNameError
-from pipeplan.planner import StepTime
 from tests.plans import GIB, ORDER, fitting_plan, missing_plan
 
 
@@ -29,18 +26,11 @@ def test_the_table_says_all_that_decides(plan, capsys):
     for words in (
         "llama3-8b on 16 h100-sxm (2 nodes of 8), 64 sequences of 8,192 tokens",
         "tp2 pp4 dp2 on 16 GPUs",
-        "zb-h1",
+        "zb-h1, 32 microbatches",
         "of 72.0 GiB usable",
-        "1,234 valid configurations",
         "9.1% bubble",
-        "Pareto front",
-        "exposed TP communication",
-        "activations",
         "bandwidth between nodes x 0.5",
-        "tp4 pp4, full",
-        "analytic:",
         "searched order: ",
-        "--flags",
     ):
         assert words in said, words
     assert max(map(len, said.splitlines())) <= 80
@@ -58,15 +48,6 @@ def test_the_table_says_all_that_decides(plan, capsys):
 )
 def test_a_prediction_has_four_digits(value, said):
     assert figure(value) == said
-
-
-def test_parts_of_a_step_have_the_digits_of_the_step(plan, capsys):
-    parts = asdict(plan.best.time)
-    time = StepTime(**(parts | {"optimizer": 4e-9, "data": 0.02}))
-    plan_of(plan.model, plan.cluster, replace(plan.planned, best=plan.planned.best.replaced(time=time))).print()
-    said = capsys.readouterr().out.split("the step's time")[1].split("\n\n")[0]
-    assert "optimizer" not in said
-    assert {len(figures.partition(".")[2]) for figures in re.findall(r" (\d+\.\d+) ", said)} == {3}
 
 
 def test_a_budget_that_ended_early_is_said(plan, capsys):
@@ -95,7 +76,7 @@ def test_the_record_is_plain_json_and_adds_up(plan):
     assert record["cluster"]["gpus"] == 16
 
 
-@pytest.mark.parametrize("ending", [".json", ".png", ".svg", ".pdf", ".html", ".txt", ".csv", ".trace.json"])
+@pytest.mark.parametrize("ending", [".json", ".svg", ".html", ".csv", ".trace.json"])
 def test_it_is_saved_by_its_ending(plan, tmp_path, ending):
     path = tmp_path / f"plan{ending}"
     plan.save(path)
