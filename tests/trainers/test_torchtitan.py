@@ -48,10 +48,8 @@ def scheduled(settings: TrainerSettings, config: SimpleNamespace) -> SimpleNames
     ("schedule", "name"),
     [
         (named("1f1b", 4, 8), "1F1B"),
-        (named("zb-h1", 4, 8), "1F1B"),
         (named("interleaved-1f1b", 4, 8), "Interleaved1F1B"),
         (named("zbv", 4, 8), "ZBVZeroBubble"),
-        (named("v-half", 4, 8), "ZBVZeroBubble"),
     ],
 )
 def test_the_name_says_where_the_stages_are(schedule: Schedule, name: str):
@@ -79,22 +77,6 @@ def test_the_batch_in_tokens():
         *found
     }
     assert settings.text.startswith("# torchtitan's main branch as of 2026-08-21")
-
-
-def test_layers_a_stage():
-    settings = torchtitan_flags(named("zbv", 2, 6), Training(layers=(0, 2, 1, 0)))
-    assert fields(settings)["parallelism.module_fqns_per_model_part"] == [
-        "tok_embeddings",
-        "layers.0,layers.1",
-        "layers.2",
-        "norm,lm_head",
-    ]
-    assert module_names((1, 2, 1)) == [
-        ["tok_embeddings", "layers.0"],
-        ["layers.1", "layers.2"],
-        ["layers.3", "norm", "lm_head"],
-    ]
-    assert "For a model of 3 layers" in settings.text
 
 
 def test_python_gives_a_config_the_same_as_the_flags():

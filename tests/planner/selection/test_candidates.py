@@ -78,13 +78,6 @@ def test_what_is_left_out_is_said_unless_it_is_fixed_or_there_is_nothing_to_choo
     assert not any(words.endswith("(allow offload)") for words in left_out(request(fix={"offload": 0})))
 
 
-def test_a_large_cluster_is_enumerated_lazily():
-    asked = request("deepseek-v3", "h800-sxm:8x256", global_batch=15360)
-    first = next(configurations(asked))
-    assert first.gpus == 2048
-    assert sum(1 for _ in frames(asked)) > 5000
-
-
 def test_trainers_compute_again_what_they_can():
     asked = request(fix={"software": "torchtitan"})
     assert {saving["recompute"] for saving in savings(asked, next(frames(asked)))} == {(), ("selective-op",), ("full",)}
