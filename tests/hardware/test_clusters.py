@@ -10,10 +10,10 @@ from pipeplan.hardware.clusters import quantity
 
 
 def test_a_cluster_by_name():
-    found = cluster("h100-sxm:8x16")
-    assert (found.gpu, found.per_node, found.nodes, found.gpus) == (gpu("h100-sxm"), 8, 16, 128)
-    assert found.inside == PRESETS["h100-sxm"].node.inside
-    assert found.joined == 8
+    result = cluster("h100-sxm:8x16")
+    assert (result.gpu, result.per_node, result.nodes, result.gpus) == (gpu("h100-sxm"), 8, 16, 128)
+    assert result.inside == PRESETS["h100-sxm"].node.inside
+    assert result.joined == 8
 
 
 def test_a_count_fills_the_usual_nodes():
@@ -54,16 +54,16 @@ def test_a_file_changes_a_preset(tmp_path):
         "between: {bandwidth: 200 Gb/s}\n"
         "inside: {latency: 3 us}\n"
     )
-    found = cluster(path)
-    assert found.gpu.memory_bytes == 94 * 2**30
-    assert found.gpu.peak == {"bf16": 900e12, "fp8": 1979e12}
-    assert found.gpu.price == 2.5
-    assert found.gpu.memory_bandwidth == gpu("h100-sxm").memory_bandwidth
-    assert (found.per_node, found.nodes) == (8, 4)
-    assert found.between.bandwidth == 25e9
-    assert found.between.latency == PRESETS["h100-sxm"].node.between.latency
-    assert found.inside.latency == pytest.approx(3e-6)
-    assert found.inside.bandwidth == 450e9
+    result = cluster(path)
+    assert result.gpu.memory_bytes == 94 * 2**30
+    assert result.gpu.peak == {"bf16": 900e12, "fp8": 1979e12}
+    assert result.gpu.price == 2.5
+    assert result.gpu.memory_bandwidth == gpu("h100-sxm").memory_bandwidth
+    assert (result.per_node, result.nodes) == (8, 4)
+    assert result.between.bandwidth == 25e9
+    assert result.between.latency == PRESETS["h100-sxm"].node.between.latency
+    assert result.inside.latency == pytest.approx(3e-6)
+    assert result.inside.bandwidth == 450e9
 
 
 def test_a_gpu_of_ones_own(tmp_path):
@@ -74,10 +74,10 @@ def test_a_gpu_of_ones_own(tmp_path):
         'inside = {bandwidth = "300 GB/s", latency = 1e-6, peer_bandwidth = "20 GB/s"}\n'
         'between = {bandwidth = "100 Gbit/s", latency = "5 us"}\n'
     )
-    found = cluster(str(path))
-    assert (found.gpu.name, found.gpu.peak["bf16"], found.gpu.memory_bandwidth) == ("chip", 5e14, 2e12)
-    assert found.inside.peer_bandwidth == 20e9
-    assert found.between.bandwidth == 12.5e9
+    result = cluster(str(path))
+    assert (result.gpu.name, result.gpu.peak["bf16"], result.gpu.memory_bandwidth) == ("chip", 5e14, 2e12)
+    assert result.inside.peer_bandwidth == 20e9
+    assert result.between.bandwidth == 12.5e9
 
 
 @pytest.mark.parametrize(

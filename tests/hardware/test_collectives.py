@@ -142,13 +142,13 @@ def test_the_measured_bandwidths_of_all_reduces():
         ranks = int(name.removeprefix("gpus"))
         for size, measured in table.items():
             moved = 2 * (ranks - 1) / ranks * sizes[size]
-            found = moved / collective_time(NODE, "all_reduce", sizes[size], ranks) / 1e9
-            assert found == pytest.approx(measured, rel=0.12), (name, size)
+            result = moved / collective_time(NODE, "all_reduce", sizes[size], ranks) / 1e9
+            assert result == pytest.approx(measured, rel=0.12), (name, size)
     example = tables["four_node_all_reduce_busbw_gb_per_s"]
     four = replace(cluster("a100:8x4"), between=Link(bandwidth=12.8e9, latency=8e-6))
     for size in ("1 MiB", "16 MiB"):
-        found = 2 * 31 / 32 * sizes[size] / collective_time(four, "all_reduce", sizes[size], 32) / 1e9
-        assert found == pytest.approx(example[size], rel=0.35), size
+        result = 2 * 31 / 32 * sizes[size] / collective_time(four, "all_reduce", sizes[size], 32) / 1e9
+        assert result == pytest.approx(example[size], rel=0.35), size
 
 
 def test_the_measured_fractions_of_eight_b200():

@@ -12,8 +12,8 @@ from tests.planning_data import planning
 
 def test_every_collected_gpu_has_its_collected_numbers():
     for name, sheet in planning("presets.json")["hardware"].items():
-        found = preset(name)
-        card, node = found.gpu, found.node
+        result = preset(name)
+        card, node = result.gpu, result.node
         assert card.peak["bf16"] == sheet["bf16_dense_tflops"] * 1e12, name
         if sheet["fp8_dense_tflops"] is not None:
             assert card.peak["fp8"] == sheet["fp8_dense_tflops"] * 1e12, name

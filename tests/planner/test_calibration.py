@@ -32,10 +32,10 @@ ALONE = _alone(H100, Execution(sequence=4096, fused_loss=False))
 KERNELS = {"gemm": 1.25, "attention": 0.9, "memory": 1.5, "head": 1.1, "loss": 3.0, "optimizer": 2.0}
 
 
-def factors(**given: float) -> Calibration:
+def factors(**overrides: float) -> Calibration:
     return Calibration(
         gpu="h100-sxm",
-        corrections=tuple(Correction(kind=kind, measured=factor, analytic=1.0) for kind, factor in given.items()),
+        corrections=tuple(Correction(kind=kind, measured=factor, analytic=1.0) for kind, factor in overrides.items()),
     )
 
 
@@ -60,7 +60,7 @@ def test_each_kind_has_the_factor_of_its_own_kernels():
             by = 1.75
         return by * _analytic(ALONE, work)
 
-    found = calibrated(
+    actual = calibrated(
         LLAMA,
         H100,
         timer,
@@ -68,31 +68,31 @@ def test_each_kind_has_the_factor_of_its_own_kernels():
         loss=lambda tokens, vocabulary: tokens * vocabulary * 1e-12,
         optimizer=lambda parameters: parameters * 1e-11,
     )
-    assert found.factor("gemm") == pytest.approx(1.25)
-    assert found.factor("attention") == pytest.approx(0.9)
-    assert found.factor("memory") == pytest.approx(1.5)
-    assert 1.7 < found.factor("head") < 1.75  # its norm is a memory pass
-    measured = {each.kind: each.measured for each in found.corrections}
+    assert actual.factor("gemm") == pytest.approx(1.25)
+    assert actual.factor("attention") == pytest.approx(0.9)
+    assert actual.factor("memory") == pytest.approx(1.5)
+    assert 1.7 < actual.factor("head") < 1.75  # its norm is a memory pass
+    measured = {each.kind: each.measured for each in actual.corrections}
     assert measured["loss"] == pytest.approx(4096 * LLAMA.vocabulary * 1e-12)
     assert measured["optimizer"] == pytest.approx(1e8 * 1e-11)
-    assert found.factor("grouped_gemm") == 1.0
+    assert actual.factor("grouped_gemm") == 1.0
 
 
 def test_of_experts_a_gpus_share_is_measured():
-    asked: list[GroupedGemm] = []
+    requested: list[GroupedGemm] = []
 
     def timer(work: Work) -> float:
         if isinstance(work, GroupedGemm):
-            asked.append(work)
+            requested.append(work)
         return 1e-3
 
     shape = model("qwen3-30b-a3b")
-    found = calibrated(shape, H100, timer, sequence=4096)
+    actual = calibrated(shape, H100, timer, sequence=4096)
     assert shape.experts is not None
-    assert {work.groups for work in asked} == {MOST_EXPERTS}
+    assert {work.groups for work in requested} == {MOST_EXPERTS}
     tokens = 4096 * shape.experts.top_k * MOST_EXPERTS / shape.experts.count
-    assert {work.rows for work in asked} == {tokens}
-    assert found.factor("grouped_gemm") != 1.0
+    assert {work.rows for work in requested} == {tokens}
+    assert actual.factor("grouped_gemm") != 1.0
 
 
 def test_windows_are_passed_over():
@@ -120,12 +120,12 @@ def test_an_estimate_takes_longer_by_the_factors():
 
 
 def test_costs_are_measured_where_the_very_layer_was():
-    found = calibrated(LLAMA, H100, slower(1.5), sequence=4096)
-    assert found.costs_from("gemm", LLAMA, RUN) == "measured"
-    assert found.costs_from("gemm", LLAMA, replace(RUN, tensor=2, data=1)) == "calibrated"
-    assert found.costs_from("gemm", LLAMA, replace(RUN, sequence=8192)) == "calibrated"
-    assert found.costs_from("gemm", model("llama3-70b"), RUN) == "calibrated"
-    assert found.costs_from("collective", LLAMA, RUN) == "analytic"
+    actual = calibrated(LLAMA, H100, slower(1.5), sequence=4096)
+    assert actual.costs_from("gemm", LLAMA, RUN) == "measured"
+    assert actual.costs_from("gemm", LLAMA, replace(RUN, tensor=2, data=1)) == "calibrated"
+    assert actual.costs_from("gemm", LLAMA, replace(RUN, sequence=8192)) == "calibrated"
+    assert actual.costs_from("gemm", model("llama3-70b"), RUN) == "calibrated"
+    assert actual.costs_from("collective", LLAMA, RUN) == "analytic"
     assert factors(compute=1.1).costs_from("attention", LLAMA, RUN) == "calibrated"
     assert factors(compute=1.1).costs_from("optimizer", LLAMA, RUN) == "analytic"
 
@@ -134,18 +134,18 @@ def test_a_run_corrects_what_its_stages_should_take():
     known = factors(gemm=1.25, optimizer=2.0)
     costs = stage_costs(LLAMA, NODE, RUN, calibration=known)
     predicted = costs.forward + costs.backward_input + costs.backward_weight
-    found = updated_by_run(known, LLAMA, NODE, RUN, (1.1 * predicted).tolist())
-    assert found.factor("gemm") == pytest.approx(1.25 * 1.1)
-    assert found.factor("memory") == pytest.approx(1.1)
-    assert found.factor("optimizer") == 2.0
-    assert found.factor("head") == 1.0  # its kernels have it
-    after = stage_costs(LLAMA, NODE, RUN, calibration=found)
+    actual = updated_by_run(known, LLAMA, NODE, RUN, (1.1 * predicted).tolist())
+    assert actual.factor("gemm") == pytest.approx(1.25 * 1.1)
+    assert actual.factor("memory") == pytest.approx(1.1)
+    assert actual.factor("optimizer") == 2.0
+    assert actual.factor("head") == 1.0  # its kernels have it
+    after = stage_costs(LLAMA, NODE, RUN, calibration=actual)
     # What waits for the host's launches (the embedding's) is no kernel's.
     found_sum = np.sum(after.forward + after.backward_input + after.backward_weight)
     assert found_sum == pytest.approx(1.1 * predicted.sum(), rel=1e-4)
-    again = updated_by_run(found, LLAMA, NODE, RUN, (1.3 * predicted).tolist())
+    again = updated_by_run(actual, LLAMA, NODE, RUN, (1.3 * predicted).tolist())
     assert again.factor("memory") == pytest.approx(1.3)
-    assert len(again.corrections) == len(found.corrections)
+    assert len(again.corrections) == len(actual.corrections)
 
 
 def test_a_run_of_another_job_is_refused():

@@ -5,11 +5,11 @@ from tests.planner.configurations import configuration
 
 
 def test_what_follows_from_a_configuration():
-    asked = configuration(microbatch_size=2, expert=4, expert_tensor=2)
-    assert asked.gpus == 64
-    assert asked.microbatches == 32
-    assert asked.stages == 20
-    assert asked.expert_data == 2
+    requested = configuration(microbatch_size=2, expert=4, expert_tensor=2)
+    assert requested.gpus == 64
+    assert requested.microbatches == 32
+    assert requested.stages == 20
+    assert requested.expert_data == 2
     hybrid = configuration(data=8, context=1, expert=4, replicate=4)
     assert (hybrid.shards, hybrid.replicate) == (2, 4)
     assert (hybrid.expert_shards, hybrid.expert_replicate) == (2, 4)

@@ -48,8 +48,8 @@ def test_distances():
 def test_the_nearest_come_first_and_few_of_one_table():
     runs = [run(1.0 + index / 100) for index in range(10)]
     runs += [run(2.0 + index / 100, source="b", sequence=4096) for index in range(10)]
-    found = nearest(features_of(LLAMA, H100, configuration()), runs)
-    assert [each.source for each in found] == ["a"] * FROM_ONE + ["b"] * FROM_ONE
+    result = nearest(features_of(LLAMA, H100, configuration()), runs)
+    assert [each.source for each in result] == ["a"] * FROM_ONE + ["b"] * FROM_ONE
     many = [run(1.0, source=str(index)) for index in range(100)]
     assert len(nearest(features_of(LLAMA, H100, configuration()), many)) == NEAREST
 
@@ -93,15 +93,15 @@ def test_coverage_leaves_a_source_out():
 
 def test_an_estimate_has_an_error_bar_from_runs_like_it():
     predicted = estimate(LLAMA, H100, configuration(software="nemo"))
-    found, step_time = predicted.error_bar, predicted.step_time
-    assert found is not None
-    assert found.step_time_s == (step_time * found.low, step_time * found.high)
-    assert 0.5 < found.low <= 1 <= found.high < 2
-    assert "H100" in found.runs[0] or "h100" in found.runs[0]
-    assert error_bar(LLAMA, H100, configuration(software="nemo"), step_time) == found
-    others = error_bar(LLAMA, H100, configuration(software="nemo"), step_time, without=found.runs[0])
+    result, step_time = predicted.error_bar, predicted.step_time
+    assert result is not None
+    assert result.step_time_s == (step_time * result.low, step_time * result.high)
+    assert 0.5 < result.low <= 1 <= result.high < 2
+    assert "H100" in result.runs[0] or "h100" in result.runs[0]
+    assert error_bar(LLAMA, H100, configuration(software="nemo"), step_time) == result
+    others = error_bar(LLAMA, H100, configuration(software="nemo"), step_time, without=result.runs[0])
     assert others is not None
-    assert found.runs[0] not in others.runs
+    assert result.runs[0] not in others.runs
 
 
 def test_the_shipped_runs_are_whole():
@@ -153,9 +153,9 @@ def predictions():
     ],
 )
 def test_steps_of_a_source_are_near_and_nearer_than_the_null_models(predictions, group, most):
-    found = [each for each in predictions if benchmark.group_of(each.row).startswith(group)]
-    errors = [each.step_error for each in found if each.step_error is not None]
-    nulls = [each.null_error for each in found if each.null_error is not None]
+    result = [each for each in predictions if benchmark.group_of(each.row).startswith(group)]
+    errors = [each.step_error for each in result if each.step_error is not None]
+    nulls = [each.null_error for each in result if each.null_error is not None]
     assert errors
     assert 100 * benchmark.mean_absolute(errors) <= most
     assert benchmark.mean_absolute(errors) < benchmark.mean_absolute(nulls)

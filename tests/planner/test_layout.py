@@ -139,20 +139,20 @@ def least_of_all(name, shape, layers, names, limit=np.inf, **costs):
 def test_its_makespan_is_the_simulators_and_its_peaks_are_those_of_memory_use(name):
     layers = [EMBEDDING, layer(count=3), layer(0.7, 0.9, 0.4, 0.8, count=5, static=0.2, more=(full(),)), HEAD]
     overhead = Overhead(op_gap=0.05, message_time=0.02)
-    found = best_layout(layers, name, SHAPES[name], transfer=0.1, overhead=overhead, limits=40 * GIB, seconds=0.2)
+    result = best_layout(layers, name, SHAPES[name], transfer=0.1, overhead=overhead, limits=40 * GIB, seconds=0.2)
     schedule = strategy(name)(SHAPES[name])
-    costs = costs_of(layers, found.layout, found.options, 0.1 / SHAPES[name].slices, overhead)
-    assert found.makespan == pytest.approx(simulate(schedule, costs).timeline.makespan)
-    assert found.peaks == pytest.approx(peaks_of(schedule, costs))
+    costs = costs_of(layers, result.layout, result.options, 0.1 / SHAPES[name].slices, overhead)
+    assert result.makespan == pytest.approx(simulate(schedule, costs).timeline.makespan)
+    assert result.peaks == pytest.approx(peaks_of(schedule, costs))
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_no_layout_is_better_where_it_says_so(name):
     layers = [EMBEDDING, layer(count=2), layer(1.6, 1.9, 0.8, count=3), layer(0.5, 0.6, 0.4), HEAD]
-    found = best_layout(layers, name, SHAPES[name], transfer=0.1, seconds=20)
-    assert found.proven
+    result = best_layout(layers, name, SHAPES[name], transfer=0.1, seconds=20)
+    assert result.proven
     transfer = 0.1 / SHAPES[name].slices
-    assert found.makespan == pytest.approx(least_of_all(name, SHAPES[name], layers, ["none"], transfer=transfer))
+    assert result.makespan == pytest.approx(least_of_all(name, SHAPES[name], layers, ["none"], transfer=transfer))
 
 
 times = st.floats(0.1, 4.0)
@@ -171,15 +171,15 @@ def models(draw):
 def test_it_is_never_worse_than_an_even_split_nor_better_than_its_bound(layers, name, microbatches):
     rule = strategy(name)
     shape = rule.shape(2, 2 * microbatches, None if rule.fixed_chunks else 2)
-    found = best_layout(layers, name, shape, transfer=0.05, seconds=0.05)
+    result = best_layout(layers, name, shape, transfer=0.05, seconds=0.05)
     schedule = rule(shape)
     count = sum(each.count for each in layers if each.kind == "dense")
     least, more = divmod(count, schedule.stages)
     even = tuple(least + (stage < more) for stage in range(schedule.stages))
     costs = costs_of(layers, even, (StageOption(name="none"),) * schedule.stages, 0.05)
-    assert found.makespan <= found.even_makespan <= simulate(schedule, costs).timeline.makespan * (1 + 1e-9)
-    assert found.lower_bound <= found.makespan * (1 + 1e-9)
-    assert found.gain >= 0
+    assert result.makespan <= result.even_makespan <= simulate(schedule, costs).timeline.makespan * (1 + 1e-9)
+    assert result.lower_bound <= result.makespan * (1 + 1e-9)
+    assert result.gain >= 0
 
 
 @st.composite
@@ -207,16 +207,16 @@ def test_of_every_layout_of_a_random_model_it_is_the_best_that_fits(layers, name
         with pytest.raises(InfeasibleError):
             best_layout(layers, name, SHAPES[name], transfer=0.1, limits=limit * GIB, seconds=20)
         return
-    found = best_layout(layers, name, SHAPES[name], transfer=0.1, limits=limit * GIB, seconds=20)
-    assert found.proven
-    assert found.makespan == pytest.approx(least)
+    result = best_layout(layers, name, SHAPES[name], transfer=0.1, limits=limit * GIB, seconds=20)
+    assert result.proven
+    assert result.makespan == pytest.approx(least)
 
 
 def test_a_bound_from_a_search_that_ended_early_holds_for_every_layout():
     layers = [layer(0.7, 1.1, 0.5, count=4), layer(1.6, 1.9, 0.8, count=3), HEAD]
     for name in ("1f1b", "zbv", "interleaved-1f1b"):
-        found = best_layout(layers, name, SHAPES[name], seconds=0.0)
-        assert 0 < found.lower_bound <= least_of_all(name, SHAPES[name], layers, ["none"]) * (1 + 1e-9)
+        result = best_layout(layers, name, SHAPES[name], seconds=0.0)
+        assert 0 < result.lower_bound <= least_of_all(name, SHAPES[name], layers, ["none"]) * (1 + 1e-9)
 
 
 def test_what_moves_to_the_host_is_free_as_long_as_the_forward():
@@ -300,10 +300,10 @@ def test_what_a_backward_holds_besides_comes_on_top_of_what_was_kept_before_it(n
         LaidLayer(options=(besides(0.3, extra),), count=3),
     ]
     layers.append(head)
-    found = best_layout(layers, name, SHAPES[name])
-    stages = [[option for _, option in stage] for stage in on_stages(layers, found.layout, found.options)]
+    result = best_layout(layers, name, SHAPES[name])
+    stages = [[option for _, option in stage] for stage in on_stages(layers, result.layout, result.options)]
     stages[0] = [stages[0][-1], *stages[0][:-1]]
-    assert found.peaks == pytest.approx(walked_peaks(strategy(name)(SHAPES[name]), stages))
+    assert result.peaks == pytest.approx(walked_peaks(strategy(name)(SHAPES[name]), stages))
 
 
 def test_the_same_question_has_the_same_answer():

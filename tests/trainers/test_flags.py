@@ -51,8 +51,8 @@ def words(text):
 
 
 def megatron(name, configuration, schedule=None, machines=H100S):
-    found = flags_of(model(name), machines, configuration, schedule)["megatron"]
-    return found, words(found.text)
+    result = flags_of(model(name), machines, configuration, schedule)["megatron"]
+    return result, words(result.text)
 
 
 def value(flags, name):
@@ -60,8 +60,8 @@ def value(flags, name):
 
 
 def test_a_dense_model_and_its_degrees():
-    found, flags = megatron("llama-3-70b", DENSE)
-    assert not found.warnings
+    result, flags = megatron("llama-3-70b", DENSE)
+    assert not result.warnings
     for name, said in {
         "--num-layers": "80",
         "--hidden-size": "8192",
@@ -81,7 +81,7 @@ def test_a_dense_model_and_its_degrees():
 
 
 def test_experts_latent_attention_and_further_tokens():
-    found, flags = megatron("deepseek-v3", replace(MOE, recompute=("mla_up_proj", "layernorm")))
+    result, flags = megatron("deepseek-v3", replace(MOE, recompute=("mla_up_proj", "layernorm")))
     for name, said in {
         "--num-experts": "256",
         "--moe-router-topk": "8",
@@ -101,7 +101,7 @@ def test_experts_latent_attention_and_further_tokens():
     assert set(flags[first + 1 : first + 3]) == {"layernorm", "mla_up_proj"}
     assert "--group-query-attention" not in flags
     assert value(flags, "--pipeline-model-parallel-layout").endswith("mL")
-    assert not found.warnings
+    assert not result.warnings
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_a_router_weights_experts_as_the_model_s_does(name, has, lacks):
 
 def test_recomputation_by_stage_is_said_and_replaced_by_one_that_fits():
     by_stage = replace(DENSE, recompute_by_stage=(("full",), ("full",), ("layernorm",), ()))
-    found, flags = megatron("llama-3-70b", by_stage)
+    result, flags = megatron("llama-3-70b", by_stage)
     assert value(flags, "--recompute-granularity") == "full"
     assert value(flags, "--recompute-num-layers") == "1"
     assert "--recompute-modules" not in flags
-    assert "0-1: full; 2: layernorm; 3: nothing" in found.warnings[0]
-    assert found.warnings[0] in found.text
+    assert "0-1: full; 2: layernorm; 3: nothing" in result.warnings[0]
+    assert result.warnings[0] in result.text
 
 
 @pytest.mark.parametrize(
@@ -139,17 +139,17 @@ def test_recomputation_by_stage_is_said_and_replaced_by_one_that_fits():
     ],
 )
 def test_a_schedule_that_megatron_does_not_run_is_replaced_and_said(schedule, chunks, runs, layers):
-    found, flags = megatron("llama-3-70b", replace(DENSE, schedule=schedule, chunks=chunks, layers=layers))
-    assert f"Megatron-LM does not support {schedule}: these flags run {runs} instead" in found.warnings[0]
+    result, flags = megatron("llama-3-70b", replace(DENSE, schedule=schedule, chunks=chunks, layers=layers))
+    assert f"Megatron-LM does not support {schedule}: these flags run {runs} instead" in result.warnings[0]
     parts = value(flags, "--pipeline-model-parallel-layout").split("|")
     assert len(parts) == 4 * (2 if runs == "interleaved-1f1b" else 1)
 
 
 def test_what_megatron_refuses_is_said():
     few = replace(DENSE, schedule="interleaved-1f1b", chunks=2, layers=None, global_batch=8)
-    found = flags_of(model("llama-3-70b"), H100S, few)["megatron"]
-    assert "too few" in found.warnings[-1]
-    assert found.text == f"# {found.warnings[-1]}.\n"
+    result = flags_of(model("llama-3-70b"), H100S, few)["megatron"]
+    assert "too few" in result.warnings[-1]
+    assert result.text == f"# {result.warnings[-1]}.\n"
 
 
 def test_a_found_order_is_not_taken_for_the_strategy_that_it_is_named_after():
@@ -157,13 +157,13 @@ def test_a_found_order_is_not_taken_for_the_strategy_that_it_is_named_after():
     schedule = parse_json(str(other))
     assert isinstance(schedule, Schedule)
     schedule = schedule.renamed("1f1b")
-    found, _ = megatron("llama-3-70b", DENSE, schedule)
-    assert "does not support 1f1b" in found.warnings[0]
+    result, _ = megatron("llama-3-70b", DENSE, schedule)
+    assert "does not support 1f1b" in result.warnings[0]
 
 
 def test_shards_beside_a_pipeline():
-    found, flags = megatron("llama-3-70b", replace(DENSE, zero=3))
-    assert "does not support the plan's ZeRO-3 with a pipeline" in " ".join(found.warnings)
+    result, flags = megatron("llama-3-70b", replace(DENSE, zero=3))
+    assert "does not support the plan's ZeRO-3 with a pipeline" in " ".join(result.warnings)
     assert "--use-megatron-fsdp" not in flags
     alone = replace(DENSE, pipeline=1, data=16, zero=3, layers=None)
     _, flags = megatron("llama-3-70b", alone)
@@ -220,8 +220,8 @@ HUB = {
 def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_config(said):
     configuration = replace(DENSE, tensor=2, data=8, layers=None)
     shape = read_model({**HUB, **said})
-    found = flags_of(shape, H100S, configuration)["megatron"]
-    flags = words(found.text)
+    result = flags_of(shape, H100S, configuration)["megatron"]
+    flags = words(result.text)
     assert int(value(flags, "--rotary-base")) == 500000
     assert float(value(flags, "--norm-epsilon")) == 1e-6
     assert read_model(short_form(shape)) == shape
@@ -231,9 +231,9 @@ def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_
 
 
 def test_a_share_on_the_host_becomes_modules_that_hold_it():
-    found, flags = megatron("llama-3-70b", replace(DENSE, offload=0.2))
+    result, flags = megatron("llama-3-70b", replace(DENSE, offload=0.2))
     assert "--fine-grained-activation-offloading" in flags
-    assert "the modules named here hold about that fraction" in found.warnings[0]
+    assert "the modules named here hold about that fraction" in result.warnings[0]
     dense, moe = model("llama-3-70b"), model("deepseek-v3")
     assert set(offload_modules(dense, 1.0)) == {"attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm"}
     assert {"expert_fc1", "moe_act"} <= set(offload_modules(moe, 1.0))
@@ -254,24 +254,24 @@ def test_a_share_on_the_host_becomes_modules_that_hold_it():
     ],
 )
 def test_what_torchtitan_cannot_be_told(change, said):
-    found = flags_of(model("llama-3-70b"), H100S, replace(DENSE, zero=3, **change))["torchtitan"]
-    assert said in found.warnings[0]
-    assert found.warnings[0] in found.text
+    result = flags_of(model("llama-3-70b"), H100S, replace(DENSE, zero=3, **change))["torchtitan"]
+    assert said in result.warnings[0]
+    assert result.warnings[0] in result.text
 
 
 def test_what_torchtitan_s_settings_warn_of_stands_once_in_its_flags():
     configuration = replace(DENSE, schedule="zb-h1", recompute=("full",))
-    found = flags_of(model("llama-3-70b"), H100S, configuration)["torchtitan"]
-    (warning,) = [each for each in found.warnings if "default loss" in each]
-    assert found.text.count(warning) == 1
+    result = flags_of(model("llama-3-70b"), H100S, configuration)["torchtitan"]
+    (warning,) = [each for each in result.warnings if "default loss" in each]
+    assert result.text.count(warning) == 1
 
 
 @pytest.mark.parametrize("release", ["0.14", "0.18.2"])
 def test_megatron_s_releases_take_the_same_flags(release):
-    found = flags_of(model("llama-3-70b"), H100S, DENSE, versions={"megatron": release})["megatron"]
+    result = flags_of(model("llama-3-70b"), H100S, DENSE, versions={"megatron": release})["megatron"]
     usual = flags_of(model("llama-3-70b"), H100S, DENSE)["megatron"]
-    assert f"Megatron-core {'.'.join(release.split('.')[:2])}: " in found.text
-    assert words(found.text) == words(usual.text)
+    assert f"Megatron-core {'.'.join(release.split('.')[:2])}: " in result.text
+    assert words(result.text) == words(usual.text)
 
 
 @pytest.mark.parametrize(
@@ -284,9 +284,9 @@ def test_megatron_s_releases_take_the_same_flags(release):
 )
 def test_what_a_release_cannot_build_is_refused(name, release, message):
     configuration = replace(DENSE, layers=None)
-    found = flags_of(model(name), H100S, configuration, versions={"megatron": release})["megatron"]
-    assert message in found.warnings[-1]
-    assert found.text == f"# {found.warnings[-1]}.\n"
+    result = flags_of(model(name), H100S, configuration, versions={"megatron": release})["megatron"]
+    assert message in result.warnings[-1]
+    assert result.text == f"# {result.warnings[-1]}.\n"
     assert "torchrun" in flags_of(model(name), H100S, configuration)["megatron"].text
 
 
@@ -294,9 +294,9 @@ def test_what_a_release_cannot_build_is_refused(name, release, message):
 def test_experts_under_tensor_parallelism_need_sequence_parallelism(trainer, title):
     """Megatron-core starts, and raises in the first forward of a layer with experts (``MoELayer.forward``)."""
     configuration = replace(MOE, tensor=2, pipeline=4)
-    found = flags_of(model("qwen3-235b-a22b"), H100S, configuration)[trainer]
-    assert f"{title} trains experts with tensor parallelism only with sequence parallelism" in found.warnings[-1]
-    assert found.text == f"# {found.warnings[-1]}.\n"
+    result = flags_of(model("qwen3-235b-a22b"), H100S, configuration)[trainer]
+    assert f"{title} trains experts with tensor parallelism only with sequence parallelism" in result.warnings[-1]
+    assert result.text == f"# {result.warnings[-1]}.\n"
     together = replace(configuration, sequence_parallel=True)
     assert "torchrun" in flags_of(model("qwen3-235b-a22b"), H100S, together)[trainer].text
 
@@ -332,11 +332,11 @@ def steps(tmp_path, monkeypatch, capsys):
 )
 def test_our_own_command_gives_the_step_time_that_was_planned(schedule, chunks, software, steps):
     configuration = replace(DENSE, schedule=schedule, chunks=chunks, layers=None, software=software)
-    found = flags_of(model("llama-3-70b"), H100S, configuration)["pipeplan"]
-    said = steps(found)["without_barrier" if software == "zero-bubble" else "with_barrier"]
+    result = flags_of(model("llama-3-70b"), H100S, configuration)["pipeplan"]
+    said = steps(result)["without_barrier" if software == "zero-bubble" else "with_barrier"]
     planned = estimate(model("llama-3-70b"), H100S, configuration, with_error_bar=False)
     assert said == pytest.approx(planned.step_time, rel=1e-6)
-    (shown,) = re.findall(r"step ([0-9.]+) s", found.text)
+    (shown,) = re.findall(r"step ([0-9.]+) s", result.text)
     assert float(shown) == pytest.approx(planned.step_time, rel=1e-5)
 
 
@@ -344,10 +344,10 @@ def test_a_found_order_comes_as_a_file_beside_our_own_command(steps):
     other = pipeplan.export("gpipe", to="json", ranks=4, microbatches=16).text
     schedule = parse_json(str(other))
     assert isinstance(schedule, Schedule)
-    found = flags_of(model("llama-3-70b"), H100S, DENSE, schedule)["pipeplan"]
-    assert len(found.files) == 2
+    result = flags_of(model("llama-3-70b"), H100S, DENSE, schedule)["pipeplan"]
+    assert len(result.files) == 2
     planned = estimate(model("llama-3-70b"), H100S, DENSE, schedule=schedule, with_error_bar=False)
-    assert steps(found)["with_barrier"] == pytest.approx(planned.step_time, rel=1e-6)
+    assert steps(result)["with_barrier"] == pytest.approx(planned.step_time, rel=1e-6)
 
 
 def test_learned_positions_are_as_many_as_the_model_has_or_the_sequence_needs():

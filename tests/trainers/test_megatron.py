@@ -112,11 +112,11 @@ def test_a_group_size_is_read_off_the_order(name: str, ranks: int, chunks: int, 
     microbatches = ranks + more
     group = min(ranks + larger, microbatches)
     try:
-        found = flags(named(name, ranks, microbatches, chunks, group_size=group))
+        result = flags(named(name, ranks, microbatches, chunks, group_size=group))
     except ShapeError as error:
         assert ranks == 1 or re.search("deadlock|leaves a last group", str(error))  # noqa: PT017
         return
-    assert found["--microbatch-group-size-per-virtual-pipeline-stage"] == str(group)
+    assert result["--microbatch-group-size-per-virtual-pipeline-stage"] == str(group)
 
 
 def half_split(schedule: Schedule) -> Schedule:

@@ -54,22 +54,22 @@ EIGHT = Configuration(sequence=4096, global_batch=32, pipeline=2, data=4)
 )
 def test_what_no_release_or_not_this_one_can_build_is_refused(name: str, release: str | None, words: str):
     versions = {} if release is None else {"megatron": release}
-    found = flags_of(shape_of(name), cluster("h100-sxm:8x1"), EIGHT, versions=versions)["megatron"]
-    assert words in found.text
-    assert len(found.text.splitlines()) == 1
+    result = flags_of(shape_of(name), cluster("h100-sxm:8x1"), EIGHT, versions=versions)["megatron"]
+    assert words in result.text
+    assert len(result.text.splitlines()) == 1
 
 
 def test_a_replaced_schedule_has_its_own_stages():
     shape = shape_of("NVIDIA-Nemotron-Nano-9B-v2")
     other = replace(EIGHT, schedule="zbv", chunks=2)
-    found = flags_of(shape, cluster("h100-sxm:8x1"), other)["megatron"]
-    (pattern,) = re.findall(r"--hybrid-layer-pattern '([^']*)'", found.text)
+    result = flags_of(shape, cluster("h100-sxm:8x1"), other)["megatron"]
+    (pattern,) = re.findall(r"--hybrid-layer-pattern '([^']*)'", result.text)
     assert pattern.count("|") == 1
-    assert "these flags run 1f1b instead" in found.warnings[0]
+    assert "these flags run 1f1b instead" in result.warnings[0]
 
 
 def test_the_script_of_a_plan(tmp_path: Path):
-    found = pipeplan.plan(
+    result = pipeplan.plan(
         CONFIGS / "NVIDIA-Nemotron-Nano-9B-v2.json",
         "h100-sxm:8x1",
         global_batch=32,
@@ -78,8 +78,8 @@ def test_the_script_of_a_plan(tmp_path: Path):
         workers=1,
         fix={"pp": 2, "tp": 1, "trainer": "megatron"},
     )
-    assert found.best is not None
-    script = found.best.flags["megatron"].text
+    assert result.best is not None
+    script = result.best.flags["megatron"].text
     assert '"$MEGATRON/pretrain_hybrid.py"' in script
     (pattern,) = re.findall(r"--hybrid-layer-pattern '([^']*)'", script)
     assert pattern.replace("|", "") == "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-"

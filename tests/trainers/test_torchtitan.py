@@ -28,20 +28,20 @@ def words(settings: TrainerSettings) -> list[str]:
 
 def fields(settings: TrainerSettings) -> dict[str, Any]:
     """What the words of each flag are; one word stands for itself, none for a truth."""
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for word in words(settings):
         if word.startswith("--"):
-            found[word.removeprefix("--")] = values = []
+            result[word.removeprefix("--")] = values = []
         else:
             values.append(word)
-    return {name: values[0] if len(values) == 1 else values or True for name, values in found.items()}
+    return {name: values[0] if len(values) == 1 else values or True for name, values in result.items()}
 
 
 def scheduled(settings: TrainerSettings, config: SimpleNamespace) -> SimpleNamespace:
     names: dict[str, Any] = {}
     exec(settings.text, names)
-    given: SimpleNamespace = names["scheduled"](config)
-    return given
+    overrides: SimpleNamespace = names["scheduled"](config)
+    return overrides
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_the_name_says_where_the_stages_are(schedule: Schedule, name: str):
 def test_the_batch_in_tokens():
     training = Training(microbatch_size=2, data_parallel=3, sequence_length=128, trainer_version="main")
     settings = torchtitan_flags(named("1f1b", 2, 4), training)
-    found = fields(settings)
-    assert found["training.num_tokens_per_microbatch_per_dp_rank"] == "256"
-    assert found["training.num_tokens_per_train_step"] == "3072"
-    assert found["training.max_context_length"] == "128"
-    assert found["parallelism.num_pp_microbatches"] == "4"
+    result = fields(settings)
+    assert result["training.num_tokens_per_microbatch_per_dp_rank"] == "256"
+    assert result["training.num_tokens_per_train_step"] == "3072"
+    assert result["training.max_context_length"] == "128"
+    assert result["parallelism.num_pp_microbatches"] == "4"
     assert not {"training.local_batch_size", "training.seq_len", "parallelism.pipeline_parallel_microbatch_size"} & {
-        *found
+        *result
     }
     assert settings.text.startswith("# torchtitan's main branch as of 2026-08-21")
 
@@ -88,19 +88,19 @@ def test_python_gives_a_config_the_same_as_the_flags():
     )
     for schedule, loss in ((named("zbv", 2, 6), "cross entropy"), (named("interleaved-1f1b", 2, 6), config.loss)):
         flags, python = torchtitan_flags(schedule, training), torchtitan_python(schedule, training)
-        given = scheduled(python, SimpleNamespace(**vars(config)))
-        said = {
+        overrides = scheduled(python, SimpleNamespace(**vars(config)))
+        printed = {
             f"{part}.{name}": value
             for part in ("parallelism", "training")
-            for name, value in vars(getattr(given, part)).items()
+            for name, value in vars(getattr(overrides, part)).items()
         }
-        assert said.pop("training.steps") == 3
-        modules = said.pop("parallelism.module_fqns_per_model_part")
+        assert printed.pop("training.steps") == 3
+        modules = printed.pop("parallelism.module_fqns_per_model_part")
         assert modules == module_names((1, 2, 2, 0))
         expected = fields(flags)
         assert expected.pop("parallelism.module_fqns_per_model_part") == [",".join(part) for part in modules]
-        assert {name: value if value is True else str(value) for name, value in said.items()} == expected
-        assert given.loss == loss
+        assert {name: value if value is True else str(value) for name, value in printed.items()} == expected
+        assert overrides.loss == loss
         assert (python.files, python.warnings) == (flags.files, flags.warnings)
 
 
@@ -132,7 +132,7 @@ def test_microbatches_are_numbered_as_pytorch_counts_losses():
 
 
 @pytest.mark.parametrize(
-    ("schedule", "given", "message"),
+    ("schedule", "overrides", "message"),
     [
         (named("hanayo", 2, 4, 4), {}, "in a line, in a loop or on a V"),
         (named("dualpipe", 2, 6), {}, "placement is bidirectional"),
@@ -149,10 +149,10 @@ def test_microbatches_are_numbered_as_pytorch_counts_losses():
         (named("1f1b", 2, 4), {"trainer_version": "main"}, "counts its batch in tokens"),
     ],
 )
-def test_what_torchtitan_cannot_build(schedule: Schedule, given: dict[str, Any], message: str):
+def test_what_torchtitan_cannot_build(schedule: Schedule, overrides: dict[str, Any], message: str):
     for write in (torchtitan_flags, torchtitan_python):
         with pytest.raises(ShapeError, match=message):
-            write(schedule, Training(**given))
+            write(schedule, Training(**overrides))
 
 
 def test_every_stage_is_recomputed_or_none():
@@ -181,8 +181,8 @@ def test_any_name_and_any_path_stand_in_it_as_they_are(name: str):
     path = f"plans/{name}.csv".replace("\0", "")
     settings = torchtitan_flags(schedule, Training(csv=path))
     assert fields(settings)["parallelism.pipeline_parallel_schedule_csv"] == path
-    given = scheduled(
+    overrides = scheduled(
         torchtitan_python(schedule, Training(csv=path)),
         SimpleNamespace(parallelism=SimpleNamespace(), training=SimpleNamespace()),
     )
-    assert given.parallelism.pipeline_parallel_schedule_csv == path
+    assert overrides.parallelism.pipeline_parallel_schedule_csv == path

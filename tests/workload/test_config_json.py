@@ -163,14 +163,14 @@ def test_published_files_have_no_field_that_is_unknown():
 
 def test_a_field_that_is_unknown_is_kept_by_name():
     """Tokens, formats, dropout and initialization say nothing of a network, nor does what is null."""
-    told = {
+    reported = {
         "eos_token_id": 5,
         "torch_dtype": "float16",
         "attention_dropout": 0.1,
         "initializer_range": 0.1,
         "memory": None,
     }
-    assert read_config({**LLAMA, **told}) == read_config(LLAMA)
+    assert read_config({**LLAMA, **reported}) == read_config(LLAMA)
     for kind in ("position_embedding_type", "scoring_func", "topk_method"):
         assert read_config({**LLAMA, kind: "novel"}).details.unread == kind
     assert read_config({**LLAMA, "memory": 3, "gates": [1]}).details.unread == "memory, gates"
@@ -223,8 +223,8 @@ def test_a_folder_with_a_config_is_that_file(tmp_path: Path):
 
 def test_layer_types_say_which_layers_are_windowed():
     types = ["sliding_attention", "sliding_attention", "full_attention"] * 8
-    found = read_config({**OSS, "layer_types": types})
-    assert (found.sliding_window, found.sliding_every) == (128, 3)
+    result = read_config({**OSS, "layer_types": types})
+    assert (result.sliding_window, result.sliding_every) == (128, 3)
     assert read_config({**OSS, "layer_types": ["full_attention"] * 24}).sliding_window is None
     assert read_config({**OSS, "layer_types": ["sliding_attention"] * 24}).sliding_every == 1
 
@@ -243,9 +243,9 @@ def test_a_field_that_is_null_is_not_left_out():
 
 
 def test_each_other_layer_with_experts():
-    found = read_config({**QWEN_MOE, "decoder_sparse_step": 2})
-    assert (found.moe_layers, found.dense_layers, found.ffn) == (24, 24, 6144)
-    assert [found.has_experts(layer) for layer in range(3)] == [False, True, False]
+    result = read_config({**QWEN_MOE, "decoder_sparse_step": 2})
+    assert (result.moe_layers, result.dense_layers, result.ffn) == (24, 24, 6144)
+    assert [result.has_experts(layer) for layer in range(3)] == [False, True, False]
     assert read_config({**QWEN_MOE, "mlp_only_layers": [0, 1]}).dense_layers == 2
 
 
@@ -412,12 +412,12 @@ def test_whatever_a_short_form_holds_is_read_or_refused_in_words(document: dict[
 
 def _read_or_refuse(read: Callable[[], ModelShape]) -> None:
     try:
-        found = read()
+        result = read()
     except PipeplanError as error:
         message = str(error)
         assert 10 < len(message) < 900
     else:
-        assert parameter_counts(found).total > 0
+        assert parameter_counts(result).total > 0
 
 
 def test_gemma_has_the_activation_of_its_own_field():

@@ -42,8 +42,8 @@ CLOSED = ["megatron-1.7b", "megatron-22b", "megatron-175b", "megatron-530b", "me
 
 def test_printed_counts():
     for name, sequence, least, most in PRINTED:
-        found = token_flops(model(name), sequence).training / 1e9
-        assert 0.995 * least <= found <= 1.005 * most, name
+        result = token_flops(model(name), sequence).training / 1e9
+        assert 0.995 * least <= result <= 1.005 * most, name
 
 
 def test_each_row_of_megatron_bridge():
@@ -55,8 +55,8 @@ def test_each_row_of_megatron_bridge():
     rounded = []
     for row in rows:
         shape = from_dict(row["model"])
-        found = token_flops(shape, shape.trained_sequence or 0).training
-        error = abs(found / row["measured"]["flops_per_token"] - 1)
+        result = token_flops(shape, shape.trained_sequence or 0).training
+        error = abs(result / row["measured"]["flops_per_token"] - 1)
         if error > 0.005:
             tokens = int(row["measured"]["tokens_per_s_per_gpu"])
             step = tokens & -tokens
@@ -69,9 +69,9 @@ def test_each_row_of_megatron_bridge():
 
 def test_without_mtp_layers():
     """DeepSeek-V3 on the page of release 25.11: 249.1 to 249.7 GFLOP a token."""
-    found = token_flops(model("deepseek-v3"), 4096, mtp=False).training
-    assert 0.995 * 249.1e9 <= found <= 1.005 * 249.7e9
-    assert found == token_flops(replace(model("deepseek-v3"), mtp_layers=0), 4096).training
+    result = token_flops(model("deepseek-v3"), 4096, mtp=False).training
+    assert 0.995 * 249.1e9 <= result <= 1.005 * 249.7e9
+    assert result == token_flops(replace(model("deepseek-v3"), mtp_layers=0), 4096).training
 
 
 def test_closed_form_of_gpt():

@@ -85,8 +85,8 @@ def test_a_modern_decoder_keeps():
     h, q, kd, f, a = 8192, 8192, 1024, 28672, 64
     expected = 8 * h + 4 * q + 4 * kd + 6 * f + 4 * a
     for t in (1, 8):
-        found = layer(shape, Execution(sequence=S, tensor=t, sequence_parallel=t > 1))
-        assert found.kept_bytes == pytest.approx(expected * S / t)
+        result = layer(shape, Execution(sequence=S, tensor=t, sequence_parallel=t > 1))
+        assert result.kept_bytes == pytest.approx(expected * S / t)
 
 
 def test_latent_attention_keeps():
@@ -99,8 +99,8 @@ def test_latent_attention_keeps():
 
 @pytest.mark.parametrize("e", [1, 8])
 def test_expert_parallelism_does_not_lower_what_experts_keep(e: int):
-    found = layer(model("qwen3-30b-a3b"), Execution(sequence=S, expert=e), "moe")
-    kept = {each.name: each.bytes / S for each in found.kept}
+    result = layer(model("qwen3-30b-a3b"), Execution(sequence=S, expert=e), "moe")
+    kept = {each.name: each.bytes / S for each in result.kept}
     k, h, f = 8, 2048, 768
     assert kept["experts' input"] == 2 * k * h
     assert kept["experts' activation input"] == 4 * k * f
@@ -122,13 +122,13 @@ def test_every_layer_of_any_shape(shape: ModelShape, dropout: bool, precision: s
         precision=precision,  # type: ignore[arg-type]
         attention=attention,  # type: ignore[arg-type]
     )
-    for found in layers_of(shape, execution):
-        names = [each.name for each in found.kept]
+    for result in layers_of(shape, execution):
+        names = [each.name for each in result.kept]
         assert len(set(names)) == len(names), "a recompute choice names tensors"
-        assert all(each.bytes >= 0 and each.gradient_bytes >= 0 for each in found.kept)
-        for module in found.recomputable.values():
+        assert all(each.bytes >= 0 and each.gradient_bytes >= 0 for each in result.kept)
+        for module in result.recomputable.values():
             assert module.drops <= set(names)
-        works = (*found.forward, *found.backward_input, *found.backward_weight)
+        works = (*result.forward, *result.backward_input, *result.backward_weight)
         assert all(each.bytes > 0 for each in works if isinstance(each, (MemoryPass, Collective)))
         assert all(each.flops > 0 for each in works if not isinstance(each, (MemoryPass, Collective)))
 
@@ -136,13 +136,13 @@ def test_every_layer_of_any_shape(shape: ModelShape, dropout: bool, precision: s
 @pytest.mark.parametrize("name", ["llama3-8b", "deepseek-v3", "mixtral-8x7b", "gpt3-175b"])
 def test_both_halves_of_the_backward(name: str):
     """I and W take F's products each; the fused core takes 5 products in I for 2 in F, and none in W."""
-    for found in layers_of(model(name), Execution(sequence=4096)):
+    for result in layers_of(model(name), Execution(sequence=4096)):
         cores = [
             sum(each.flops for each in works if isinstance(each, AttentionCore))
-            for works in (found.forward, found.backward_input)
+            for works in (result.forward, result.backward_input)
         ]
-        assert flops(found.backward_weight) == pytest.approx(flops(found.forward) - cores[0])
-        assert flops(found.backward_input) - cores[1] == pytest.approx(flops(found.forward) - cores[0])
+        assert flops(result.backward_weight) == pytest.approx(flops(result.forward) - cores[0])
+        assert flops(result.backward_input) - cores[1] == pytest.approx(flops(result.forward) - cores[0])
     dense = layer(model("llama3-8b"), Execution(sequence=4096))
     forward, backward = (
         sum(each.flops for each in works if isinstance(each, AttentionCore))
@@ -175,12 +175,12 @@ def test_tensor_collectives():
 
 def test_ring_of_keys_and_values():
     c, t = 4, 2
-    found = layer(model("llama3-70b"), Execution(sequence=S, context=c, tensor=t, sequence_parallel=True))
+    result = layer(model("llama3-70b"), Execution(sequence=S, context=c, tensor=t, sequence_parallel=True))
     a_step = 2 * 2 * (S / c) * 1024 / t
-    ((operation, forward),) = sent(found.forward, "context")
+    ((operation, forward),) = sent(result.forward, "context")
     assert (operation, forward) == ("ring", a_step)
-    assert sent(found.backward_input, "context") == [("ring", 2 * a_step)]
-    steps = [each.steps for each in found.forward if isinstance(each, Collective) and each.group == "context"]
+    assert sent(result.backward_input, "context") == [("ring", 2 * a_step)]
+    steps = [each.steps for each in result.forward if isinstance(each, Collective) and each.group == "context"]
     assert steps == [c - 1]
 
 
@@ -197,9 +197,9 @@ def test_heads_exchanged_for_sequence():
 
 def test_dispatch_and_combine():
     """n k h 2 / t bytes each way, whatever e is; the reverse in I."""
-    found = layer(model("deepseek-v3"), Execution(sequence=S, expert=64, tensor=2, sequence_parallel=True), "moe")
+    result = layer(model("deepseek-v3"), Execution(sequence=S, expert=64, tensor=2, sequence_parallel=True), "moe")
     each = ("all_to_all", 2.0 * S * 8 * 7168 / 2)
-    assert sent(found.forward, "expert") == sent(found.backward_input, "expert") == [each] * 2
+    assert sent(result.forward, "expert") == sent(result.backward_input, "expert") == [each] * 2
     eight = layer(model("deepseek-v3"), Execution(sequence=S, expert=64, dispatch_bytes=1), "moe")
     assert [size for _, size in sent(eight.forward, "expert")] == [S * 8 * 7168, 2 * S * 8 * 7168]
 

@@ -68,9 +68,9 @@ def test_mamba_as_megatron_counts_it():
     ("name", "title"), [(NEMOTRON, "Mamba-2"), (QWEN, "Gated DeltaNet"), ("Kimi-Linear-48B-A3B-Base", "Kimi")]
 )
 def test_the_backward_takes_at_least_twice_the_forward(name: str, title: str):
-    found = layer(name, title)
-    forward = sum(work.flops for work in found.forward if isinstance(work, Gemm))
-    backward = sum(work.flops for work in (*found.backward_input, *found.backward_weight) if isinstance(work, Gemm))
+    result = layer(name, title)
+    forward = sum(work.flops for work in result.forward if isinstance(work, Gemm))
+    backward = sum(work.flops for work in (*result.backward_input, *result.backward_weight) if isinstance(work, Gemm))
     assert 2 * forward < backward < 3 * forward
 
 
@@ -82,8 +82,8 @@ def test_tensor_ranks_share_a_mixer(name: str, title: str):
 
 
 def test_context_ranks_exchange_heads_for_tokens():
-    found = layer(QWEN, "Gated DeltaNet", Execution(context=2))
-    exchanges = [work for work in found.forward if isinstance(work, Collective) and work.group == "context"]
+    result = layer(QWEN, "Gated DeltaNet", Execution(context=2))
+    exchanges = [work for work in result.forward if isinstance(work, Collective) and work.group == "context"]
     assert [work.operation for work in exchanges] == ["all_to_all"]
 
 
@@ -153,7 +153,7 @@ def test_models_of_2026_are_estimated(name: str):
 
 @pytest.mark.parametrize("name", ["NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"])
 def test_stages_of_unlike_layers_are_planned(name: str):
-    found = pipeplan.plan(
+    result = pipeplan.plan(
         CONFIGS / f"{name}.json",
         "h100-sxm:8x4",
         global_batch=128,
@@ -162,7 +162,7 @@ def test_stages_of_unlike_layers_are_planned(name: str):
         workers=1,
         fix={"pp": 4, "tp": 1, "schedule": "1f1b", "microbatch_size": 1},
     )
-    best = found.best
+    best = result.best
     assert best is not None
     layers = layout_of(shape_of(name), best.configuration)
     assert sum(layers) == shape_of(name).layers

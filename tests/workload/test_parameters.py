@@ -73,7 +73,7 @@ def test_all_counts_of_the_shared_presets():
     for name, published in planning("presets.json")["models"].items():
         counts = parameter_counts(model(name))
         expected = published.get("parameters", {})
-        found = {
+        result = {
             "total_without_mtp": counts.total,
             "active_with_both_embeddings": counts.active,
             "mtp_layer_extra": counts.mtp_layer,
@@ -84,7 +84,7 @@ def test_all_counts_of_the_shared_presets():
             "embedding": counts.embedding,
             "output_head": counts.head,
         }
-        assert {key: found[key] for key in expected} == expected, name
+        assert {key: result[key] for key in expected} == expected, name
 
 
 def test_all_counts_of_rows_of_runs():

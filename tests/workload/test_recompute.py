@@ -110,13 +110,13 @@ def test_modules_of_other_layers_change_nothing():
 
 
 def test_every_module_has_a_title():
-    found = {
+    result = {
         name
         for preset in ("llama3-8b", "deepseek-v3")
         for each in layers_of(model(preset), Execution())
         for name in each.recomputable
     }
-    assert found == set(RECOMPUTE)
+    assert result == set(RECOMPUTE)
 
 
 @settings(max_examples=40)

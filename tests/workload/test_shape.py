@@ -24,10 +24,15 @@ def test_heads_that_follow_are_filled_in():
 
 
 def test_latent_attention_says_its_own_heads():
-    found = model("deepseek-v3")
-    assert (found.kv_heads, found.head_dim) == (None, None)
-    assert (found.score_dim, found.value_dim, found.query_width, found.value_width) == (192, 128, 128 * 192, 128 * 128)
-    assert found.key_heads == 128
+    result = model("deepseek-v3")
+    assert (result.kv_heads, result.head_dim) == (None, None)
+    assert (result.score_dim, result.value_dim, result.query_width, result.value_width) == (
+        192,
+        128,
+        128 * 192,
+        128 * 128,
+    )
+    assert result.key_heads == 128
 
 
 @pytest.mark.parametrize(
@@ -65,16 +70,16 @@ def test_experts_that_cannot_be(change: dict[str, int], field: str):
 
 def test_each_other_layer_has_experts_from_the_second_on():
     """Llama 4 Maverick: layers 1, 3, ... of 48 (``interleave_moe_layer_step`` 2)."""
-    found = model("llama4-maverick")
-    assert [found.has_experts(layer) for layer in range(4)] == [False, True, False, True]
-    assert (found.moe_layers, found.dense_layers) == (24, 24)
+    result = model("llama4-maverick")
+    assert [result.has_experts(layer) for layer in range(4)] == [False, True, False, True]
+    assert (result.moe_layers, result.dense_layers) == (24, 24)
 
 
 def test_each_sixth_layer_sees_everything():
     """Gemma 3: five windowed layers, then one that is not."""
-    found = model("gemma3-1b")
-    assert [found.is_windowed(layer) for layer in range(7)] == [True] * 5 + [False, True]
-    assert found.windowed_layers == 26 - 4
+    result = model("gemma3-1b")
+    assert [result.is_windowed(layer) for layer in range(7)] == [True] * 5 + [False, True]
+    assert result.windowed_layers == 26 - 4
 
 
 @given(shapes())
@@ -88,16 +93,16 @@ def test_layers_that_are_counted_are_those_that_are_told(drawn: ModelShape):
 @given(st.integers(1, 200), st.integers(1, 300), st.booleans())
 def test_keys_seen_are_those_of_the_mask(sequence: int, window: int, chunked: bool):
     """Each query sees, in the mean of the triangle, half a key less than the ones up to itself that the window leaves."""
-    found = shape(sliding_window=window, chunked_windows=chunked)
+    result = shape(sliding_window=window, chunked_windows=chunked)
     if chunked:
         areas = [query % window + 0.5 for query in range(sequence)]
     else:
         areas = [query + 0.5 if query < window else window for query in range(sequence)]
-    assert found.keys_seen(sequence, windowed=True) == pytest.approx(sum(areas) / sequence)
+    assert result.keys_seen(sequence, windowed=True) == pytest.approx(sum(areas) / sequence)
 
 
 def test_a_kernel_that_skips_nothing_computes_all_keys():
-    found = model("gpt-oss-120b")
-    assert found.keys_seen(4096, windowed=True, causal=False) == 4096
-    assert found.keys_seen(4096) == 2048
-    assert found.keys_seen(4096, windowed=True) == 126
+    result = model("gpt-oss-120b")
+    assert result.keys_seen(4096, windowed=True, causal=False) == 4096
+    assert result.keys_seen(4096) == 2048
+    assert result.keys_seen(4096, windowed=True) == 126

@@ -18,25 +18,25 @@ def test_writer_and_reader_undo_each_other(drawn: ModelShape):
 
 
 def test_what_is_not_said_is_a_model_of_llamas_kind():
-    found = shape_from(DENSE)
-    assert (found.norm, found.gated, found.bias_qkv, found.learned_positions) == ("rms", True, False, None)
+    result = shape_from(DENSE)
+    assert (result.norm, result.gated, result.bias_qkv, result.learned_positions) == ("rms", True, False, None)
 
 
 def test_no_gate_and_tied_embeddings_make_a_model_of_gpt2s_kind():
-    found = shape_from({**DENSE, "gated": False, "tied": True, "seq": 1024})
-    assert (found.norm, found.bias_qkv, found.bias_all, found.learned_positions) == ("layer", True, True, 1024)
+    result = shape_from({**DENSE, "gated": False, "tied": True, "seq": 1024})
+    assert (result.norm, result.bias_qkv, result.bias_all, result.learned_positions) == ("layer", True, True, 1024)
 
 
 def test_a_model_of_gpt2s_kind_can_be_told_to_have_no_positions_or_biases():
-    found = shape_from(
+    result = shape_from(
         {**DENSE, "gated": False, "tied": True, "seq": 1024, "learned_positions": None, "norm": "layer-no-bias"}
     )
-    assert (found.norm, found.bias_all, found.learned_positions) == ("layer-no-bias", False, None)
+    assert (result.norm, result.bias_all, result.learned_positions) == ("layer-no-bias", False, None)
 
 
 def test_no_gate_alone_is_a_model_of_nemotrons_kind():
-    found = shape_from({**DENSE, "gated": False})
-    assert (found.norm, found.bias_all, found.learned_positions) == ("layer", False, None)
+    result = shape_from({**DENSE, "gated": False})
+    assert (result.norm, result.bias_all, result.learned_positions) == ("layer", False, None)
 
 
 @pytest.mark.parametrize(

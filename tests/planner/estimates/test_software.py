@@ -14,9 +14,9 @@ from tests.planner.configurations import H100, configuration
 
 
 def seconds(name, works, **changes):
-    asked = configuration(software=name, **changes)
-    found = work_seconds(WorkMachine(H100, software(name), execution_of(asked)), works, "dense")
-    return dict(zip(KINDS, found.tolist(), strict=True))
+    requested = configuration(software=name, **changes)
+    result = work_seconds(WorkMachine(H100, software(name), execution_of(requested)), works, "dense")
+    return dict(zip(KINDS, result.tolist(), strict=True))
 
 
 PRODUCT = Gemm(name="product", rows=8192, columns=8192, inner=8192)
@@ -138,8 +138,8 @@ def test_sums_of_bias_gradients_slow_one_release():
 
 def test_attention_in_8_bits_still_takes_its_exponentials():
     def attention(name, precision):
-        asked = configuration(software=name, precision=precision)
-        machine = WorkMachine(cluster("gb200:8"), software(name), execution_of(asked))
+        requested = configuration(software=name, precision=precision)
+        machine = WorkMachine(cluster("gb200:8"), software(name), execution_of(requested))
         return work_seconds(machine, (CORE,), "dense")[KINDS.index("attention")]
 
     wide, small = (attention("megatron-bridge", precision) for precision in ("bf16", "mxfp8"))

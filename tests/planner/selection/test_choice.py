@@ -103,7 +103,7 @@ def test_unusual_choices_are_made_only_if_allowed():
     assert read_allowed(["all"]) == set(UNUSUAL)
     with pytest.raises(UnknownNameError, match="did you mean 'offload'"):
         read_allowed(["ofload"])
-    asked: dict[str, Any] = {
+    requested: dict[str, Any] = {
         "global_batch": 16,
         "sequence": 8192,
         "seconds": 1e-6,
@@ -111,7 +111,7 @@ def test_unusual_choices_are_made_only_if_allowed():
         "trainers": TRAINERS,
     }
     shape, machines = model("llama3-8b"), cluster("h100-sxm:8x1")
-    usual, wide = (plan(shape, machines, allow=allow, **asked) for allow in ((), ("all",)))
+    usual, wide = (plan(shape, machines, allow=allow, **requested) for allow in ((), ("all",)))
     assert usual.best is not None
     assert wide.best is not None
     assert not usual.unusual
@@ -122,7 +122,7 @@ def test_unusual_choices_are_made_only_if_allowed():
 
 def test_what_fits_only_with_an_unusual_choice_is_given_and_named():
     """A limit that only offloading meets: the rules of practice give way, and the answer says so."""
-    asked: dict[str, Any] = {
+    requested: dict[str, Any] = {
         "global_batch": 8,
         "sequence": 8192,
         "seconds": 1e-6,
@@ -130,10 +130,10 @@ def test_what_fits_only_with_an_unusual_choice_is_given_and_named():
         "trainers": TRAINERS,
     }
     fixed = {"tp": 1, "pp": 1, "cp": 1, "zero": 3, "recompute": "none", "precision": "bf16"}
-    found = plan(model("llama3-8b"), cluster("h100-sxm:8x1"), memory_limit=55 * 2**30, fix=fixed, **asked)
-    assert found.best is not None
-    assert found.best.configuration.offload == 0.5
-    assert found.unusual == ("offloaded activations",)
+    result = plan(model("llama3-8b"), cluster("h100-sxm:8x1"), memory_limit=55 * 2**30, fix=fixed, **requested)
+    assert result.best is not None
+    assert result.best.configuration.offload == 0.5
+    assert result.unusual == ("offloaded activations",)
 
 
 def test_a_limit_of_the_user_is_not_widened():
@@ -152,14 +152,14 @@ def test_the_usual_precision_is_the_model_s_own_where_the_gpu_has_it():
 
 @pytest.mark.parametrize("name", ["llama3-70b", "deepseek-v3", "mixtral-8x22b"])
 def test_recipes_that_apply_are_valid(name: str):
-    asked = request(name, "h100-sxm:8x32", global_batch=1024, sequence=4096)
-    applied = list(of_practice(asked))
+    requested = request(name, "h100-sxm:8x32", global_batch=1024, sequence=4096)
+    applied = list(of_practice(requested))
     assert applied
-    assert all(broken_rule(asked, as_draft(each)) is None for each, _ in applied)
+    assert all(broken_rule(requested, as_draft(each)) is None for each, _ in applied)
     assert {each.gpus for each, _ in applied} == {256}
     # What was published for another model is held to the rules of practice.
     for each, recipe in applied:
-        assert recipe.is_for(asked) or not unusual(asked, each)
+        assert recipe.is_for(requested) or not unusual(requested, each)
 
 
 def test_totals_of_a_training():

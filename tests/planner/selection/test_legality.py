@@ -72,13 +72,13 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("name", "asked", "changes"), BROKEN, ids=[row[0] for row in BROKEN])
-def test_each_rule_refuses_what_breaks_it(name, asked, changes):
+@pytest.mark.parametrize(("name", "requested", "changes"), BROKEN, ids=[row[0] for row in BROKEN])
+def test_each_rule_refuses_what_breaks_it(name, requested, changes):
     rule = next(rule for rule in RULES if rule.name == name)
-    draft = as_draft(replace(LEGAL if asked is DENSE else LEGAL_MIXTURE, **changes))
-    assert not rule.holds(asked, draft)
-    assert rule.sentence(asked)
-    assert broken_rule(asked, draft) is not None
+    draft = as_draft(replace(LEGAL if requested is DENSE else LEGAL_MIXTURE, **changes))
+    assert not rule.holds(requested, draft)
+    assert rule.sentence(requested)
+    assert broken_rule(requested, draft) is not None
 
 
 def test_rules_need_fields_that_there_are():
@@ -95,9 +95,9 @@ def test_rules_need_fields_that_there_are():
     st.none() | st.integers(1, 12),
 )
 def test_a_shape_is_taken_exactly_where_its_strategy_takes_it(name, ranks, microbatches, chunks, group):
-    found = strategy(name)
+    result = strategy(name)
     try:
-        found(found.shape(ranks, microbatches, chunks, group_size=group))
+        result(result.shape(ranks, microbatches, chunks, group_size=group))
         takes = True
     except PipeplanError:
         takes = False
@@ -118,8 +118,10 @@ def test_a_shape_is_taken_exactly_where_its_strategy_takes_it(name, ranks, micro
     ],
 )
 def test_what_stands_in_the_way_is_named(fix, words):
-    asked = request("llama3-70b", "h100-sxm:8x4", global_batch=32, sequence=8192, fix=fix, allowed=frozenset(UNUSUAL))
-    error = refusal(asked)
+    requested = request(
+        "llama3-70b", "h100-sxm:8x4", global_batch=32, sequence=8192, fix=fix, allowed=frozenset(UNUSUAL)
+    )
+    error = refusal(requested)
     assert error is not None
     assert error.field == "fix"
     assert all(word in str(error) for word in words), str(error)
