@@ -33,6 +33,7 @@ def test_the_table_says_all_that_decides(plan, capsys):
         "searched order: ",
     ):
         assert words in said, words
+    assert f"({plan.best.tokens_per_second / 16:,.0f} per GPU)" in said
     assert max(map(len, said.splitlines())) <= 80
 
 
