@@ -283,7 +283,7 @@ class Padded(nn.Module):
 def without_parameters() -> Any:
     """The first stage, one in the middle, the last."""
     found = {}
-    for name in ("1f1b", "interleaved-1f1b", "zb-h1", "zbv"):
+    for name in ("interleaved-1f1b", "zbv"):
         stages = plan(name).stages
         for without in {(0,), (stages // 2,), (stages - 1,)}:
             modules = partial(bare, without=without)
