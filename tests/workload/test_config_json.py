@@ -296,6 +296,7 @@ def test_what_a_file_of_each_architecture_lacks_is_named():
         ({**ERNIE, "use_bias": True}, "use_bias", "false, as the published"),
         ({**DEEPSEEK, "attention_bias": True}, "attention_bias", "latent attention"),
         (without(LLAMA, "model_type"), "model_type", "has no model_type"),
+        ({**LLAMA, "model_type": 3}, "model_type", "has no model_type"),
         ({**LLAMA, "model_type": "llama5"}, "model_type", "did you mean 'llama'"),
         ({**LLAMA, "model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder", "t5 is an encoder-decoder"),
         (
