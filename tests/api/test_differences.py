@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipeplan
-from pipeplan.api.differing import op_differences
 from pipeplan.api.differing.diff import diff, diff_timelines
 from pipeplan.costs import Settings
 from pipeplan.errors import InputError, UnknownNameError
@@ -22,64 +21,52 @@ from tests.traces.traces import traces
 PLAN = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1", name="mine")
 
 
-def run_of(schedule: Schedule, factors: np.ndarray | None = None, **given_settings) -> Timeline:
-    costs = Settings(**{"times_per": "stage", "backward_times": 2.0, "time_unit": "ms", **given_settings}).costs(
+def run_of(schedule: Schedule, factors: np.ndarray | None = None, **changes) -> Timeline:
+    costs = Settings(**{"times_per": "stage", "backward_times": 2.0, "time_unit": "ms", **changes}).costs(
         schedule.placement
     )
     return simulate(schedule, costs, factors=factors).timeline
 
 
 def test_a_run_that_goes_by_the_plan():
-    found = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, p2p_time=0.5))
-    assert (found.error, found.from_costs, found.from_waiting) == (0, 0, 0)
-    assert found.departure is None
-    assert [(kind.kind, kind.stage, kind.ops, kind.planned, kind.measured, kind.effect) for kind in found.kinds] == [
+    result = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, p2p_time=0.5))
+    assert (result.error, result.from_costs, result.from_waiting) == (0, 0, 0)
+    assert result.departure is None
+    assert [(kind.kind, kind.stage, kind.ops, kind.planned, kind.measured, kind.effect) for kind in result.kinds] == [
         ("F", 0, 2, 1, 1, 0),
         ("F", 1, 2, 1, 1, 0),
         ("B", 0, 2, 2, 2, 0),
         ("B", 1, 2, 2, 2, 0),
     ]
-
-
-def test_a_wait_that_the_plan_has_too_is_no_cost():
-    plan = run_of(PLAN)
-    late = replace(plan, start=plan.start + 3 * (plan.start > 3), end=plan.end + 3 * (plan.start > 3))
-    found = diff_timelines(late, late)
-    assert (found.error, found.from_costs, found.from_waiting) == (0, 0, 0)
+    document = result.to_dict()
+    assert json.loads(json.dumps(document)) == document
+    assert (document["schedule"], document["error"], document["kinds"][0]["planned"]) == ("mine", 0, 1)
 
 
 def test_slower_ops_are_what_costs_explain():
-    found = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, forward_times=(1, 1.5), p2p_time=0.5))
-    assert found.error == pytest.approx(1.0)
-    assert (found.from_costs, found.from_waiting) == pytest.approx((1.0, 0.0))
-    slow = next(kind for kind in found.kinds if kind.measured != kind.planned)
+    result = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, forward_times=(1, 1.5), p2p_time=0.5))
+    assert result.error == pytest.approx(1.0)
+    assert (result.from_costs, result.from_waiting) == pytest.approx((1.0, 0.0))
+    slow = next(kind for kind in result.kinds if kind.measured != kind.planned)
     assert (slow.kind, slow.stage, slow.measured) == ("F", 1, 1.5)
     assert slow.effect == pytest.approx(1.0)
-    assert found.relative_error == pytest.approx(1 / found.measured.makespan)
-
-
-def test_slower_messages_are_waiting():
-    """The first forward, and the last backward, wait for one message each."""
-    found = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, p2p_time=0.75))
-    assert (found.from_costs, found.from_waiting) == pytest.approx((0.0, found.error))
-    assert found.error == pytest.approx(0.5)
-    assert (found.path_messages, found.path_gaps) == pytest.approx((1.5, 0.0))
+    assert result.relative_error == pytest.approx(1 / result.measured.makespan)
 
 
 def test_gaps_between_ops_are_waiting():
     run = run_of(PLAN)
     shift = np.where(run.schedule.rank == 1, 0.25 * (np.arange(8) - 4), 0.0)
     late = Timeline(PLAN, run.start + shift, run.end + shift, "ms", "measured")
-    found = diff_timelines(run, late)
-    assert found.from_costs == pytest.approx(0.0)
-    assert found.path_gaps > 0
+    result = diff_timelines(run, late)
+    assert result.from_costs == pytest.approx(0.0)
+    assert result.path_gaps > 0
 
 
 def test_units_are_those_of_the_run():
     plan = run_of(PLAN, time_unit="us", forward_times=1000.0, backward_times=2000.0)
-    found = diff_timelines(plan, run_of(PLAN))
-    assert (found.planned.unit, found.measured.unit) == ("ms", "ms")
-    assert found.error == pytest.approx(0.0)
+    result = diff_timelines(plan, run_of(PLAN))
+    assert (result.planned.unit, result.measured.unit) == ("ms", "ms")
+    assert result.error == pytest.approx(0.0)
     assert diff_timelines(run_of(PLAN, time_unit=""), run_of(PLAN)).planned.unit == "ms"
     assert diff_timelines(run_of(PLAN), run_of(PLAN, time_unit="")).measured.unit == "ms"
 
@@ -89,22 +76,15 @@ def test_a_plan_without_a_unit_takes_the_pace_of_the_run(factor):
     """Whatever 1 stands for, the same is left: what ops take to each other, and what ranks wait."""
     run = run_of(PLAN, forward_times=(30, 45), backward_times=60, p2p_time=7)
     slow = Timeline(PLAN, factor * run.start, factor * run.end, "ms", "measured")
-    found = diff("1f1b", slow, ranks=2, microbatches=2)
-    assert found.scale == pytest.approx(factor * 390 / 12)
-    assert found.change == pytest.approx(diff("1f1b", run, ranks=2, microbatches=2).change)
-    assert sum(kind.ops * kind.planned for kind in found.kinds) == pytest.approx(factor * 390)
-    assumed, scaled = found.notes
+    result = diff("1f1b", slow, ranks=2, microbatches=2)
+    assert result.scale == pytest.approx(factor * 390 / 12)
+    assert result.change == pytest.approx(diff("1f1b", run, ranks=2, microbatches=2).change)
+    assert sum(kind.ops * kind.planned for kind in result.kinds) == pytest.approx(factor * 390)
+    assumed, scaled = result.notes
     assert "times are assumed" in assumed
-    assert f"1 counts as {found.scale:.4g} ms" in scaled
-    assert "than the plan at the run's pace" in found.sentences[0]
-    assert found.sentences[-1].startswith("The planned times were assumed")
-
-
-def test_a_plan_with_a_unit_stays_as_it_is():
-    run = run_of(PLAN, forward_times=30.0, backward_times=60.0)
-    found = diff_timelines(run_of(PLAN), run)
-    assert (found.scale, found.notes) == (1, ())
-    assert found.change == pytest.approx(29)
+    assert f"1 counts as {result.scale:.4g} ms" in scaled
+    assert "than the plan at the run's pace" in result.sentences[0]
+    assert result.sentences[-1].startswith("The planned times were assumed")
 
 
 def test_an_op_out_of_its_order():
@@ -139,73 +119,95 @@ def test_a_message_that_is_there_before_its_rank_is_free():
 
 def test_overlapped_pairs_are_compared_as_pairs():
     pairs = parse_schedule("0F0 (0F1;0B0)OVERLAP_F_B 0B1")
-    found = diff_timelines(run_of(pairs), run_of(pairs, np.array([1, 2, 2, 1.0])))
-    assert [(kind.kind, kind.ops, kind.planned, kind.measured, kind.effect) for kind in found.kinds] == [
+    result = diff_timelines(run_of(pairs), run_of(pairs, np.array([1, 2, 2, 1.0])))
+    assert [(kind.kind, kind.ops, kind.planned, kind.measured, kind.effect) for kind in result.kinds] == [
         ("F", 1, 1, 1, 0),
         ("B", 1, 2, 2, 0),
         ("F+B", 1, 3, 6, 3),
     ]
 
 
-def test_a_run_as_planned_in_words():
-    assert diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, p2p_time=0.5)).sentences == (
-        "The run took 10 ms, as planned.",
-        "The ops ran in the planned order, and waited for what they were planned to wait for.",
-    )
-
-
 def test_slower_ops_and_slower_messages_in_words():
     """Forwards of stage 1 take 1.5 for 1.0 ms, twice on the critical path; each of two messages 0.25 ms more."""
-    found = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, forward_times=(1, 1.5), p2p_time=0.75))
-    assert found.change == pytest.approx(0.15)
-    assert found.sentences[:4] == (
+    result = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, forward_times=(1, 1.5), p2p_time=0.75))
+    assert result.change == pytest.approx(0.15)
+    assert result.sentences[:4] == (
         "The run took 11.5 ms, 15.0% longer than the planned 10.0 ms.",
         "Of these 1.5 ms, 1.0 ms (66.7%) come from ops that took longer, and 0.5 ms (33.3%) from ranks that waited more.",
         "The ops that matter most: forward on stage 1 (1.5 for 1.0 ms, alone +1.0 ms).",
         "On the critical path of the run, 1.5 ms lie between ops of different ranks (planned: 1.0 ms) and 0.0 ms between "
         "ops of one rank (planned: none).",
     )
-    assert found.sentences[4].startswith("Rank 1 was busy the most beyond its plan, 7.0 ms for 6.0 ms")
+    assert result.sentences[4].startswith("Rank 1 was busy the most beyond its plan, 7.0 ms for 6.0 ms")
 
 
-def test_what_goes_both_ways_in_words():
-    found = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, forward_times=(1, 1.5)))
-    assert (
-        "Ops that took longer make the step 1 ms longer; ranks that waited less make it 1 ms shorter."
-        in found.sentences
-    )
-    assert "All of that comes from ranks that waited more than planned." in (
-        diff_timelines(run_of(PLAN), run_of(PLAN, p2p_time=0.5)).sentences
-    )
+def shifted(run: Timeline, start: Any, end: Any = None) -> Timeline:
+    return replace(run, start=run.start + start, end=run.end + (start if end is None else end))
 
 
-def test_a_single_slow_op_is_named():
-    plan = pipeplan.simulate("1f1b", ranks=2, microbatches=4).schedule
-    slow = np.ones(len(plan))
-    slow[2] = 3.0
-    found = diff_timelines(run_of(plan), run_of(plan, slow))
-    assert [op.op for op in found.slowest] == ["0B0"]
-    assert any("took far longer than the others of their kind: 0B0 on rank 0 at" in each for each in found.sentences)
+@pytest.mark.parametrize(
+    ("planned", "run", "sentence"),
+    [
+        (run_of(PLAN, p2p_time=0.5), run_of(PLAN, p2p_time=0.5), "The run took 10 ms, as planned."),
+        (
+            run_of(PLAN, p2p_time=0.5),
+            run_of(PLAN, p2p_time=0.5),
+            "The ops ran in the planned order, and waited for what they were planned to wait for.",
+        ),
+        (
+            run_of(PLAN, p2p_time=0.5),
+            run_of(PLAN, forward_times=(1, 1.5)),
+            "Ops that took longer make the step 1 ms longer; ranks that waited less make it 1 ms shorter.",
+        ),
+        (
+            run_of(PLAN),
+            run_of(PLAN, p2p_time=0.5),
+            "All of that comes from ranks that waited more than planned.",
+        ),
+        (run_of(PLAN), shifted(run_of(PLAN), 4), "Its first op starts at 4 ms."),
+        (
+            run_of(PLAN),
+            shifted(run_of(PLAN), np.where(PLAN.rank == 0, 0.75, 0.0)),
+            "The clocks of the ranks differ: 1F0 starts 0.75 ms before 0F0, which it needs, has ended",
+        ),
+        (
+            run_of(PLAN),
+            run_of(PLAN, forward_times=(1.5, 1.5)),
+            "Every rank was busy beyond its plan, 7.0 ms for 6.0 ms",
+        ),
+    ],
+)
+def test_a_sentence_says_what_differs(planned, run, sentence):
+    assert sentence in " ".join(diff_timelines(planned, run).sentences)
+
+
+def test_a_single_late_op_is_named_and_its_kind_is_not():
+    long = parse_schedule("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2")
+    factors = np.ones(len(long))
+    factors[0] = 9.0
+    text = " ".join(diff_timelines(run_of(long), run_of(long, factors)).sentences)
+    assert "Single ops took far longer than the others of their kind: 0F0 on rank 0" in text
+    assert "The ops that matter most" not in text
 
 
 def test_a_kind_that_is_slower_everywhere_is_said_once():
     plan = pipeplan.simulate("1f1b", ranks=4, microbatches=6, time_unit="ms").timeline
     slower = pipeplan.simulate("1f1b", ranks=4, microbatches=6, time_unit="ms", backward_times=2.5).timeline
-    found = diff_timelines(plan, slower)
+    result = diff_timelines(plan, slower)
     assert any(
         "The ops that matter most: backward on every stage (1.25 times its plan, alone +4.5 ms)." in s
-        for s in found.sentences
+        for s in result.sentences
     )
-    assert [(kind.kind, kind.least, kind.most) for kind in found.whole_kinds] == [("F", 1, 1), ("B", 1.25, 1.25)]
-    assert found.ratio_limit == 1.25
+    assert [(kind.kind, kind.least, kind.most) for kind in result.whole_kinds] == [("F", 1, 1), ("B", 1.25, 1.25)]
+    assert result.ratio_limit == 1.25
 
 
 def test_how_to_plan_on_a_run_that_was_measured(tmp_path):
     measured = replace(run_of(PLAN, forward_times=1.5), source="measured")
     (tmp_path / "my run.json").write_text(timeline_json(measured))
-    found = diff(run_of(PLAN), tmp_path / "my run.json")
+    result = diff(run_of(PLAN), tmp_path / "my run.json")
     assert (
-        found.sentences[-1]
+        result.sentences[-1]
         == f"To plan on what the run took: pipeplan profile --from '{tmp_path / 'my run.json'}' -o costs.yaml"
     )
     assert "--from RUN" in diff_timelines(run_of(PLAN), measured).sentences[-1]
@@ -216,21 +218,11 @@ def test_how_to_plan_on_a_run_that_was_measured(tmp_path):
     assert repr(assumed) == "<Diff of 1f1b: 10.5 ms, 0.0% against the planned 10.5 ms>"
 
 
-def test_a_measured_timeline_held_against_itself_says_nothing():
-    """Its gaps are part of the plan: simulated again without them, both lose them alike."""
-    run = run_of(PLAN)
-    shift = np.where(run.schedule.rank == 1, 0.25 * (np.arange(8) - 4), 0.0)
-    late = Timeline(PLAN, run.start + shift, run.end + shift, "ms", "measured")
-    found = diff_timelines(late, late)
-    assert (found.error, found.from_costs, found.from_waiting) == (0, 0, 0)
-    assert {kind.effect for kind in found.kinds} == {0}
-
-
 def test_a_name_takes_the_shape_of_the_run():
     run = pipeplan.simulate("interleaved-1f1b", ranks=2, chunks=3, microbatches=4, time_unit="ms").timeline
-    found = diff("interleaved-1f1b", run)
-    assert found.change == 0
-    assert found.notes == ("times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)",)
+    result = diff("interleaved-1f1b", run)
+    assert result.change == 0
+    assert result.notes == ("times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)",)
     with pytest.raises(InputError, match="The plan has 8 microbatches, the run 4 microbatches: drop microbatches"):
         diff("interleaved-1f1b", run, ranks=2, chunks=3, microbatches=8)
     with pytest.raises(
@@ -243,17 +235,9 @@ def test_a_name_takes_the_shape_of_the_run():
 
 def test_the_ratio_of_every_op_in_either_order():
     other = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")
-    found = diff_timelines(run_of(PLAN), run_of(other, forward_times=(1, 3)))
-    np.testing.assert_allclose(found.ratios, [1, 1, 1, 1, 3, 1, 3, 1])
-    np.testing.assert_allclose(found.ratios_in_run, [1, 1, 1, 1, 3, 3, 1, 1])
-
-
-def test_as_json():
-    document = diff_timelines(run_of(PLAN), run_of(PLAN, forward_times=2)).to_dict()
-    assert json.loads(json.dumps(document)) == document
-    assert document["schedule"] == "mine"
-    assert document["error"] == document["from_costs"] == 3.0
-    assert document["kinds"][0] == {"kind": "F", "stage": 0, "ops": 2, "planned": 1, "measured": 2, "effect": 1.0}
+    result = diff_timelines(run_of(PLAN), run_of(other, forward_times=(1, 3)))
+    np.testing.assert_allclose(result.ratios, [1, 1, 1, 1, 3, 1, 3, 1])
+    np.testing.assert_allclose(result.ratios_in_run, [1, 1, 1, 1, 3, 3, 1, 1])
 
 
 @settings(max_examples=40, deadline=None)
@@ -263,11 +247,11 @@ def test_a_run_with_the_plans_transfers_is_explained_by_its_costs(plan: Schedule
     noise[1:][plan.joined[1:]] = noise[:-1][plan.joined[1:]]
     run = run_of(plan, noise, p2p_time=latency)
     lowered = insert_communication(plan) if messages else plan
-    found = diff_timelines(run_of(lowered, p2p_time=latency), run)
-    assert found.from_waiting == pytest.approx(0.0, abs=1e-6)
-    assert found.from_costs == pytest.approx(found.error, abs=1e-6)
-    np.testing.assert_allclose(found.resimulated.end, run.end)
-    assert sum(kind.ops for kind in found.kinds) == len(plan) - int(plan.joined.sum())
+    result = diff_timelines(run_of(lowered, p2p_time=latency), run)
+    assert result.from_waiting == pytest.approx(0.0, abs=1e-6)
+    assert result.from_costs == pytest.approx(result.error, abs=1e-6)
+    np.testing.assert_allclose(result.resimulated.end, run.end)
+    assert sum(kind.ops for kind in result.kinds) == len(plan) - int(plan.joined.sum())
 
 
 def test_what_is_planned_and_measured_may_be_files(tmp_path):
@@ -310,8 +294,6 @@ def test_different_plans():
         InputError, match=r"0F2 is only in the run \(and 3 more ops\): these are timelines of different schedules"
     ):
         diff_timelines(run_of(PLAN), run_of(longer))
-    with pytest.raises(InputError, match="0F2 is only in the plan"):
-        diff_timelines(run_of(longer), run_of(PLAN))
     with pytest.raises(InputError, match=r"0B0 is only in the plan"):
         diff_timelines(run_of(PLAN), run_of(parse_schedule("0F0 0F1 0I0 0W0 0B1\n1F0 1B0 1F1 1B1")))
 
@@ -320,56 +302,6 @@ def test_a_run_that_was_not_measured():
     run = run_of(PLAN)
     with pytest.raises(InputError, match=r"rank 0, op 0 \(0F0\) takes no time in the run"):
         diff_timelines(run, Timeline(PLAN, run.end.copy(), run.end.copy()))
-
-
-def test_a_result_is_a_plan():
-    result = pipeplan.simulate("zbv", ranks=2, microbatches=4)
-    assert diff(result.timeline, result.timeline).departure is None
-
-
-def test_a_single_late_op_is_named_and_its_kind_is_not():
-    long = parse_schedule("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2")
-    factors = np.ones(len(long))
-    factors[0] = 9.0
-    said = diff_timelines(run_of(long), run_of(long, factors)).sentences
-    assert not any(sentence.startswith("The ops that matter most") for sentence in said)
-    assert any(sentence.startswith("Single ops took far longer") and "0F0 on rank 0" in sentence for sentence in said)
-
-
-def test_a_run_that_starts_late_says_when():
-    run = run_of(PLAN)
-    late = diff_timelines(run_of(PLAN), replace(run, start=run.start + 4, end=run.end + 4))
-    assert any("Its first op starts at 4 ms." in sentence for sentence in late.sentences)
-
-
-def test_clocks_that_are_apart_are_noticed():
-    run = run_of(PLAN)
-    shift = np.where(PLAN.rank == 0, 0.75, 0.0)
-    apart = diff_timelines(run_of(PLAN), replace(run, start=run.start + shift, end=run.end + shift))
-    (said,) = (each for each in apart.sentences if each.startswith("The clocks"))
-    assert said.startswith("The clocks of the ranks differ: 1F0 starts 0.75 ms before 0F0, which it needs, has ended")
-
-
-def test_ranks_that_were_all_busy_for_as_long_are_not_told_apart():
-    said = diff_timelines(run_of(PLAN), run_of(PLAN, forward_times=(1.5, 1.5))).sentences
-    assert any(sentence.startswith("Every rank was busy beyond its plan, 7.0 ms for 6.0 ms") for sentence in said)
-
-
-def test_ops_that_took_what_was_planned_are_not_simulated_again(monkeypatch):
-    calls = []
-
-    def counted(*given: Any, **more: Any) -> Any:
-        calls.append(1)
-        return simulate(*given, **more)
-
-    monkeypatch.setattr(op_differences, "simulate", counted)
-    counts = []
-    for chunks in (2, 32):
-        calls.clear()
-        plan = pipeplan.simulate("interleaved-1f1b", ranks=2, microbatches=2, chunks=chunks).timeline
-        assert all(each.effect == 0 for each in pipeplan.diff(plan, plan).kinds)
-        counts.append(len(calls))
-    assert counts[1] == counts[0]
 
 
 def test_a_plan_held_against_itself_differs_by_nothing_whatever_its_overhead(tmp_path):
@@ -390,8 +322,8 @@ def test_a_plan_held_against_itself_differs_by_nothing_whatever_its_overhead(tmp
             path.write_text(timeline_json(plan.timeline))
             for measured in (path, plan):
                 for planned in (path, plan.timeline):
-                    found = diff(planned, measured)
-                    assert (found.error, found.from_costs, found.from_waiting) == (0, 0, 0), (name, overhead)
+                    result = diff(planned, measured)
+                    assert (result.error, result.from_costs, result.from_waiting) == (0, 0, 0), (name, overhead)
 
 
 def test_a_run_that_takes_what_was_planned_is_as_long_as_a_plan_with_overhead(tmp_path):
@@ -401,7 +333,7 @@ def test_a_run_that_takes_what_was_planned_is_as_long_as_a_plan_with_overhead(tm
         (tmp_path / "run.json").write_text(
             timeline_json(replace(plan, start=plan.start - 0.25, end=plan.end - 0.25, occupied=None, source="measured"))
         )
-        found = diff(name, tmp_path / "run.json", op_gap=0.25, time_unit="ms")
-        assert found.error == pytest.approx(0.0)
-        assert found.planned_makespan == pytest.approx(plan.makespan - 0.25)
-        assert found.notes[-1].startswith("the first op of the plan starts at 250 us; its times count from there")
+        result = diff(name, tmp_path / "run.json", op_gap=0.25, time_unit="ms")
+        assert result.error == pytest.approx(0.0)
+        assert result.planned_makespan == pytest.approx(plan.makespan - 0.25)
+        assert result.notes[-1].startswith("the first op of the plan starts at 250 us; its times count from there")

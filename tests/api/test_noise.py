@@ -1,12 +1,5 @@
-import pytest
-
 from pipeplan.api.training.measuring import noise_of_ops, noise_of_steps
 from pipeplan.costs import Spread
-
-
-def test_the_spread_is_what_lies_between_the_quartiles():
-    assert Spread.of([10, 11, 12, 13, 14]).relative == pytest.approx(2 / 12)
-    assert Spread.of([0.0, 0.0]).relative == 0
 
 
 def test_a_single_slow_step_among_many_is_no_noise():

@@ -150,9 +150,7 @@ def test_the_trainer_of_a_software():
     names = {
         "megatron-core": "megatron",
         "megatron-bridge": "bridge",
-        "megatron-bridge-all-to-all": "bridge",
         "megatron-core+16-bit-gradients": "megatron",
-        "torchtitan-async-tp": "torchtitan",
         "hai-llm": "",
     }
     for software, trainer in names.items():

@@ -32,10 +32,10 @@ ALONE = _alone(H100, Execution(sequence=4096, fused_loss=False))
 KERNELS = {"gemm": 1.25, "attention": 0.9, "memory": 1.5, "head": 1.1, "loss": 3.0, "optimizer": 2.0}
 
 
-def factors(**given: float) -> Calibration:
+def factors(**overrides: float) -> Calibration:
     return Calibration(
         gpu="h100-sxm",
-        corrections=tuple(Correction(kind=kind, measured=factor, analytic=1.0) for kind, factor in given.items()),
+        corrections=tuple(Correction(kind=kind, measured=factor, analytic=1.0) for kind, factor in overrides.items()),
     )
 
 
@@ -45,9 +45,12 @@ def slower(by: float):
 
 
 def test_a_gpu_that_is_as_it_should_be_has_factors_of_one():
-    found = calibrated(LLAMA, H100, slower(1.0), sequence=4096)
-    assert {each.kind for each in found.corrections} == {"gemm", "attention", "memory", "head"}
-    assert all(each.factor == pytest.approx(1.0) for each in found.corrections)
+    shares: list[float] = []
+    result = calibrated(LLAMA, H100, slower(1.0), sequence=4096, progress=shares.append)
+    assert {each.kind for each in result.corrections} == {"gemm", "attention", "memory", "head"}
+    assert all(each.factor == pytest.approx(1.0) for each in result.corrections)
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
 
 
 def test_each_kind_has_the_factor_of_its_own_kernels():
@@ -57,7 +60,7 @@ def test_each_kind_has_the_factor_of_its_own_kernels():
             by = 1.75
         return by * _analytic(ALONE, work)
 
-    found = calibrated(
+    actual = calibrated(
         LLAMA,
         H100,
         timer,
@@ -65,31 +68,31 @@ def test_each_kind_has_the_factor_of_its_own_kernels():
         loss=lambda tokens, vocabulary: tokens * vocabulary * 1e-12,
         optimizer=lambda parameters: parameters * 1e-11,
     )
-    assert found.factor("gemm") == pytest.approx(1.25)
-    assert found.factor("attention") == pytest.approx(0.9)
-    assert found.factor("memory") == pytest.approx(1.5)
-    assert 1.7 < found.factor("head") < 1.75  # its norm is a memory pass
-    measured = {each.kind: each.measured for each in found.corrections}
+    assert actual.factor("gemm") == pytest.approx(1.25)
+    assert actual.factor("attention") == pytest.approx(0.9)
+    assert actual.factor("memory") == pytest.approx(1.5)
+    assert 1.7 < actual.factor("head") < 1.75  # its norm is a memory pass
+    measured = {each.kind: each.measured for each in actual.corrections}
     assert measured["loss"] == pytest.approx(4096 * LLAMA.vocabulary * 1e-12)
     assert measured["optimizer"] == pytest.approx(1e8 * 1e-11)
-    assert found.factor("grouped_gemm") == 1.0
+    assert actual.factor("grouped_gemm") == 1.0
 
 
 def test_of_experts_a_gpus_share_is_measured():
-    asked: list[GroupedGemm] = []
+    requested: list[GroupedGemm] = []
 
     def timer(work: Work) -> float:
         if isinstance(work, GroupedGemm):
-            asked.append(work)
+            requested.append(work)
         return 1e-3
 
     shape = model("qwen3-30b-a3b")
-    found = calibrated(shape, H100, timer, sequence=4096)
+    actual = calibrated(shape, H100, timer, sequence=4096)
     assert shape.experts is not None
-    assert {work.groups for work in asked} == {MOST_EXPERTS}
+    assert {work.groups for work in requested} == {MOST_EXPERTS}
     tokens = 4096 * shape.experts.top_k * MOST_EXPERTS / shape.experts.count
-    assert {work.rows for work in asked} == {tokens}
-    assert found.factor("grouped_gemm") != 1.0
+    assert {work.rows for work in requested} == {tokens}
+    assert actual.factor("grouped_gemm") != 1.0
 
 
 def test_windows_are_passed_over():
@@ -98,13 +101,6 @@ def test_windows_are_passed_over():
         return 1e-3
 
     assert calibrated(model("gpt-oss-20b"), H100, timer, sequence=4096).factor("attention") != 1.0
-
-
-def test_progress_reaches_its_end():
-    told: list[float] = []
-    calibrated(LLAMA, H100, slower(1.0), sequence=4096, progress=told.append)
-    assert told == sorted(told)
-    assert (told[0], told[-1]) == (0.0, 1.0)
 
 
 def test_an_estimate_takes_longer_by_the_factors():
@@ -124,12 +120,12 @@ def test_an_estimate_takes_longer_by_the_factors():
 
 
 def test_costs_are_measured_where_the_very_layer_was():
-    found = calibrated(LLAMA, H100, slower(1.5), sequence=4096)
-    assert found.costs_from("gemm", LLAMA, RUN) == "measured"
-    assert found.costs_from("gemm", LLAMA, replace(RUN, tensor=2, data=1)) == "calibrated"
-    assert found.costs_from("gemm", LLAMA, replace(RUN, sequence=8192)) == "calibrated"
-    assert found.costs_from("gemm", model("llama3-70b"), RUN) == "calibrated"
-    assert found.costs_from("collective", LLAMA, RUN) == "analytic"
+    actual = calibrated(LLAMA, H100, slower(1.5), sequence=4096)
+    assert actual.costs_from("gemm", LLAMA, RUN) == "measured"
+    assert actual.costs_from("gemm", LLAMA, replace(RUN, tensor=2, data=1)) == "calibrated"
+    assert actual.costs_from("gemm", LLAMA, replace(RUN, sequence=8192)) == "calibrated"
+    assert actual.costs_from("gemm", model("llama3-70b"), RUN) == "calibrated"
+    assert actual.costs_from("collective", LLAMA, RUN) == "analytic"
     assert factors(compute=1.1).costs_from("attention", LLAMA, RUN) == "calibrated"
     assert factors(compute=1.1).costs_from("optimizer", LLAMA, RUN) == "analytic"
 
@@ -138,18 +134,18 @@ def test_a_run_corrects_what_its_stages_should_take():
     known = factors(gemm=1.25, optimizer=2.0)
     costs = stage_costs(LLAMA, NODE, RUN, calibration=known)
     predicted = costs.forward + costs.backward_input + costs.backward_weight
-    found = updated_by_run(known, LLAMA, NODE, RUN, (1.1 * predicted).tolist())
-    assert found.factor("gemm") == pytest.approx(1.25 * 1.1)
-    assert found.factor("memory") == pytest.approx(1.1)
-    assert found.factor("optimizer") == 2.0
-    assert found.factor("head") == 1.0  # its kernels have it
-    after = stage_costs(LLAMA, NODE, RUN, calibration=found)
+    actual = updated_by_run(known, LLAMA, NODE, RUN, (1.1 * predicted).tolist())
+    assert actual.factor("gemm") == pytest.approx(1.25 * 1.1)
+    assert actual.factor("memory") == pytest.approx(1.1)
+    assert actual.factor("optimizer") == 2.0
+    assert actual.factor("head") == 1.0  # its kernels have it
+    after = stage_costs(LLAMA, NODE, RUN, calibration=actual)
     # What waits for the host's launches (the embedding's) is no kernel's.
     found_sum = np.sum(after.forward + after.backward_input + after.backward_weight)
     assert found_sum == pytest.approx(1.1 * predicted.sum(), rel=1e-4)
-    again = updated_by_run(found, LLAMA, NODE, RUN, (1.3 * predicted).tolist())
+    again = updated_by_run(actual, LLAMA, NODE, RUN, (1.3 * predicted).tolist())
     assert again.factor("memory") == pytest.approx(1.3)
-    assert len(again.corrections) == len(found.corrections)
+    assert len(again.corrections) == len(actual.corrections)
 
 
 def test_a_run_of_another_job_is_refused():
@@ -159,10 +155,7 @@ def test_a_run_of_another_job_is_refused():
         updated_by_run(None, LLAMA, NODE, RUN, [0.0] * 4)
     with pytest.raises(InputError, match="for h100-sxm, but the cluster has a100-sxm-80gb"):
         updated_by_run(factors(gemm=2), LLAMA, cluster("a100:8x1"), RUN, [1.0] * 4)
-
-
-def test_a_calibration_of_another_gpu_is_refused():
-    with pytest.raises(InputError, match="for h100-sxm, but the cluster has h200-sxm; measure on that GPU") as caught:
+    with pytest.raises(InputError, match="for h100-sxm, but the cluster has h200-sxm") as caught:
         estimate(LLAMA, cluster("h200:8x1"), RUN, calibration=factors(gemm=2))
     assert caught.value.field == "calibration"
 
@@ -177,32 +170,17 @@ def test_a_file_holds_all_of_it(tmp_path, ending):
     assert read_calibration(path) == known
 
 
-def test_a_factor_alone_is_enough(tmp_path):
-    path = tmp_path / "calibration.toml"
-    path.write_text('gpu = "h100-sxm"\n[factors]\ngemm = 1.2\nhead = {factor = 1.5}\n')
-    found = read_calibration(path)
-    assert (found.factor("gemm"), found.factor("head"), found.factor("memory")) == (1.2, 1.5, 1.0)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("[]", "has no 'gpu'"),
-        ("factors: {}", "has no 'gpu'"),
-        ("gpu: h100-sxm", "has no 'factors'"),
         ("gpu: h100-sxm\nfactors: 2", "has no 'factors'"),
         ("gpu: h100-sxm\nfactors: {gem: 2}", "did you mean 'gemm'"),
-        ("gpu: h100-sxm\nfactors: {gemm: {factr: 2}}", "did you mean 'factor'"),
         ("gpu: h100-sxm\nfactors: {gemm: {source: here}}", "gemm needs 'factor', or both 'measured' and 'analytic'"),
-        ("gpu: h100-sxm\nfactors: {gemm: 0}", "above 0"),
-        ("gpu: h100-sxm\nfactors: {gemm: -1}", "above 0"),
         ("gpu: h100-sxm\nfactors: {gemm: .inf}", "finite"),
         ("gpu: h100-sxm\nfactors: {gemm: fast}", "'fast': expected a number"),
-        ("gpu: h100-sxm\nfactors: {gemm: true}", "True: expected a number"),
         ("gpu: h100-sxm\nfactors: {gemm: {measured: 1, analytic: 0}}", "invalid analytic seconds 0.0 of gemm"),
         ("gpu: h100-sxm\nsequence: long\nfactors: {}", "invalid sequence 'long'"),
-        ("gpu: h100-sxm\nseqence: 5\nfactors: {}", "did you mean 'sequence'"),
-        ("gpu: h100-sxm\ngpu: a100\nfactors: {}", "duplicate key 'gpu'"),
     ],
 )
 def test_a_file_that_is_no_calibration(tmp_path, text, message):
@@ -213,8 +191,6 @@ def test_a_file_that_is_no_calibration(tmp_path, text, message):
 
 
 def test_files_that_cannot_be(tmp_path):
-    with pytest.raises(InputError, match="no such file"):
-        read_calibration(tmp_path / "none.yaml")
     with pytest.raises(InputError, match=r"invalid calibration file x\.txt: expected"):
         write_calibration(Path("x.txt"), factors())
     with pytest.raises(CostError, match="two factors for gemm"):

@@ -5,11 +5,11 @@ from tests.planner.configurations import configuration
 
 
 def test_what_follows_from_a_configuration():
-    asked = configuration(microbatch_size=2, expert=4, expert_tensor=2)
-    assert asked.gpus == 64
-    assert asked.microbatches == 32
-    assert asked.stages == 20
-    assert asked.expert_data == 2
+    requested = configuration(microbatch_size=2, expert=4, expert_tensor=2)
+    assert requested.gpus == 64
+    assert requested.microbatches == 32
+    assert requested.stages == 20
+    assert requested.expert_data == 2
     hybrid = configuration(data=8, context=1, expert=4, replicate=4)
     assert (hybrid.shards, hybrid.replicate) == (2, 4)
     assert (hybrid.expert_shards, hybrid.expert_replicate) == (2, 4)
@@ -21,14 +21,8 @@ def test_what_follows_from_a_configuration():
     ("changes", "error", "words", "field"),
     [
         ({"microbatch_size": 0}, ShapeError, "microbatch size must be an integer >= 1, got 0", None),
-        ({"sequence": 0}, ShapeError, "sequence must be an integer", None),
         ({"tensor": 4.0}, ShapeError, "tensor must be an integer >= 1, got 4.0", None),
-        ({"pipeline": True}, ShapeError, "pipeline must be an integer", None),
-        ({"chunks": -1}, ShapeError, "got -1", None),
-        ({"group_size": 0}, ShapeError, "group size must be", None),
         ({"zero": 5}, InputError, "invalid zero 5: expected 0, 1, 2 or 3", None),
-        ({"lora_rank": -1}, ShapeError, "lora rank must be an integer >= 1, got -1", None),
-        ({"document": 0}, ShapeError, "document must be an integer >= 1, got 0", None),
         ({"replicate": 3}, ShapeError, "replicate 3 does not divide data 2 x context 2", None),
         ({"precision": "int8"}, UnknownNameError, "unknown precision 'int8'", None),
         ({"in_flight": -1.0}, InputError, "invalid in_flight -1.0: expected a number", None),
@@ -38,7 +32,6 @@ def test_what_follows_from_a_configuration():
         ({"layers": (80,)}, ShapeError, "1 values for 20 stages", None),
         ({"offload": 1.5}, InputError, "invalid offload 1.5: expected a fraction from 0 to 1", None),
         ({"offload": (0.5,)}, ShapeError, "offload: 1 values for 20 stages", None),
-        ({"offload": float("nan")}, InputError, "invalid offload nan", None),
     ],
 )
 def test_what_cannot_be_is_refused_where_it_is_said(changes, error, words, field):

@@ -37,7 +37,7 @@ eval-batch-not-divisible: megatron-lm | gpus=8 tp=1 pp=2 cp=1 eval_global_batch=
 eval-too-few-microbatches: megatron-lm | gpus=256 tp=4 pp=2 cp=1 vpp=2 micro_batch=4 eval_global_batch=128 | eval_global_batch=1152
 interleaving-too-few-microbatches: megatron-lm | gpus=8 tp=1 pp=8 cp=1 vpp=2 micro_batch=1 global_batch=4 | global_batch=8
 group-size-range: megatron-lm | gpus=8 tp=1 pp=8 cp=1 vpp=2 micro_batch=1 global_batch=16 group_size=4 | group_size=8
-last-group-too-small: megatron-lm | gpus=8 tp=1 pp=8 cp=1 vpp=2 micro_batch=1 global_batch=20 | global_batch=24
+last-group-too-small: megatron-lm | gpus=8 tp=1 pp=8 cp=1 vpp=2 micro_batch=1 global_batch=16 group_size=12 | global_batch=20
 interleaving-not-multiple: megatron-lm@0.9 | gpus=8 tp=1 pp=8 cp=1 vpp=2 micro_batch=1 global_batch=20 | global_batch=24
 automodel-too-few-microbatches: nemo-automodel | pp=8 local_batch=4 micro_batch=1 | local_batch=8
 single-schedule-too-few-microbatches: torchtitan | pp=4 schedule=1F1B local_batch=2 micro_batch=1 | local_batch=4

@@ -21,7 +21,6 @@ CAUSES = {
 """Rules that name the cause of a repair."""
 
 MUST = ("does-not-start", "stale-layout", "unbalanced")
-FITS = {"fits": 0, "tight": 1, "does not fit": 2}
 
 
 def errors(facts) -> list[str]:
@@ -42,13 +41,15 @@ def test_what_did_not_start_or_was_unbalanced_is_flagged():
 
 def test_repairs_raise_no_error():
     rows = history("pairs.json")
-    wrong = {row["id"]: found for row in rows if (found := errors(list(read_row(row, "pairs.json"))[1]))}
+    wrong = {row["id"]: result for row in rows if (result := errors(list(read_row(row, "pairs.json"))[1]))}
     assert len(wrong) <= 0.05 * len(rows), wrong
 
 
 def test_running_configurations_raise_no_error():
     rows = history("known_good.json")
-    wrong = {row["id"]: found for row in rows for facts in read_row(row, "known_good.json") if (found := errors(facts))}
+    wrong = {
+        row["id"]: result for row in rows for facts in read_row(row, "known_good.json") if (result := errors(facts))
+    }
     assert len(wrong) <= 0.05 * len(rows), wrong
 
 

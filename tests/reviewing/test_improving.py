@@ -92,6 +92,14 @@ def test_changes_are_the_smallest_first():
     assert step.after is None
 
 
+@pytest.mark.parametrize(("batch", "nearest"), [(35, 32), (46, 48)])
+def test_a_batch_is_rounded_to_the_nearest_that_divides(batch, nearest):
+    settings = {"tp": 2, "pp": 6, "cp": 1, "gpus": 48, "micro_batch": 4, "global_batch": batch}
+    facts = ReviewFacts(trainer_kind("megatron-bridge"), {key: Entry(value) for key, value in settings.items()})
+    proposed = [step.changes for step in improvements(facts, RULES)]
+    assert proposed == [{"global_batch": nearest}]
+
+
 def test_nothing_is_proposed_that_does_not_help():
     settings = {"tp": 8, "pp": 8, "cp": 1, "gpus": 8, "device": "h100"}
     facts = ReviewFacts(trainer_kind("megatron-lm"), {key: Entry(value) for key, value in settings.items()})

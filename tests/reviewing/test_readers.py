@@ -212,11 +212,6 @@ def test_values_of_any_type_and_length_are_read(document):
     assert all(len(fault.message) < 500 for fault in judged(facts, RULES))
 
 
-def test_a_line_of_dashes_is_no_block_of_arguments():
-    with pytest.raises(PipeplanError, match="no setting"):
-        read_text_of("-" * 1_000_000, "dashes.log")
-
-
 def test_a_layout_of_a_billion_layers_is_a_fault_and_not_built():
     facts = read(
         "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*999999999|L' --tensor-model-parallel-size 1"

@@ -71,34 +71,17 @@ def test_a_rule_is_a_complete_row():
         assert "None" not in fault.message, rule
 
 
-def test_the_line_of_a_finding_is_that_of_the_setting_at_fault():
-    (fault,) = [fault for fault in judged(example("layers-per-rank")[0], RULES) if fault.rule.id == "layers-per-rank"]
-    assert fault.message == "92 layers do not divide by pp 8, and neither a layout nor uneven edges are set"
-
-
 @pytest.mark.parametrize(
     ("release", "releases", "inside"),
     [
         ("0.16.1", ">=0.14", True),
         ("0.9", ">=0.10", False),
-        ("0.15", ">=0.13 <0.16", True),
         ("core_r0.16.0", "<0.16", False),
         ("main", "<0.3", False),
-        ("main", ">=0.3", True),
         ("origin/main", "<0.3", False),
-        ("0.16", ">=0.16.0", True),
-        ("0.16.0", "<0.16", False),
         ("e5b3f2a", "<0.3", True),
         ("", "<0.2", True),
     ],
 )
 def test_releases(release, releases, inside):
     assert in_releases(release, releases) is inside
-
-
-def test_a_release_selects_the_rules_of_its_time():
-    faulty, _ = example("groups-not-multiple")
-    old = ReviewFacts(trainer_kind("megatron-lm"), faulty.settings, "0.15")
-    new = ReviewFacts(trainer_kind("megatron-lm"), faulty.settings, "0.16")
-    assert "groups-not-multiple" in flagged(old)
-    assert not flagged(new)

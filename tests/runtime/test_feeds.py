@@ -84,7 +84,6 @@ def test_steps_between_evaluations_keep_their_shapes() -> None:
     ("before", "after", "message"),
     [
         ({}, {"mask": 8}, "comes with the keywords mask and the ones before it with none"),
-        ({"mask": 8}, {}, "comes with the keywords none and the ones before it with mask"),
         (
             {"mask": 8},
             {"mask": (8, 1)},

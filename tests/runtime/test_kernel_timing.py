@@ -46,11 +46,6 @@ def test_loss_and_optimizer_take_time(timer):
     assert 0 < timer.optimizer(1000.0) < 1
 
 
-def test_a_product_a_hundred_times_as_large_takes_longer(timer):
-    small, large = (timer(Gemm(name="", rows=size, columns=256, inner=256)) for size in (64, 6400))
-    assert large > small
-
-
 def test_what_needs_others_is_not_timed(timer):
     with pytest.raises(InputError, match="one GPU alone has no gather"):
         timer(Collective(name="gather", operation="all_gather", group="tensor", bytes=1.0))
@@ -85,10 +80,8 @@ def test_a_gpu_that_is_not_there():
     ("found", "asked", "same"),
     [
         ("NVIDIA H100 80GB HBM3", "h100-sxm", True),
-        ("NVIDIA A100-SXM4-80GB", "a100-sxm-80gb", True),
         ("NVIDIA GB200", "b200-sxm", False),
         ("NVIDIA A100-SXM4-80GB", "h100-sxm", False),
-        ("AMD Instinct MI300X", "mi300x", True),
     ],
 )
 def test_the_gpu_is_told_by_its_name(monkeypatch, found, asked, same):

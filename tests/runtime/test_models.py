@@ -55,7 +55,6 @@ def test_models_that_cannot_be_loaded() -> None:
     for name, error, message in [
         ("gpt-tny", UnknownNameError, "did you mean 'gpt-tiny'"),
         ("no_such_module:model", InputError, "cannot import the model's module 'no_such_module'"),
-        ("tests.runtime.models:tinny", UnknownNameError, "did you mean 'tiny'"),
         ("tests.runtime.models:not_a_function", UnknownNameError, "unknown function"),
         ("tests.runtime.models:raises", InputError, "raised ValueError: no such data$"),
         (
@@ -64,12 +63,8 @@ def test_models_that_cannot_be_loaded() -> None:
             "returned a value of type list, not a pipeplan.runtime.Model",
         ),
         ("tests.runtime.models:returns_nothing", InputError, "returned None, not a pipeplan.runtime.Model"),
-        ("sys:exit", InputError, "model function sys:exit raised SystemExit$"),
         ("antigravity_of_nobody:", InputError, "invalid model 'antigravity_of_nobody:': expected module:function"),
-        ("..:model", InputError, "expected module:function"),
-        (":", InputError, "invalid model ':': expected module:function"),
         ("os\0:getpid", InputError, "contains a zero byte"),
-        ("x" * 5000, InputError, "has 5,000 characters"),
     ]:
         with pytest.raises(error, match=message):
             load_model(name)

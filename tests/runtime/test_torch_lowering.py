@@ -36,13 +36,9 @@ def theirs(schedule: Schedule, active: int = 3, ahead: list[int] | None = None) 
 @pytest.mark.parametrize(
     ("name", "ranks", "microbatches", "chunks"),
     [
-        ("1f1b", 3, 5, 1),
         ("zbv", 2, 4, 2),
         ("dualpipev", 2, 5, 2),
-        ("interleaved-1f1b", 2, 4, 3),
         ("interleaved-1f1b", 2, 8, 5),
-        ("looped-bfs", 2, 3, 6),
-        ("interleaved-1f1b-overlap", 2, 8, 5),
     ],
 )
 def test_same_as_pytorch(name: str, ranks: int, microbatches: int, chunks: int) -> None:

@@ -118,21 +118,15 @@ def test_every_form_is_read(text: str):
 
 
 WRONG = {
-    "": "unknown layout ''",
     "a layout": "unknown layout 'a layout'",
     "Et|xL": "x is not a part",
     "t|L": "exactly one embedding must begin the first stage",
-    "|Et|tL": "exactly one embedding must begin the first stage",
     "Et|tLL": "exactly one loss must end the last stage",
-    "Et|tL|": "exactly one loss must end the last stage",
     "E|L": "no stage has a transformer layer",
     "Etm|t|mL": "layers of multi-token prediction must be together on one stage",
-    "Et|m|tL": "layers of multi-token prediction must be together on one stage",
     "Et**2|L": "is not a part",
     "Et*99999|(t*99999|)*99999L": "more than 100,000 layers and stages",
-    "E((t|)*9)*9L": "is not a part",
     "--num-layers 10 --pipeline-model-parallel-size 4": "10 layers are not a multiple of 4 ranks",
-    "--num-layers ten --pipeline-model-parallel-size 4": "invalid num_layers ten: expected a positive integer",
     "--num-layers 10": "a layout needs pipeline_model_parallel_size",
     "--pipeline-model-parallel-layout 'Et|tL": "cannot read the flags",
     '[["embedding"], ["decoder", "loss"], "decoder"]': "expected a list with a list of names for each stage",
@@ -143,7 +137,6 @@ WRONG = {
     'a.pipeline_model_parallel_layout = "Et|tL"\nb.pipeline_model_parallel_layout = "E|ttL"': "sets 2 layouts (lines 1, 2)",
     "tok_embeddings,layers.0 layers.2,norm,lm_head": "layers.2 is in the place of layers.1",
     "tok_embeddings,layers.0 layers.1,lm_head": "expected the modules of each stage",
-    "tok_embeddings,layers.0,norm layers.1,lm_head": "expected the modules of each stage",
     "layers.0,tok_embeddings layers.1,norm,lm_head": "exactly one embedding must begin the first stage",
     "tok_embeddings,vision_encoder,layers.0 layers.1,norm,lm_head": "unknown part vision_encoder of stage 0",
 }
@@ -158,15 +151,10 @@ def test_what_is_wrong_is_named(text: str):
 
 HOSTILE = {
     "brackets": "[" * 100_000,
-    "dashes": "-" * 100_000,
     "flags": "--a" * 9_000,
     "sums": "[['a']" + "+[['a']]" * 5_000,
-    "long": "E" * 2_000_000,
-    "lines": "\n" * 100_000 + "x",
-    "blanks": "1" + " " * 100_000 + "x",
     "ends": "L " * 100_000,
     "blanks behind a key": "num_layers: 1" + " " * 100_000 + "x",
-    "dots": "." * 100_000,
 }
 
 

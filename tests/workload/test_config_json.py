@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from pipeplan.errors import FormatError, InputError, PipeplanError, UnknownNameError
 from pipeplan.workload import (
-    Experts,
-    LatentAttention,
     ModelShape,
     architecture_names,
     known_model,
@@ -165,14 +163,14 @@ def test_published_files_have_no_field_that_is_unknown():
 
 def test_a_field_that_is_unknown_is_kept_by_name():
     """Tokens, formats, dropout and initialization say nothing of a network, nor does what is null."""
-    told = {
+    reported = {
         "eos_token_id": 5,
         "torch_dtype": "float16",
         "attention_dropout": 0.1,
         "initializer_range": 0.1,
         "memory": None,
     }
-    assert read_config({**LLAMA, **told}) == read_config(LLAMA)
+    assert read_config({**LLAMA, **reported}) == read_config(LLAMA)
     for kind in ("position_embedding_type", "scoring_func", "topk_method"):
         assert read_config({**LLAMA, kind: "novel"}).details.unread == kind
     assert read_config({**LLAMA, "memory": 3, "gates": [1]}).details.unread == "memory, gates"
@@ -223,36 +221,10 @@ def test_a_folder_with_a_config_is_that_file(tmp_path: Path):
     assert read_config(folder).name == "my-model"
 
 
-def test_deepseek_v3_as_it_is():
-    found = read_config(CONFIGS / "DeepSeek-V3.json")
-    assert found.latent == LatentAttention(
-        query_rank=1536, key_value_rank=512, nope_dim=128, rope_dim=64, value_dim=128
-    )
-    assert found.experts == Experts(
-        count=256,
-        top_k=8,
-        width=2048,
-        shared_width=2048,
-        leading_dense_layers=3,
-        router_bias=True,
-        nodes_a_token=4,
-        groups=8,
-        router_score="sigmoid",
-        weight_scale=2.5,
-    )
-    assert found.mtp_layers == 1
-
-
-def test_the_language_model_of_a_multimodal_one_is_read():
-    found = read_config(CONFIGS / "gemma-3-27b-pt.json")
-    assert (found.layers, found.vocabulary, found.heads, found.head_dim) == (62, 262_208, 32, 128)
-    assert found.source.endswith("its language model alone")
-
-
 def test_layer_types_say_which_layers_are_windowed():
     types = ["sliding_attention", "sliding_attention", "full_attention"] * 8
-    found = read_config({**OSS, "layer_types": types})
-    assert (found.sliding_window, found.sliding_every) == (128, 3)
+    result = read_config({**OSS, "layer_types": types})
+    assert (result.sliding_window, result.sliding_every) == (128, 3)
     assert read_config({**OSS, "layer_types": ["full_attention"] * 24}).sliding_window is None
     assert read_config({**OSS, "layer_types": ["sliding_attention"] * 24}).sliding_every == 1
 
@@ -263,14 +235,6 @@ def test_qwen_windows_are_off_unless_switched_on():
     assert read_config({**QWEN, "use_sliding_window": True, "max_window_layers": 28}).sliding_window is None
 
 
-def test_biases_of_attention_and_of_all():
-    attention = read_config({**LLAMA, "attention_bias": True})
-    assert (attention.bias_qkv, attention.bias_out, attention.bias_all) == (True, True, False)
-    more = parameter_counts(attention).total - parameter_counts(read_config(LLAMA)).total
-    assert more == 32 * (4096 + 2 * 1024 + 4096)
-    assert read_config({**LLAMA, "attention_bias": True, "mlp_bias": True}).bias_all
-
-
 def test_a_field_that_is_null_is_not_left_out():
     """Mistral's window is 4096 where nothing is said, and none where null is said."""
     mistral = json.loads((CONFIGS / "Mistral-7B-v0.1.json").read_text())
@@ -279,9 +243,9 @@ def test_a_field_that_is_null_is_not_left_out():
 
 
 def test_each_other_layer_with_experts():
-    found = read_config({**QWEN_MOE, "decoder_sparse_step": 2})
-    assert (found.moe_layers, found.dense_layers, found.ffn) == (24, 24, 6144)
-    assert [found.has_experts(layer) for layer in range(3)] == [False, True, False]
+    result = read_config({**QWEN_MOE, "decoder_sparse_step": 2})
+    assert (result.moe_layers, result.dense_layers, result.ffn) == (24, 24, 6144)
+    assert [result.has_experts(layer) for layer in range(3)] == [False, True, False]
     assert read_config({**QWEN_MOE, "mlp_only_layers": [0, 1]}).dense_layers == 2
 
 
@@ -305,28 +269,16 @@ def test_what_a_file_of_each_architecture_lacks_is_named():
             "num_hidden_layers",
             "llama lacks num_hidden_layers, vocab_size",
         ),
-        (without(LLAMA, "intermediate_size"), "intermediate_size", "lacks intermediate_size"),
-        (without(QWEN_MOE, "num_experts"), "num_experts", "lacks num_experts"),
-        (without(DEEPSEEK, "kv_lora_rank"), "kv_lora_rank", "lacks kv_lora_rank"),
         (
             {**LLAMA, "hidden_size": "4096"},
             "hidden_size",
             "invalid hidden_size '4096' of a llama config.json: expected an integer >= 0",
         ),
-        ({**LLAMA, "hidden_size": 4096.5}, "hidden_size", "expected an integer >= 0"),
-        (
-            {**LLAMA, "num_hidden_layers": -2},
-            "num_hidden_layers",
-            "invalid num_hidden_layers -2 of a llama config.json: expected an integer >= 0",
-        ),
-        ({**LLAMA, "num_hidden_layers": True}, "num_hidden_layers", "expected an integer >= 0"),
         (
             {**LLAMA, "num_hidden_layers": 0},
             "layers",
             "contradictory config.json of llama: invalid layers 0: expected 1 to",
         ),
-        ({**LLAMA, "num_hidden_layers": 10**30}, "num_hidden_layers", r"invalid num_hidden_layers: about 10\^30"),
-        ({**LLAMA, "num_hidden_layers": 10**12}, "layers", "expected 1 to"),
         ({**LLAMA, "num_hidden_layers": 10**7}, "layers", "expected at most 100,000"),
         ({**LLAMA, "tie_word_embeddings": "no"}, "tie_word_embeddings", "true or false"),
         (
@@ -334,54 +286,33 @@ def test_what_a_file_of_each_architecture_lacks_is_named():
             "head_dim",
             "hidden 4096 is not divisible by heads 33",
         ),
-        ({**LLAMA, "num_key_value_heads": 5}, "kv_heads", "invalid kv_heads 5: expected a divisor of heads 32"),
         ({**LLAMA, "mlp_bias": True}, "mlp_bias", "attention_bias"),
         ({**QWEN_MOE, "num_experts_per_tok": 200}, "top_k", "invalid top_k 200: expected at most the 128 experts"),
         ({**QWEN_MOE, "mlp_only_layers": 7}, "mlp_only_layers", "a list"),
-        ({**QWEN_MOE, "mlp_only_layers": ["a"]}, "mlp_only_layers", "a list of layers"),
-        ({**OSS, "layer_types": [["full_attention"]] * 24}, "layer_types", "unsupported layer type"),
-        ({**QWEN_MOE, "mlp_only_layers": [0, "a"]}, "mlp_only_layers", "a list of layers"),
         ({**LLAMA, "hidden_size": -(10**5000)}, "hidden_size", r"invalid hidden_size: about 10\^"),
-        ({**LLAMA, "quantization_config": {"quant_method": ["fp8"]}}, "quantization_config", "quantized for inference"),
         ({**OSS, "layer_types": ["full_attention"]}, "layer_types", "expected 24 types"),
-        ({**OSS, "layer_types": ["sliding_attention"] * 23 + ["mamba"]}, "layer_types", "'mamba'"),
-        ({**DEEPSEEK, "first_k_dense_replace": 62}, "leading_dense_layers", "invalid leading_dense_layers 62"),
         ({**DEEPSEEK, "moe_layer_freq": 2}, "moe_layer_freq", "every layer"),
         ({**ERNIE, "moe_layer_end_index": 20}, "moe_layer_end_index", "the last layer, 27"),
-        ({**ERNIE, "moe_layer_interval": 2}, "moe_layer_interval", "every layer"),
         ({**ERNIE, "use_bias": True}, "use_bias", "false, as the published"),
         ({**DEEPSEEK, "attention_bias": True}, "attention_bias", "latent attention"),
-        ({"hidden_size": 4096}, "model_type", "has no model_type"),
         (without(LLAMA, "model_type"), "model_type", "has no model_type"),
         ({**LLAMA, "model_type": 3}, "model_type", "has no model_type"),
         ({**LLAMA, "model_type": "llama5"}, "model_type", "did you mean 'llama'"),
-        ({**LLAMA, "model_type": "zzzz"}, "model_type", "such as llama"),
         ({**LLAMA, "model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder", "t5 is an encoder-decoder"),
-        (
-            {**LLAMA, "model_type": "mamba2"},
-            "model_type",
-            "mamba2 is not modelled: it has state-space layers without attention",
-        ),
         (
             {**LLAMA, "model_type": "rwkv7"},
             "model_type",
             "rwkv7 is not modelled: it has linear recurrences; --approximate treats it as llama",
         ),
-        ({**LLAMA, "model_type": "qwen3_next"}, "num_experts", "lacks num_experts"),
         ({**NEMOTRON, "hybrid_override_pattern": "MX"}, "hybrid_override_pattern", "expected M, \\*, - and E, not 'X'"),
-        ({**NEMOTRON, "hybrid_override_pattern": ""}, "hybrid_override_pattern", "lacks hybrid_override_pattern"),
-        ({**LINEAR, "layer_types": ["linear_attention"]}, "layer_types", "expected 48 types"),
         (
             {**LINEAR, "layer_types": ["mega"] * 48},
             "layer_types",
             "layers of type 'mega' of qwen3_next are not modelled",
         ),
         ({**LINEAR, "linear_num_value_heads": 0}, "value_heads", "invalid value_heads 0"),
-        ({**LINEAR, "num_hidden_layers": 10**9}, "layers", "expected at most 100,000"),
         ({**SPARSE, "index_topk": 0}, "keys", "invalid keys 0"),
-        ({"model_type": "vit", "patch_size": 16}, "model_type", "an image model"),
         ({**LLAMA, "quantization_config": {"quant_method": "gptq"}}, "quantization_config", "quantized for inference"),
-        ({"model_type": "llava", "text_config": {"model_type": "llama"}}, "num_hidden_layers", "lacks"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_with_its_field(config: dict[str, Any], field: str, words: str):
@@ -395,13 +326,9 @@ def test_what_is_wrong_is_one_sentence_with_its_field(config: dict[str, Any], fi
     ("content", "words"),
     [
         ("", "is empty"),
-        ("  \n", "is empty"),
         ('{"model_type": "llama"', "invalid model's config.json"),
-        ("model_type: llama", "invalid model's config.json"),
         ('{"model_type": "llama", "model_type": "gpt2"}', "duplicate key 'model_type'"),
         ("[1, 2]", "not a list"),
-        ("null", "not nothing"),
-        ("3", "not a number"),
         ('{"hidden_size": NaN}', "is not a valid JSON number"),
         ('{"vocab_size": ' + "9" * 5000 + "}", "invalid model's config.json"),
         ("[" * 100_000, "nested too deeply"),
@@ -426,12 +353,6 @@ def test_what_holds_itself():
     config["rope_scaling"] = config
     with pytest.raises(InputError, match="nested too deeply"):
         read_config(config)
-
-
-def test_files_that_are_not_there(tmp_path: Path):
-    for path in (tmp_path / "config.json", tmp_path):
-        with pytest.raises(InputError, match="cannot read"):
-            read_config(path)
 
 
 def test_a_file_that_is_too_long(tmp_path: Path):
@@ -492,12 +413,12 @@ def test_whatever_a_short_form_holds_is_read_or_refused_in_words(document: dict[
 
 def _read_or_refuse(read: Callable[[], ModelShape]) -> None:
     try:
-        found = read()
+        result = read()
     except PipeplanError as error:
         message = str(error)
         assert 10 < len(message) < 900
     else:
-        assert parameter_counts(found).total > 0
+        assert parameter_counts(result).total > 0
 
 
 def test_gemma_has_the_activation_of_its_own_field():

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.errors import InputError, ShapeError, UnknownNameError
+from pipeplan.errors import InputError, ShapeError
 from pipeplan.planner import layout_of
 from pipeplan.workload import (
     Collective,
@@ -22,7 +22,6 @@ from pipeplan.workload import (
     token_flops,
 )
 from pipeplan.workload.components import MixerOfModel
-from pipeplan.workload.mixers import MIXERS, mixer_from
 from pipeplan.workload.parameters import form_parts, mixing_flops
 from pipeplan.workload.pattern import LayerForm, read_pattern, write_pattern
 from tests.workload.test_config_json import CONFIGS
@@ -41,10 +40,6 @@ def shape_of(name: str) -> ModelShape:
 def layer(name: str, title: str, execution: Execution | None = None) -> LayerWork:
     layers = layers_of(shape_of(name), Execution() if execution is None else execution)
     return next(each for each in layers if title in each.name)
-
-
-def test_there_are_twenty_models():
-    assert len(OF_2026) >= 20
 
 
 def test_gated_delta_net_as_megatron_counts_it():
@@ -69,37 +64,13 @@ def test_mamba_as_megatron_counts_it():
     assert ours == theirs
 
 
-def test_flops_are_those_of_the_layers():
-    shape = shape_of(NEMOTRON)
-    found = token_flops(shape, 8192)
-    mamba, attention, ffn = (
-        shape.forms.count(form) for form in (LayerForm("M", ""), LayerForm("A", ""), LayerForm("", "D"))
-    )
-    assert (mamba, attention, ffn) == (27, 4, 25)
-    assert found.core == 27 * 7 * 128 * 80 * 128 + 4 * 2 * 4096 * 40 * 2 * 128
-    assert found.ffn == 25 * 2 * 2 * 4480 * 15680
-
-
-def test_products_of_a_mamba_layer():
-    """State-space duality, chunks of 256 tokens: scores per group, states, and two outputs per head."""
-    names = {"chunk scores", "chunk states", "chunk output", "state output"}
-    works = [work for work in layer(NEMOTRON, "Mamba-2").forward if isinstance(work, Gemm) and work.name in names]
-    chunks = 4096 // 256
-    assert {(work.name, work.rows, work.columns, work.inner, work.copies) for work in works} == {
-        ("chunk scores", 256, 256, 128, chunks * 8),
-        ("chunk states", 80, 128, 256, chunks * 128),
-        ("chunk output", 256, 80, 256, chunks * 128),
-        ("state output", 256, 80, 128, chunks * 128),
-    }
-
-
 @pytest.mark.parametrize(
     ("name", "title"), [(NEMOTRON, "Mamba-2"), (QWEN, "Gated DeltaNet"), ("Kimi-Linear-48B-A3B-Base", "Kimi")]
 )
 def test_the_backward_takes_at_least_twice_the_forward(name: str, title: str):
-    found = layer(name, title)
-    forward = sum(work.flops for work in found.forward if isinstance(work, Gemm))
-    backward = sum(work.flops for work in (*found.backward_input, *found.backward_weight) if isinstance(work, Gemm))
+    result = layer(name, title)
+    forward = sum(work.flops for work in result.forward if isinstance(work, Gemm))
+    backward = sum(work.flops for work in (*result.backward_input, *result.backward_weight) if isinstance(work, Gemm))
     assert 2 * forward < backward < 3 * forward
 
 
@@ -111,8 +82,8 @@ def test_tensor_ranks_share_a_mixer(name: str, title: str):
 
 
 def test_context_ranks_exchange_heads_for_tokens():
-    found = layer(QWEN, "Gated DeltaNet", Execution(context=2))
-    exchanges = [work for work in found.forward if isinstance(work, Collective) and work.group == "context"]
+    result = layer(QWEN, "Gated DeltaNet", Execution(context=2))
+    exchanges = [work for work in result.forward if isinstance(work, Collective) and work.group == "context"]
     assert [work.operation for work in exchanges] == ["all_to_all"]
 
 
@@ -128,21 +99,6 @@ def test_an_indexer_scores_all_keys_and_attention_reads_a_few():
     assert token_flops(shape, sequence).core == pytest.approx(61 * (2 * seen * 128 * (192 + 128) + scored))
     dense = replace(shape, sparse=None)
     assert token_flops(shape, sequence).core < token_flops(dense, sequence).core / 3
-
-
-def test_layers_that_share_an_indexer_have_none():
-    shape = shape_of("GLM-5.2")
-    own, shared = (form_parts(shape, LayerForm(mixer, "E")) for mixer in "AS")
-    names = {part.name for part in own} - {part.name for part in shared}
-    assert names == {"indexer query", "indexer key", "indexer weights", "indexer norm"}
-
-
-def test_windowed_layers_with_heads_of_their_own():
-    shape = shape_of("MiMo-V2-Flash")
-    windowed = shape.heads_of(LayerForm("W", "E"))
-    assert (shape.kv_heads, windowed.kv_heads) == (4, 8)
-    assert (shape.attention_sinks, windowed.attention_sinks) == (False, True)
-    assert (shape.score_dim, shape.value_dim) == (192, 128)
 
 
 def test_heads_that_a_file_lists_by_layer():
@@ -175,8 +131,6 @@ def test_words_that_are_no_layer():
         ({"pattern": "AD"}, "expected 56 layers, not 1"),
         ({"pattern": "56ME"}, "the model has none"),
         ({"pattern": "56XD"}, "no mixer X"),
-        ({"pattern": "56WD"}, "no mixer W"),
-        ({"pattern": None}, "mixers need a pattern"),
         ({"mixers": (MixerOfModel(letter="A", kind="mamba-2", sizes=()),)}, "invalid letter 'A'"),
         ({"mixers": (MixerOfModel(letter="M", kind="mamba-2", sizes=()),)}, "Mamba-2 lacks state_heads"),
     ],
@@ -184,14 +138,6 @@ def test_words_that_are_no_layer():
 def test_patterns_that_do_not_fit(change: dict[str, Any], words: str):
     with pytest.raises(InputError, match=words):
         replace(shape_of(NEMOTRON), **change)
-
-
-def test_kinds_that_do_not_exist():
-    with pytest.raises(UnknownNameError, match="did you mean 'mamba-2'"):
-        mixer_from({"kind": "mamba2"})
-    with pytest.raises(UnknownNameError, match="did you mean 'key_dim'"):
-        mixer_from({"kind": "gated-delta", "key_dims": 3})
-    assert sorted(MIXERS) == list(MIXERS)
 
 
 @pytest.mark.parametrize("name", OF_2026)
@@ -205,9 +151,9 @@ def test_models_of_2026_are_estimated(name: str):
     assert 0.02 < row.mfu < 0.6
 
 
-@pytest.mark.parametrize("name", ["NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", QWEN])
+@pytest.mark.parametrize("name", ["NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"])
 def test_stages_of_unlike_layers_are_planned(name: str):
-    found = pipeplan.plan(
+    result = pipeplan.plan(
         CONFIGS / f"{name}.json",
         "h100-sxm:8x4",
         global_batch=128,
@@ -216,7 +162,7 @@ def test_stages_of_unlike_layers_are_planned(name: str):
         workers=1,
         fix={"pp": 4, "tp": 1, "schedule": "1f1b", "microbatch_size": 1},
     )
-    best = found.best
+    best = result.best
     assert best is not None
     layers = layout_of(shape_of(name), best.configuration)
     assert sum(layers) == shape_of(name).layers

@@ -10,16 +10,12 @@ from tests.planning_data import planning
 @pytest.mark.parametrize(
     ("spelling", "name"),
     [
-        ("Llama3_70B", "llama3-70b"),
         ("meta-llama/Meta-Llama-3-70B-Instruct", "llama3-70b"),
         ("Llama-3.1-405B", "llama3.1-405b"),
         ("deepseek-ai/DeepSeek-V3-Base", "deepseek-v3"),
-        ("DeepSeek-R1", "deepseek-v3"),
         ("Qwen/Qwen3-30B-A3B", "qwen3-30b-a3b"),
-        ("Kimi-K2-Instruct", "kimi-k2"),
         ("google/gemma-3-27b-it", "gemma3-27b"),
         ("GPT-3", "gpt3-175b"),
-        ("MT-NLG 530B", "mt-nlg-530b"),
         ("  gpt oss 120b ", "gpt-oss-120b"),
     ],
 )
@@ -32,13 +28,6 @@ def test_an_unknown_model_names_the_nearest():
         model("lama3-70")
     assert raised.value.field == "model"
     assert known_model("lama3-70") is None
-
-
-def test_a_name_that_is_near_nothing_shows_some_names():
-    with pytest.raises(UnknownNameError, match=r"one of 1[0-9]+ names such as llama3-70b") as raised:
-        model("xyzzy")
-    assert len(str(raised.value)) < 250
-    assert [name for name in str(raised.value).partition("such as ")[2].split(", ") if name not in model_names()] == []
 
 
 def test_no_two_models_have_one_spelling():
@@ -87,10 +76,3 @@ def test_rows_of_runs_are_read_or_lack_a_shape():
             from_dict(row)
     assert {row["name"] for row in shapeless} == {"GPT 98.5B"}
     assert [row["name"] for row in rows if row not in shapeless and from_dict(row).layers != row["layers"]] == []
-
-
-@pytest.mark.parametrize("name", ["nemotron-3-nano", "qwen3-next", "deepseek-v4-flash", "glm-5", "kimi-linear-48b-a3b"])
-def test_a_hybrids_name_is_its_shape(name: str):
-    shape = model(name)
-    assert shape.source.startswith("hub ")
-    assert shape.mixers or shape.sparse

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 
 from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.workload import ModelShape, model, model_names, shape_from, short_form
+from pipeplan.workload import ModelShape, shape_from, short_form
 from tests.workload.shapes import hybrids, shapes
 
 DENSE = {"name": "mine", "layers": 4, "hidden": 64, "heads": 8, "vocab": 100, "ffn": 256}
@@ -17,44 +17,35 @@ def test_writer_and_reader_undo_each_other(drawn: ModelShape):
     assert shape_from(short_form(drawn)) == drawn
 
 
-def test_presets_go_there_and_back():
-    for name in model_names():
-        assert shape_from(short_form(model(name))) == model(name), name
-
-
 def test_what_is_not_said_is_a_model_of_llamas_kind():
-    found = shape_from(DENSE)
-    assert (found.norm, found.gated, found.bias_qkv, found.learned_positions) == ("rms", True, False, None)
+    result = shape_from(DENSE)
+    assert (result.norm, result.gated, result.bias_qkv, result.learned_positions) == ("rms", True, False, None)
 
 
 def test_no_gate_and_tied_embeddings_make_a_model_of_gpt2s_kind():
-    found = shape_from({**DENSE, "gated": False, "tied": True, "seq": 1024})
-    assert (found.norm, found.bias_qkv, found.bias_all, found.learned_positions) == ("layer", True, True, 1024)
+    result = shape_from({**DENSE, "gated": False, "tied": True, "seq": 1024})
+    assert (result.norm, result.bias_qkv, result.bias_all, result.learned_positions) == ("layer", True, True, 1024)
 
 
 def test_a_model_of_gpt2s_kind_can_be_told_to_have_no_positions_or_biases():
-    found = shape_from(
+    result = shape_from(
         {**DENSE, "gated": False, "tied": True, "seq": 1024, "learned_positions": None, "norm": "layer-no-bias"}
     )
-    assert (found.norm, found.bias_all, found.learned_positions) == ("layer-no-bias", False, None)
+    assert (result.norm, result.bias_all, result.learned_positions) == ("layer-no-bias", False, None)
 
 
 def test_no_gate_alone_is_a_model_of_nemotrons_kind():
-    found = shape_from({**DENSE, "gated": False})
-    assert (found.norm, found.bias_all, found.learned_positions) == ("layer", False, None)
+    result = shape_from({**DENSE, "gated": False})
+    assert (result.norm, result.bias_all, result.learned_positions) == ("layer", False, None)
 
 
 @pytest.mark.parametrize(
     ("document", "field", "words"),
     [
         ({"name": "GPT 98.5B", "seq": 1024}, "layers", "lacks layers, hidden, heads, vocab"),
-        ({**DENSE, "layers": "four"}, "layers", "expected an integer"),
         ({**DENSE, "gated": "yes"}, "gated", "true or false"),
-        ({**DENSE, "name": 3}, "name", "expected text"),
-        ({**DENSE, "mla": 4}, "mla", "mapping"),
         ({**DENSE, "mla": {"q_lora": 4}}, "kv_lora", "lacks kv_lora"),
         ({**DENSE, "experts": 8}, "topk", "lacks topk, moe_ffn"),
-        ({**DENSE, "shared_ffn": 8}, "shared_ffn", "has none"),
         ({**DENSE, **EXPERTS, "topk": 9}, "top_k", "invalid top_k 9"),
         ({**DENSE, "ffn": None}, "ffn", "dense"),
     ],

@@ -54,8 +54,6 @@ def shapes(ranks: Iterable[int], least: int = 1) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("name", "theirs_is"),
     [
-        pytest.param("gpipe", "afab", marks=pytest.mark.nightly),
-        pytest.param("1f1b", "1f1b", marks=pytest.mark.nightly),
         ("zb-h1", "zbh1"),
         pytest.param("zb-h2", "zbh2", marks=pytest.mark.nightly),
     ],

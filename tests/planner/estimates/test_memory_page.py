@@ -25,9 +25,9 @@ EXAMPLES = {
 
 def kept() -> str:
     lines = ["| kept | bytes a token | until |", "|---|---:|---|"]
-    for title, found in EXAMPLES.items():
-        lines.append(f"| **{title}** | **{found.kept_bytes / TOKENS:,.0f}** | |")
-        lines += [f"| {each.name} | {each.bytes / TOKENS:,.0f} | {each.until} |" for each in found.kept if each.bytes]
+    for title, result in EXAMPLES.items():
+        lines.append(f"| **{title}** | **{result.kept_bytes / TOKENS:,.0f}** | |")
+        lines += [f"| {each.name} | {each.bytes / TOKENS:,.0f} | {each.until} |" for each in result.kept if each.bytes]
     return "\n".join(lines) + "\n"
 
 
@@ -38,9 +38,9 @@ def modules() -> str:
     ]
     for name, what in RECOMPUTE.items():
         cells = []
-        for found in EXAMPLES.values():
-            saved = found.kept_bytes - recomputed(found, {name}).kept_bytes
-            cells.append(f"{saved / found.kept_bytes:.1%}" if name in found.recomputable else "")
+        for result in EXAMPLES.values():
+            saved = result.kept_bytes - recomputed(result, {name}).kept_bytes
+            cells.append(f"{saved / result.kept_bytes:.1%}" if name in result.recomputable else "")
         lines.append(f"| `{name}` | {what} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -68,10 +68,6 @@ TABLES = {"kept": kept, "modules": modules, "rules": rules}
 
 def test_tables_are_current():
     assert PAGE.read_text() == with_tables(PAGE.read_text(), TABLES)
-
-
-def test_every_module_stands_there():
-    assert [name for name in RECOMPUTE if f"| `{name}` |" not in PAGE.read_text()] == []
 
 
 if __name__ == "__main__":

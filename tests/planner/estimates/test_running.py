@@ -35,15 +35,15 @@ def test_many_microbatches_are_what_few_say(data):
     ranks = data.draw(st.sampled_from([2, 4, 6]))
     chunks = rule.chunks if rule.fixed_chunks else data.draw(st.sampled_from([2, 4]))
     microbatches = 2 * ranks * data.draw(st.integers(4, 6))
-    asked = Configuration(sequence=1, global_batch=microbatches, pipeline=ranks, chunks=chunks, schedule=rule.name)
-    stages = placed(asked).stages
+    requested = Configuration(sequence=1, global_batch=microbatches, pipeline=ranks, chunks=chunks, schedule=rule.name)
+    stages = placed(requested).stages
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     even = data.draw(st.booleans())
     forward, inputs, weights = (np.ones(stages) if even else rng.uniform(0.5, 1.5, stages) for _ in range(3))
     transfer, gap = data.draw(st.sampled_from([0.0, 0.1, 1.0])), data.draw(st.sampled_from([0.0, 0.05]))
     given_costs = costs(forward, inputs, weights, transfer, gap)
-    whole = _simulated(schedule_of(asked, given_costs), given_costs)
-    short = _repeated(asked, given_costs)
+    whole = _simulated(schedule_of(requested, given_costs), given_costs)
+    short = _repeated(requested, given_costs)
     if short is not None:
         assert short.ends == pytest.approx(whole.ends, rel=1e-9)
         assert short.busy == pytest.approx(whole.busy, rel=1e-9)
@@ -52,27 +52,27 @@ def test_many_microbatches_are_what_few_say(data):
 
 @pytest.mark.parametrize("schedule", ["1f1b", "zb-h1", "zbv", "interleaved-1f1b"])
 def test_even_stages_do_repeat_themselves(schedule):
-    asked = Configuration(
+    requested = Configuration(
         sequence=1,
         global_batch=256,
         pipeline=8,
         chunks=2 if schedule in ("zbv", "interleaved-1f1b") else 1,
         schedule=schedule,
     )
-    ones = np.ones(placed(asked).stages)
+    ones = np.ones(placed(requested).stages)
     given_costs = costs(ones, ones, ones, 0.0, 0.0)
-    short = _repeated(asked, given_costs)
+    short = _repeated(requested, given_costs)
     assert short is not None
     assert short.schedule.microbatches < 64
-    assert short.ends.max() == pytest.approx(simulate(schedule_of(asked), given_costs).timeline.makespan)
+    assert short.ends.max() == pytest.approx(simulate(schedule_of(requested), given_costs).timeline.makespan)
 
 
 def test_a_schedule_of_ones_own_is_run_as_it_stands():
-    asked = configuration(chunks=1, schedule="1f1b")
-    stages = stage_costs(LLAMA, H100, asked)
-    found = run(stages, asked, schedule_of(configuration(chunks=1, schedule="gpipe")))
-    assert found.schedule.name == "gpipe"
-    assert found.schedule.microbatches == 64
+    requested = configuration(chunks=1, schedule="1f1b")
+    stages = stage_costs(LLAMA, H100, requested)
+    result = run(stages, requested, schedule_of(configuration(chunks=1, schedule="gpipe")))
+    assert result.schedule.name == "gpipe"
+    assert result.schedule.microbatches == 64
 
 
 def test_messages_that_block_take_time_from_their_ends():
@@ -83,18 +83,3 @@ def test_messages_that_block_take_time_from_their_ends():
     lost = costs_of(stage_costs(LLAMA, H100, blocking), blocking)
     assert lost.overhead.message_time > 0
     assert lost.transfer.latency == 0
-
-
-def test_a_limit_in_activations_is_the_heuristics():
-    ones = np.ones(4)
-    given_costs = costs(ones, ones, ones, 0.0, 0.0)
-    few, many = (
-        _simulated(
-            schedule_of(
-                Configuration(sequence=1, global_batch=16, pipeline=4, schedule="zb-auto", in_flight=held), given_costs
-            ),
-            given_costs,
-        )
-        for held in (4.0, 8.0)
-    )
-    assert many.ends.max() <= few.ends.max()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.errors import UnknownNameError
 from pipeplan.hardware import cluster
 from pipeplan.planner import Estimate, plan
 from pipeplan.planner.answers import Totals
@@ -17,7 +17,7 @@ from pipeplan.planner.selection.candidates import unusual
 from pipeplan.planner.selection.choice import INDISTINGUISHABLE, simpler_because, simplest
 from pipeplan.planner.selection.legality import UNUSUAL, usual_precision
 from pipeplan.planner.selection.plans import read_allowed
-from pipeplan.planner.selection.recipes import of_practice, recipes
+from pipeplan.planner.selection.recipes import of_practice
 from pipeplan.planner.selection.trainers import widened
 from pipeplan.trainers import TRAINERS
 from pipeplan.workload import model
@@ -103,7 +103,7 @@ def test_unusual_choices_are_made_only_if_allowed():
     assert read_allowed(["all"]) == set(UNUSUAL)
     with pytest.raises(UnknownNameError, match="did you mean 'offload'"):
         read_allowed(["ofload"])
-    asked: dict[str, Any] = {
+    requested: dict[str, Any] = {
         "global_batch": 16,
         "sequence": 8192,
         "seconds": 1e-6,
@@ -111,7 +111,7 @@ def test_unusual_choices_are_made_only_if_allowed():
         "trainers": TRAINERS,
     }
     shape, machines = model("llama3-8b"), cluster("h100-sxm:8x1")
-    usual, wide = (plan(shape, machines, allow=allow, **asked) for allow in ((), ("all",)))
+    usual, wide = (plan(shape, machines, allow=allow, **requested) for allow in ((), ("all",)))
     assert usual.best is not None
     assert wide.best is not None
     assert not usual.unusual
@@ -122,7 +122,7 @@ def test_unusual_choices_are_made_only_if_allowed():
 
 def test_what_fits_only_with_an_unusual_choice_is_given_and_named():
     """A limit that only offloading meets: the rules of practice give way, and the answer says so."""
-    asked: dict[str, Any] = {
+    requested: dict[str, Any] = {
         "global_batch": 8,
         "sequence": 8192,
         "seconds": 1e-6,
@@ -130,10 +130,10 @@ def test_what_fits_only_with_an_unusual_choice_is_given_and_named():
         "trainers": TRAINERS,
     }
     fixed = {"tp": 1, "pp": 1, "cp": 1, "zero": 3, "recompute": "none", "precision": "bf16"}
-    found = plan(model("llama3-8b"), cluster("h100-sxm:8x1"), memory_limit=55 * 2**30, fix=fixed, **asked)
-    assert found.best is not None
-    assert found.best.configuration.offload == 0.5
-    assert found.unusual == ("offloaded activations",)
+    result = plan(model("llama3-8b"), cluster("h100-sxm:8x1"), memory_limit=55 * 2**30, fix=fixed, **requested)
+    assert result.best is not None
+    assert result.best.configuration.offload == 0.5
+    assert result.unusual == ("offloaded activations",)
 
 
 def test_a_limit_of_the_user_is_not_widened():
@@ -150,26 +150,16 @@ def test_the_usual_precision_is_the_model_s_own_where_the_gpu_has_it():
     assert usual_precision(ASKED) == "bf16"
 
 
-def test_recipes_are_of_known_models_and_have_sources():
-    assert len(recipes()) > 100
-    for recipe in recipes():
-        assert recipe.source
-        assert recipe.layers + 2 >= recipe.pipeline * recipe.chunks
-    trainers = ("Megatron-Bridge", "NVIDIA/NeMo", "pytorch/torchtitan", "NeMo AutoModel", "AMD-AGI/Primus", "mosaicml")
-    for words in (*trainers, "arXiv 2407.21783", "arXiv 2412.19437"):
-        assert any(recipe.source.startswith(words) for recipe in recipes()), words
-
-
 @pytest.mark.parametrize("name", ["llama3-70b", "deepseek-v3", "mixtral-8x22b"])
 def test_recipes_that_apply_are_valid(name: str):
-    asked = request(name, "h100-sxm:8x32", global_batch=1024, sequence=4096)
-    applied = list(of_practice(asked))
+    requested = request(name, "h100-sxm:8x32", global_batch=1024, sequence=4096)
+    applied = list(of_practice(requested))
     assert applied
-    assert all(broken_rule(asked, as_draft(each)) is None for each, _ in applied)
+    assert all(broken_rule(requested, as_draft(each)) is None for each, _ in applied)
     assert {each.gpus for each, _ in applied} == {256}
     # What was published for another model is held to the rules of practice.
     for each, recipe in applied:
-        assert recipe.is_for(asked) or not unusual(asked, each)
+        assert recipe.is_for(requested) or not unusual(requested, each)
 
 
 def test_totals_of_a_training():
@@ -178,20 +168,3 @@ def test_totals_of_a_training():
         tokens=16 * 8192 * 43_200, steps=43_200, days=1.0, gpu_hours=8 * 24, dollars=8 * 24 * 2.5
     )
     assert Totals.of(estimate, 1e12, None).dollars is None
-
-
-def test_a_deadline_is_met_by_the_fewest_gpus():
-    asked: dict[str, Any] = {
-        "global_batch": 64,
-        "sequence": 4096,
-        "seconds": 1e-6,
-        "order_seconds": 0.0,
-        "trainers": TRAINERS,
-    }
-    found = plan(model("llama3-8b"), cluster("h100-sxm:8x4"), objective="gpus", deadline=5.0, **asked)
-    assert found.best is not None
-    assert found.best.step_time <= 5.0
-    assert found.totals is not None
-    assert found.totals.gpu_hours == pytest.approx(found.totals.days * 24 * found.best.configuration.gpus)
-    with pytest.raises(InputError, match="needs a deadline"):
-        plan(model("llama3-8b"), cluster("h100-sxm:8x4"), objective="gpus", **asked)
