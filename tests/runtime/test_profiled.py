@@ -9,9 +9,9 @@ import pipeplan
 from pipeplan.errors import FormatError
 from pipeplan.formats import read_run
 from pipeplan.model import Kind, crosses_ranks, dependencies
-from pipeplan.runtime import from_torch
 from pipeplan.simulation import compute_only
 from tests.processes import run_ranks
+from tests.runtime.torch_schedules import from_torch
 
 PROCESSES = 4
 

@@ -109,7 +109,7 @@ def calibrate_gpu(
     for name, value in (("sequence", tokens), ("microbatch_size", microbatch_size), ("samples", samples)):
         if value < 1:
             raise InputError(f"{name} must be at least 1, not {value}", field=name)
-    from pipeplan.runtime import kernel_timer
+    from pipeplan.runtime.kernel_timing import kernel_timer
 
     timer = kernel_timer(
         device, precision=precision, threads=threads, name=sheet.name if preset else "", samples=samples

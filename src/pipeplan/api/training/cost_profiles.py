@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pipeplan.api.training.calibrations import CalibrationProfile
     from pipeplan.hardware import Gpu
     from pipeplan.names import GpuName
-    from pipeplan.runtime import Profile
+    from pipeplan.runtime.results import Profile
 
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
 _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes")

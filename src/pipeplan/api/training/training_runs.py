@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from pipeplan.formats import Content, Format
-    from pipeplan.runtime import RunResult
+    from pipeplan.runtime.results import RunResult
 
 QUICK_ROUNDS = 7
 """Profiling rounds before a run that was given no costs."""
@@ -216,7 +216,9 @@ def trained(
     source: ScheduleLike, settings: Settings, options: RunOptions, *, progress: TrainingReport | None = None
 ) -> TrainingRun:
     """Train by the schedule and return the run; :func:`run` describes the arguments."""
-    from pipeplan.runtime import choose_device, require_torch, run_with
+    from pipeplan.runtime.group import choose_device
+    from pipeplan.runtime.requirements import require_torch
+    from pipeplan.runtime.running import run_with
 
     require_torch()
     if settings.forward_times is not None and settings.time_unit not in TIME_UNITS:
