@@ -227,7 +227,7 @@ def test_a_bound_of_another_kind_has_no_windows():
 
 def test_the_picture_of_an_explanation_marks_the_windows_and_says_the_bound(tmp_path):
     found = pipeplan.explain("zb-auto", ranks=4, microbatches=8, memory_limit="3act")
-    (view,) = found.views()
+    (view,) = found._views()
     assert view.windows is not None
     assert view.windows.kind == ("first", "trip", "last")
     assert view.windows.idle.tolist() == [4.0, 3.0, 5.0]

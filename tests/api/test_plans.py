@@ -15,6 +15,7 @@ from pipeplan.api.parts import figure
 from pipeplan.api.planning.plans import plan_of
 from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.planner import StepTime
+from pipeplan.records import replaced
 from tests.plans import GIB, ORDER, fitting_plan, missing_plan
 
 
@@ -65,7 +66,7 @@ def test_a_prediction_has_four_digits(value, said):
 def test_parts_of_a_step_have_the_digits_of_the_step(plan, capsys):
     parts = asdict(plan.best.time)
     time = StepTime(**(parts | {"optimizer": 4e-9, "data": 0.02}))
-    plan_of(plan.model, plan.cluster, replace(plan.planned, best=plan.planned.best.replaced(time=time))).print()
+    plan_of(plan.model, plan.cluster, replace(plan.planned, best=replaced(plan.planned.best, time=time))).print()
     said = capsys.readouterr().out.split("the step's time")[1].split("\n\n")[0]
     assert "optimizer" not in said
     assert {len(figures.partition(".")[2]) for figures in re.findall(r" (\d+\.\d+) ", said)} == {3}
@@ -123,7 +124,7 @@ def test_its_configuration_is_what_estimate_takes(plan, tmp_path):
     (row,) = pipeplan.estimate(tmp_path / "best.yaml")
     assert row.estimate is not None
     assert (
-        row.estimate.replaced(assumed=plan.best.assumed) == plan.planned.best
+        replaced(row.estimate, assumed=plan.best.assumed) == plan.planned.best
     )  # the layout is said now, no longer assumed
     assert yaml.safe_load((tmp_path / "best.yaml").read_text())["tp"] == 2
 

@@ -46,7 +46,7 @@ def test_memory_is_in_bytes_where_it_is_known():
 def test_what_would_change_the_order_is_said_where_it_is_asked_for(compared):
     assert comparison_facts(compared).to_dict()["changes"] == []
     requested = pipeplan.compare(ranks=4, microbatches=7, memory_limit="5act", leads=True)
-    changes = comparison_report(requested, requested.views()).facts["changes"]
+    changes = comparison_report(requested, requested._views()).facts["changes"]
     assert any(f"{requested.best.name} " in sentence for sentence in changes)
 
 
@@ -73,7 +73,7 @@ def test_uneven_costs_are_means():
 
 
 def test_reports_are_json(compared):
-    report = comparison_report(compared, compared.views())
+    report = comparison_report(compared, compared._views())
     data = json.loads(json.dumps(report_data(report)))
     assert data["kind"] == "comparison"
     assert len(data["views"]) == len(data["facts"]["rows"]) == len(compared)

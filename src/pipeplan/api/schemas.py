@@ -24,28 +24,29 @@ from pipeplan.api.training.calibrations import CalibrationProfile
 from pipeplan.api.training.cost_profiles import CostProfile
 from pipeplan.api.training.training_runs import TrainingRun
 from pipeplan.formats import CostsRecord, ScheduleRecord, TimelineRecord, TimelineTable
-from pipeplan.records import optional_fields, schema_of
+from pipeplan.records import Record, optional_fields, schema_of
 
-ANSWERS = (
-    CalibrationProfile,
-    Catalogue,
-    Comparison,
-    CostProfile,
-    Diff,
-    Estimates,
-    Explanation,
-    Gpus,
-    Machines,
-    Models,
-    ParetoFront,
-    Plan,
-    Result,
-    Review,
-    ReviewRules,
-    SteadyStates,
-    TrainingRun,
-    Verdict,
-)
+ANSWERS: dict[str, type[Record]] = {
+    "answer-check": Verdict,
+    "answer-compare": Comparison,
+    "answer-diff": Diff,
+    "answer-estimate": Estimates,
+    "answer-explain": Explanation,
+    "answer-gpus": Gpus,
+    "answer-machines": Machines,
+    "answer-models": Models,
+    "answer-pareto": ParetoFront,
+    "answer-plan": Plan,
+    "answer-profile": CostProfile,
+    "answer-review": Review,
+    "answer-review-rules": ReviewRules,
+    "answer-run": TrainingRun,
+    "answer-schedules": Catalogue,
+    "answer-steady-state": SteadyStates,
+    "calibration": CalibrationProfile,
+    "pipeplan-result": Result,
+}
+"""Record of each answer, by the name of its schema."""
 
 _FILE_OF_TIMELINE = msgspec.defstruct(
     "TimelineRecord",
@@ -65,7 +66,7 @@ EVERY: dict[str, type[msgspec.Struct]] = {
     "pipeplan-timeline": _FILE_OF_TIMELINE,
     "pipeplan-costs": CostsRecord,
     "timeline-table": TimelineTable,
-    **{answer.schema_name: answer for answer in ANSWERS},
+    **ANSWERS,
 }
 
 

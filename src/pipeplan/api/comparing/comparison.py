@@ -35,7 +35,7 @@ from pipeplan.api.simulating.result import Result, pictured
 from pipeplan.api.simulating.simulate import Summary
 from pipeplan.errors import InputError
 from pipeplan.model import NEEDS, Need, counted, one_line
-from pipeplan.records import Record
+from pipeplan.records import Record, replaced
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
 
 if TYPE_CHECKING:
@@ -134,8 +134,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
         The same in sentences.
     """
 
-    schema_name = "answer-compare"
-    listed = "results"
+    _listed = "results"
     noun = "schedule of this comparison"
 
     headline: str
@@ -184,11 +183,11 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
             raise InputError(f"{own_name} is not possible here: {self.refused[own_name]}")
         return super()._named(name)
 
-    def views(self) -> Sequence[View]:
+    def _views(self) -> Sequence[View]:
         """Return the views of all results."""
         return [result.view() for result in self.results]
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the record, the page, and the picture of all results."""
         return {
             "record": lambda _: self.to_dict(),
@@ -255,7 +254,7 @@ def comparison_of_results(
     bounds = BoundsByNeeds(results, allowed)
     return Comparison(
         headline=headline_of(results, allowed, faster),
-        results=tuple(result.replaced(least_gap=bounds.gap(result)) for result in results),
+        results=tuple(replaced(result, least_gap=bounds.gap(result)) for result in results),
         allowed=tuple(need for need in NEEDS if need in allowed),
         faster_with_more=faster,
         refused=dict(refused or {}),

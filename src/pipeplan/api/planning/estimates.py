@@ -17,7 +17,7 @@ from pipeplan.files import GIBIBYTE
 from pipeplan.model import counted, one_line
 from pipeplan.planner import Estimate, GpuMemory, RunRow, StepTime
 from pipeplan.readable import change, percent
-from pipeplan.records import Evidence, Record, optional_fields, titles_of
+from pipeplan.records import Evidence, Record, holding, optional_fields, titles_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -111,7 +111,7 @@ def estimated_row(row: RunRow, estimate: Estimate | None, refused: str | None = 
             step_time=None if step_time is None else estimate.step_time / step_time - 1,
             peak_memory=None if peak is None else estimate.peak_memory_gib / peak - 1,
         )
-    return EstimatedRow(id=row.id, refused=refused, **figures).holding(estimate=estimate, source=row.source)
+    return holding(EstimatedRow(id=row.id, refused=refused, **figures), estimate=estimate, source=row.source)
 
 
 def _by_key(estimate: Estimate) -> dict[str, Any]:
@@ -126,8 +126,7 @@ class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
     Iteration gives the rows; ``to_frame()`` has a row per configuration.
     """
 
-    schema_name = "answer-estimate"
-    listed = "rows"
+    _listed = "rows"
     noun = "configuration"
     name_attribute = "id"
 

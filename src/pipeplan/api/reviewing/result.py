@@ -190,8 +190,6 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         What the traces of a run show; null without traces.
     """
 
-    schema_name = "answer-review"
-
     findings: tuple[ReviewFinding, ...]
     patch: str
     step_time_s: float | None
@@ -204,7 +202,7 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """True if there are neither errors nor warnings."""
         return all(finding.severity == "advice" for finding in self.findings)
 
-    def own_file(self, name: str) -> TrainerSettings | None:
+    def _own_file(self, name: str) -> TrainerSettings | None:
         """Return the patch for a file of its suffix."""
         return TrainerSettings(text=self.patch) if name.lower().endswith(PATCH_ENDINGS) else None
 

@@ -35,8 +35,7 @@ class ReviewRule(Record, frozen=True, kw_only=True):
 class ReviewRules(Listing[ReviewRule], frozen=True, kw_only=True, eq=False):
     """Every rule of reviews; iteration gives the rules, and ``to_frame()`` has a row per rule."""
 
-    schema_name = "answer-review-rules"
-    listed = "rules"
+    _listed = "rules"
     noun = "rule"
     name_attribute = "id"
 

@@ -69,8 +69,7 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
     placements that need nothing but what is allowed, by memory.
     """
 
-    schema_name = "answer-pareto"
-    listed = "points"
+    _listed = "points"
     name_attribute = ""
 
     memory: Literal["bytes", "activations"]
@@ -105,7 +104,7 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
             marks=[(mark.schedule, mark.peak / scale, mark.value) for mark in self.published],
         )
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the record and the picture."""
         return {"record": lambda _: self.to_dict(), "front picture": lambda _: self.front_view()}
 

@@ -18,7 +18,7 @@ from pipeplan.costs import ConfiguredSettings, Settings
 from pipeplan.errors import InputError
 from pipeplan.model import counted
 from pipeplan.readable import Times, change, percent
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.solver import Problem, SteadyState
 from pipeplan.solver import steady_state as steady_state_of
 from pipeplan.strategies import Strategy, strategy
@@ -52,8 +52,6 @@ class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     ``to_frame()`` has a row for each number of microbatches that pass in a period.
     """
-
-    schema_name = "answer-steady-state"
 
     unit: str
     per_microbatch: float | None
@@ -158,15 +156,18 @@ def _measured(rule: Strategy, settings: Settings) -> SteadyStates:
     placement = rule.placed(shape_of(rule, as_taken_by(rule, settings)))
     costs, limits = settings.costs(placement), settings.limits(placement)
     problem = Problem(placement, microbatches, costs, limits, communication=settings.communication)
-    return SteadyStates(
-        unit=costs.time_unit,
-        per_microbatch=steps.step / microbatches,
-        bound=bound,
-        gap=steps.step / microbatches / bound - 1,
-        pattern=None,
-        periods=(),
-        steps=steps,
-    ).holding(found=SteadyState(problem, None, bound, ()))
+    return holding(
+        SteadyStates(
+            unit=costs.time_unit,
+            per_microbatch=steps.step / microbatches,
+            bound=bound,
+            gap=steps.step / microbatches / bound - 1,
+            pattern=None,
+            periods=(),
+            steps=steps,
+        ),
+        found=SteadyState(problem, None, bound, ()),
+    )
 
 
 _NOT_IN_STEADY_STATES = {
@@ -197,25 +198,28 @@ def steady_state_found(options: SteadyStateOptions, settings: Settings) -> Stead
         workers=options.workers or 1,
     )
     best, copies = solution.best, problem.placement.copies
-    return SteadyStates(
-        unit=problem.costs.time_unit,
-        per_microbatch=None if best is None else best.per_microbatch,
-        bound=solution.bound,
-        gap=solution.gap,
-        pattern=None
-        if best is None
-        else SteadyPattern(
-            microbatches=best.microbatches * copies,
-            period=best.period,
-            per_microbatch=best.per_microbatch,
-            rows=tuple(tuple(map(str, row)) for row in best.rows),
+    return holding(
+        SteadyStates(
+            unit=problem.costs.time_unit,
+            per_microbatch=None if best is None else best.per_microbatch,
+            bound=solution.bound,
+            gap=solution.gap,
+            pattern=None
+            if best is None
+            else SteadyPattern(
+                microbatches=best.microbatches * copies,
+                period=best.period,
+                per_microbatch=best.per_microbatch,
+                rows=tuple(tuple(map(str, row)) for row in best.rows),
+            ),
+            periods=tuple(
+                SteadyPeriod(
+                    microbatches=period.microbatches * copies,
+                    per_microbatch=None if period.pattern is None else period.pattern.per_microbatch,
+                    bound=period.bound,
+                )
+                for period in solution.periods
+            ),
         ),
-        periods=tuple(
-            SteadyPeriod(
-                microbatches=period.microbatches * copies,
-                per_microbatch=None if period.pattern is None else period.pattern.per_microbatch,
-                bound=period.bound,
-            )
-            for period in solution.periods
-        ),
-    ).holding(found=solution)
+        found=solution,
+    )

@@ -18,7 +18,7 @@ from pipeplan.api.sharding import ShardingUsed, in_words
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.model import Bubble, MemoryUse, Need, Schedule, Timeline, counted, needs_of, shortened
 from pipeplan.readable import Times, percent, size_texts, sizes_text, time_text
-from pipeplan.records import Evidence, Record, optional_fields
+from pipeplan.records import Evidence, Record, holding, optional_fields
 from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
 
 if TYPE_CHECKING:
@@ -111,8 +111,6 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     ``print()`` shows its table, a notebook its picture; ``to_frame()`` has a row per op. Times are in ``time_unit``; lists
     have a number per rank. Its schema is ``docs/schema/pipeplan-result.json``.
     """
-
-    schema_name = "pipeplan-result"
 
     timeline = Evidence[Timeline]()
     """Start and end of every op, simulated or measured: ``timeline.source`` says which."""
@@ -219,17 +217,17 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         """True if the bound only holds for schedules that recompute the same stages. A bound of a search holds for all."""
         return self.search is None and bool(recomputed_stages(self.schedule))
 
-    def views(self) -> Sequence[View]:
+    def _views(self) -> Sequence[View]:
         """Return the single view of its picture."""
         return [self.view()]
 
-    def trained(self, training: Training) -> Training:
+    def _trained(self, training: Training) -> Training:
         """Return settings of a trainer with the blocks of each stage, if costs per layer have roles."""
         from pipeplan.api.outputs import with_blocks
 
         return training if self.settings is None else with_blocks(training, self.settings, self.stages)
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the timeline with its figures, the schedule, the costs and the picture."""
         from pipeplan.formats import TimelineContent
 
@@ -290,38 +288,45 @@ def result_of(
     timeline, memory, costs = simulation.timeline, simulation.memory, simulation.costs
     schedule = timeline.schedule
     over = None if limits is None else over_limit(memory, limits)
-    return Result(
-        name=schedule.name,
-        ranks=schedule.ranks,
-        chunks=schedule.placement.chunks,
-        stages=schedule.stages,
-        microbatches=schedule.microbatches,
-        slices=schedule.slices,
-        placement=schedule.placement.listed,
-        needs=needs_of(schedule),
-        ops=len(schedule),
-        time_unit=timeline.unit,
-        makespan=timeline.makespan,
-        spans=timeline.spans.tolist(),
-        work=timeline.work.tolist(),
-        idle=timeline.idle.tolist(),
-        bubble=timeline.bubble,
-        peak_activation=memory.peak_activation.tolist(),
-        peak_bytes=None if memory.peak_bytes is None else memory.peak_bytes.tolist(),
-        fits=over is None,
-        over=over,
-        lower_bound=bound.value,
-        bound_reason=bound.reason,
-        bound_covers=_covered(schedule, limits, search),
-        gap=bound.gap_of(timeline.makespan) if over is None else None,
-        warnings=(*warnings, *([] if over is None else [over_limit_in_words(over)])),
-        notes=tuple(notes),
-        step=_step_record(timeline, costs),
-        sharding=sharding,
-        peak_parameter_bytes=UNSET if memory.peak_parameters is None else memory.peak_parameters.tolist(),
-        **({} if search is None else msgspec.structs.asdict(search)),
-    ).holding(
-        timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search, settings=settings
+    return holding(
+        Result(
+            name=schedule.name,
+            ranks=schedule.ranks,
+            chunks=schedule.placement.chunks,
+            stages=schedule.stages,
+            microbatches=schedule.microbatches,
+            slices=schedule.slices,
+            placement=schedule.placement.listed,
+            needs=needs_of(schedule),
+            ops=len(schedule),
+            time_unit=timeline.unit,
+            makespan=timeline.makespan,
+            spans=timeline.spans.tolist(),
+            work=timeline.work.tolist(),
+            idle=timeline.idle.tolist(),
+            bubble=timeline.bubble,
+            peak_activation=memory.peak_activation.tolist(),
+            peak_bytes=None if memory.peak_bytes is None else memory.peak_bytes.tolist(),
+            fits=over is None,
+            over=over,
+            lower_bound=bound.value,
+            bound_reason=bound.reason,
+            bound_covers=_covered(schedule, limits, search),
+            gap=bound.gap_of(timeline.makespan) if over is None else None,
+            warnings=(*warnings, *([] if over is None else [over_limit_in_words(over)])),
+            notes=tuple(notes),
+            step=_step_record(timeline, costs),
+            sharding=sharding,
+            peak_parameter_bytes=UNSET if memory.peak_parameters is None else memory.peak_parameters.tolist(),
+            **({} if search is None else msgspec.structs.asdict(search)),
+        ),
+        timeline=timeline,
+        costs=costs,
+        memory=memory,
+        bound=bound,
+        limits=limits,
+        search=search,
+        settings=settings,
     )
 
 

@@ -76,7 +76,7 @@ class Study(Listing[StudyCase], frozen=True, kw_only=True, eq=False):
         All cases.
     """
 
-    listed = "cases"
+    _listed = "cases"
     name_attribute = ""
 
     varied: tuple[str, ...]

@@ -24,7 +24,7 @@ from pipeplan.planner import (
     updated_by_run,
     write_calibration,
 )
-from pipeplan.records import Evidence
+from pipeplan.records import Evidence, holding
 from pipeplan.trainers import model_of, read_configuration
 from pipeplan.workload import ModelShape
 
@@ -44,17 +44,15 @@ class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=T
     ``save("calibration.yaml")`` writes what ``calibration`` of a plan takes; ``to_frame()`` has a row per kind.
     """
 
-    schema_name = "calibration"
-
     calibration = Evidence[Calibration]()
     """The factors as plans and estimates take them."""
 
     @classmethod
     def of(cls, calibration: Calibration) -> CalibrationProfile:
         """Return the answer of a calibration."""
-        return cls(**msgspec.structs.asdict(calibration.record)).holding(calibration=calibration)
+        return holding(cls(**msgspec.structs.asdict(calibration.record)), calibration=calibration)
 
-    def write_whole(self, path: Path) -> bool:
+    def _write_whole(self, path: Path) -> bool:
         """Write the file that ``calibration`` of a plan takes."""
         write_calibration(path, self.calibration)
         return True

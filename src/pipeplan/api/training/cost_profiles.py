@@ -41,7 +41,7 @@ from pipeplan.costs import (
 from pipeplan.errors import InputError
 from pipeplan.files import path_of
 from pipeplan.readable import Times, change, size_texts, time_text
-from pipeplan.records import Evidence
+from pipeplan.records import Evidence, holding
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -87,8 +87,6 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
     milliseconds.
     """
 
-    schema_name = "answer-profile"
-
     measured = Evidence["Profile | RunCosts"]()
     """Times of every stage with their spread, and what was measured on what: of a model also its bytes, of a run also the
     gaps between its ops and its step times."""
@@ -97,7 +95,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
     def of(cls, measured: Profile | RunCosts) -> CostProfile:
         """Return the costs of a measurement."""
         settings = {name: value for name, value in vars(measured.settings()).items() if value is not None}
-        return cls(**settings).holding(measured=measured)
+        return holding(cls(**settings), measured=measured)
 
     def settings(self) -> Settings:
         """Return the costs as simulations take them."""
@@ -115,7 +113,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
         )
         return [] if noise is None else [noise]
 
-    def write_whole(self, path: Path) -> bool:
+    def _write_whole(self, path: Path) -> bool:
         """Write the config file."""
         write_costs_file(path, self.settings(), self.measured.provenance())
         return True
