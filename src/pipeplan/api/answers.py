@@ -38,7 +38,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
     prints is loaded when it is first used.
     """
 
-    def table(self) -> Iterable[RenderableType]:
+    def _table(self) -> Iterable[RenderableType]:
         """Return the parts of ``print()``: tables and sentences, from top to bottom."""
         raise NotImplementedError
 
@@ -84,7 +84,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         """Print the table that the command prints."""
         from pipeplan.api.parts import show
 
-        show(*self.table())
+        show(*self._table())
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a data frame, whose rows depend on the class."""
@@ -106,7 +106,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
     def _tables_as_html(self) -> str:
         from pipeplan.api.parts import html
 
-        return html(*self.table())
+        return html(*self._table())
 
     def _repr_png_(self) -> bytes | None:
         views = self._views()

@@ -52,7 +52,7 @@ class Machines(Listing[Machine], frozen=True, kw_only=True, eq=False):
     machines = Evidence[tuple[Machine, ...]]()
     """The machines as costs take them."""
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return a few lines per machine."""
         for machine in self.records:
             rows = [
@@ -166,7 +166,7 @@ class Catalogue(Listing[Strategy], frozen=True, kw_only=True, eq=False):
             return self.schedules[0].timings
         return tuple(timing(entry, *LARGEST_SHAPE) for entry in self.strategies)
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return two lines per strategy; of one alone all of its figures, its names and its idea."""
         if len(self) == 1:
             yield from _alone(self.strategies[0], self.timings)

@@ -71,7 +71,7 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return the view of the order of ops; empty without a schedule."""
         return [] if self.schedule is None else [order_of(self.schedule)]
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return the problems with the first faulty op marked, or the shape of a valid schedule; then the notes."""
         schedule = self.schedule
         if self.problems:

@@ -18,8 +18,8 @@ from pipeplan.api.planning.presets import Gpus, Models
 from pipeplan.api.reviewing.result import Review
 from pipeplan.api.reviewing.rules_table import ReviewRules
 from pipeplan.api.searching.fronts import ParetoFront
+from pipeplan.api.searching.searched_result import SearchedResult
 from pipeplan.api.searching.steady_states import SteadyStates
-from pipeplan.api.simulating.result import Result, ResultRecord
 from pipeplan.api.training.calibrations import CalibrationProfile
 from pipeplan.api.training.cost_profiles import CostProfile
 from pipeplan.api.training.training_runs import TrainingRun
@@ -44,13 +44,13 @@ ANSWERS: dict[str, type[Record]] = {
     "answer-schedules": Catalogue,
     "answer-steady-state": SteadyStates,
     "calibration": CalibrationProfile,
-    "pipeplan-result": Result,
+    "pipeplan-result": SearchedResult,
 }
 """Record of each answer, by the name of its schema."""
 
 _FILE_OF_TIMELINE = msgspec.defstruct(
     "TimelineRecord",
-    optional_fields(ResultRecord, without=TimelineRecord.__struct_fields__),
+    optional_fields(SearchedResult, without=TimelineRecord.__struct_fields__),
     bases=(TimelineRecord,),
     namespace={
         "__doc__": f"{getdoc(TimelineRecord)}\n\nThe optional figures are those of its result; see ResultRecord."

@@ -31,7 +31,7 @@ from pipeplan.api.published import (
     faster_with_more,
     missing,
 )
-from pipeplan.api.simulating.result import Result, pictured
+from pipeplan.api.simulating.result import Result, pictured, view_of_result
 from pipeplan.api.simulating.simulate import Summary
 from pipeplan.errors import InputError
 from pipeplan.model import NEEDS, Need, counted, one_line
@@ -185,7 +185,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
 
     def _views(self) -> Sequence[View]:
         """Return the views of all results."""
-        return [result.view() for result in self.results]
+        return [view_of_result(result) for result in self.results]
 
     def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the record, the page, and the picture of all results."""
@@ -195,7 +195,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
             "report": lambda chosen: comparison_report(self, pictured(self.results, chosen)),
         }
 
-    def table(self, columns: Collection[str] = DEFAULT_COLUMNS) -> Iterator[Part]:
+    def _table(self, columns: Collection[str] = DEFAULT_COLUMNS) -> Iterator[Part]:
         """Return a row per schedule with some of ``COLUMNS``, then the least bound, changes and notes.
 
         Schedules over their memory limit are marked with ``!``. Raises UnknownNameError for an unknown column.
@@ -226,7 +226,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
 
     def print(self, columns: Collection[str] = DEFAULT_COLUMNS) -> None:
         """Print the table that the command prints, with some of ``COLUMNS``."""
-        show(*self.table(columns))
+        show(*self._table(columns))
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [

@@ -207,7 +207,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
             "report": lambda _: difference_report(self),
         }
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return the result in sentences, and the times of each kind on each stage."""
         yield line(f"{self.schedule or 'the schedule'}: planned against measured", "bold")
         if self.several:

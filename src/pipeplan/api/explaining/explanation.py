@@ -26,7 +26,7 @@ from pipeplan.api.published import (
     faster_with_more_in_words,
     round_off,
 )
-from pipeplan.api.simulating.result import Result, ResultRecord
+from pipeplan.api.simulating.result import Result, ResultRecord, idle_times_of, view_of_result, windows_of
 from pipeplan.api.simulating.simulate import timed
 from pipeplan.api.sources import label, opened
 from pipeplan.costs import ConfiguredSettings, Settings, options_of
@@ -130,13 +130,13 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
 
     def _views(self) -> Sequence[View]:
         """Return the result's timeline with the causes of its gaps."""
-        return [self.result.view(reasons=True)]
+        return [view_of_result(self.result, reasons=True)]
 
     def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the writable contents of the result, with the idle reasons in its record and picture."""
         return {**contents_of(self.result), "record": lambda _: self.to_dict(), "pictures": lambda _: self._views()}
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return the sentences, the reasons by rank, the windows, the critical path, the remedies, and a recommendation."""
         times = _format_of_times(self.result, self.what_ifs)
         heading, *sentences = self.sentences
@@ -205,7 +205,7 @@ def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike | No
     result = timed(opened_source, settings, called=label(source))
     stands = isinstance(opened_source, Timeline) and result.timeline is opened_source
     order = opened_source.schedule if isinstance(opened_source, Timeline) else opened_source
-    idle, windows = result.idle_times(), result.windows
+    idle, windows = idle_times_of(result), windows_of(result)
     streams = result.costs.streams if result.costs.communication == "streams" else None
     totals, waits = idle.totals(result.ranks), longest_waits(result.timeline, idle, streams)
     allowed = allowed_needs(allow, settings).union(result.needs)

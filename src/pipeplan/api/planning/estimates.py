@@ -132,7 +132,7 @@ class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
 
     rows: tuple[EstimatedRow, ...]
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return one configuration in full; for several, a row per configuration, with measured figures if there are any."""
         if len(self) == 1:
             yield from _one(self.rows[0])

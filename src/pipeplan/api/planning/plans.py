@@ -32,7 +32,7 @@ from pipeplan.api.planning.plan_table import (
     plan_view,
     remarks_of,
 )
-from pipeplan.api.simulating.result import Result
+from pipeplan.api.simulating.result import Result, view_of_result
 from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings
@@ -243,7 +243,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         if self.best is None:
             return whole
         return whole | {
-            "pictures": lambda chosen: [self.result.view(reasons=chosen.explains)],
+            "pictures": lambda chosen: [view_of_result(self.result, reasons=chosen.explains)],
             "timeline": lambda _: TimelineContent(
                 timeline=self.result.timeline, costs=self.result.costs, figures=self.result.to_dict()
             ),
@@ -306,7 +306,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return the part of the cluster that a configuration uses; the objective ``gpus`` may leave GPUs unused."""
         return _part_for(estimate, self.cluster)
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return the parts of the table that ``print()`` shows."""
         yield line(self.heading, "bold")
         if self.best is None:

@@ -50,7 +50,7 @@ class Models(Listing[ModelShape], frozen=True, kw_only=True, eq=False):
         shape = known_model(name)
         return name if shape is None else shape.name
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return a row per model."""
         table = columns("model", "layers", "hidden", "heads", "vocabulary", "experts", "trained on", padding=1)
         for shape in self:
@@ -96,7 +96,7 @@ class Gpus(Listing[Preset], frozen=True, kw_only=True, eq=False):
         preset = PRESETS.find(name)
         return name if preset is None else preset.name
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return a row per GPU, with its usual node."""
         table = columns(
             "GPU", "TFLOP/s\n16 bits", "8 bits", "memory", "TB/s", "a node", "GB/s\ninside", "between", padding=1

@@ -206,7 +206,7 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return the patch for a file of its suffix."""
         return TrainerSettings(text=self.patch) if name.lower().endswith(PATCH_ENDINGS) else None
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return each configuration: its findings by question, its estimate, its changes and its patch."""
         for place, configuration in enumerate(self.configurations):
             own = self._of(configuration)

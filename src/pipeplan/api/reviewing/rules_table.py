@@ -41,7 +41,7 @@ class ReviewRules(Listing[ReviewRule], frozen=True, kw_only=True, eq=False):
 
     rules: tuple[ReviewRule, ...]
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return a table for each group."""
         for group in dict.fromkeys(rule.group for rule in self.rules):
             table = columns(group, "trainer", "fault", padding=1, text_last=True)

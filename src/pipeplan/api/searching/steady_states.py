@@ -64,7 +64,7 @@ class SteadyStates(AnswerRecord, frozen=True, kw_only=True, eq=False):
     found = Evidence[SteadyState]()
     """The best pattern as the solver has it, and the problem that it is for."""
 
-    def table(self) -> Iterable[RenderableType]:
+    def _table(self) -> Iterable[RenderableType]:
         """Return the best pattern and its bound, the periods tried, and its rows."""
         problem, pattern = self.found.problem, self.pattern
         if self.steps is not None:

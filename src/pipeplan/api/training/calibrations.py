@@ -57,7 +57,7 @@ class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=T
         write_calibration(path, self.calibration)
         return True
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return a row per kind of work: its factor, and the times it was computed from."""
         calibration = self.calibration
         on = f", measured on {calibration.measured_on}" if calibration.measured_on else ""

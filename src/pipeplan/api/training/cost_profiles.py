@@ -118,7 +118,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
         write_costs_file(path, self.settings(), self.measured.provenance())
         return True
 
-    def table(self) -> Iterable[RenderableType]:
+    def _table(self) -> Iterable[RenderableType]:
         """Return the table of the stages' costs."""
         measured = self.measured
         return _run_parts(measured) if isinstance(measured, RunCosts) else _profile_parts(measured, self.checks())

@@ -106,7 +106,7 @@ class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         steps = tuple(in_unit(step, self.measured.timeline.unit) for step in self.run.steps)
         return {**contents, "timeline": lambda chosen: replace(contents["timeline"](chosen), steps=steps)}
 
-    def table(self) -> Iterable[RenderableType]:
+    def _table(self) -> Iterable[RenderableType]:
         """Return the run, its predicted next to its measured times, and the gradients."""
         run, predicted = self.run, self.predicted
         schedule = predicted.schedule
