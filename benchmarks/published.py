@@ -26,6 +26,7 @@ import numpy as np
 
 import pipeplan
 from pipeplan.costs import MACHINES, Settings
+from pipeplan.simulation import step_time
 
 FOLDER = Path(__file__).parents[2] / "shared" / "planning"
 """Where the published runs lie."""
@@ -164,7 +165,7 @@ def predicted(run: Run, **lost: Any) -> float:
         memory_limit=None if limit is None else f"{limit:g}act",
         **settings,
     )
-    return result.step_time(barrier=run.barrier)
+    return step_time(result.timeline, result.costs, barrier=run.barrier)
 
 
 @dataclass(frozen=True, slots=True)

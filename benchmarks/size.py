@@ -1,7 +1,8 @@
 """How large the code is and how much of it one command uses: ``make size``.
 
 Prints a table of counts: lines and files, the functions, files and modules of a cold ``simulate``, how often that command
-builds and checks settings, class names defined more than once, circles of imports, and the longest function.
+builds and checks settings, public names, attributes of a result, class names defined more than once, circles of imports, and
+the longest function.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def main() -> None:
         "Python lines in tests": f"{sum(_lines(path) for path in (ROOT / 'tests').rglob('*.py')):,}",
         **_cold_simulate(),
         f"lines / files of src that name {OPTION}": f"{sum(naming.values())} / {sum(map(bool, naming.values()))}",
+        **_public(),
         "public class names defined more than once": len(ambiguous),
         "circles of imports, Python": len(python_circles),
         "the same with imports inside functions": len(local_circles),
@@ -156,6 +158,17 @@ def _page_imports() -> Graph:
         files = [target if target.suffix == ".ts" else target.with_suffix(".ts") for target in targets]
         graph[str(path.relative_to(PAGES))] = [str(file.relative_to(PAGES)) for file in files if file.is_file()]
     return graph
+
+
+def _public() -> dict[str, object]:
+    # Imported here, so that the process of the cold simulate has not loaded them.
+    from docs.build.python_pages import public_names
+    from pipeplan import Result
+
+    return {
+        "public names": len(public_names()),
+        "attributes of Result": sum(not name.startswith("_") for name in dir(Result)),
+    }
 
 
 def _cold_simulate() -> dict[str, object]:

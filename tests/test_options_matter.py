@@ -195,7 +195,9 @@ def document(answer: Any) -> Any:
     """Return what an answer says, without the time that it took: its record, and the costs that its pictures name."""
     if isinstance(answer, list):
         return answer
-    pictures = [answer.front_view().about] if hasattr(answer, "front_view") else [view.costs for view in answer.views()]
+    pictures = (
+        [answer.front_view().about] if hasattr(answer, "front_view") else [view.costs for view in answer._views()]
+    )
     return _timeless(answer.to_dict()), pictures
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import pipeplan
 from pipeplan.api import load_config
 from pipeplan.api.comparing.comparison import comparison_facts
+from pipeplan.api.simulating.result import view_of_result
 from pipeplan.drawing.html import archived, asset, themes_for
 from pipeplan.files import write_text
 
@@ -107,7 +108,7 @@ def pages() -> Iterator[tuple[str, str]]:
 def _compared(ranks: int, microbatches: int, settings: dict[str, Any]) -> dict[str, Any]:
     """The comparison of all schedules: what its page says, and the timelines."""
     comparison = pipeplan.compare(ranks=ranks, microbatches=microbatches, **settings)
-    views = [result.view(reasons=True) for result in comparison]
+    views = [view_of_result(result, reasons=True) for result in comparison]
     return {
         "facts": comparison_facts(comparison).to_dict(),
         "views": [archived(view) for view in views],

@@ -18,6 +18,7 @@ from matplotlib.patches import Rectangle
 import pipeplan
 from docs.build.strategies import THEMES
 from pipeplan.api import Result
+from pipeplan.api.simulating.result import view_of_result
 from pipeplan.drawing.from_timeline import order_of, view_of
 from pipeplan.drawing.sizes import Size, ThemeName, size_named
 from pipeplan.drawing.static import draw, figure_of, save_figure
@@ -65,7 +66,10 @@ def pages() -> Iterator[tuple[str, str | bytes]]:
         for name, make in DRAWINGS.items():
             yield f"{FOLDER}/{name}-{theme}.svg", _marked(make(), theme)
         for name, result in MEMORY.items():
-            yield f"{FOLDER}/{name}-{theme}.svg", _written(figure_of(result().view(), size="page", theme=theme))
+            yield (
+                f"{FOLDER}/{name}-{theme}.svg",
+                _written(figure_of(view_of_result(result()), size="page", theme=theme)),
+            )
         yield f"{FOLDER}/pareto-front-{theme}.svg", _front(theme)
 
 
@@ -91,39 +95,39 @@ def _boxes(bars: Bars, chosen: Bools, text: Callable[[int], str] = lambda _: "")
 
 
 def _rank() -> Drawing:
-    view = _one_f_one_b().view()
+    view = view_of_result(_one_f_one_b())
     return Drawing(view, (Mark(2, 0, view.makespan),))
 
 
 def _stage() -> Drawing:
-    view = _one_f_one_b().view()
+    view = view_of_result(_one_f_one_b())
     bars = view.bars
     return Drawing(view, _boxes(bars, bars.stage == 1))
 
 
 def _chunk() -> Drawing:
-    view = _simulated("interleaved-1f1b", 2, 4, chunks=2).view()
+    view = view_of_result(_simulated("interleaved-1f1b", 2, 4, chunks=2))
     return Drawing(view, _boxes(view.bars, view.bars.chunk == 1))
 
 
 def _placement() -> Drawing:
-    view = _simulated("zbv", 3, 5).view()
+    view = view_of_result(_simulated("zbv", 3, 5))
     bars = view.bars
     return Drawing(view, _boxes(bars, (bars.microbatch == 0) & (bars.kind == Kind.F)))
 
 
 def _microbatch() -> Drawing:
-    view = _one_f_one_b().view()
+    view = view_of_result(_one_f_one_b())
     return Drawing(view, _boxes(view.bars, view.bars.microbatch == 1))
 
 
 def _factor() -> Drawing:
-    view = _simulated("1f1b", 3, 5, microbatch_factors=[1.0, 1.0, 2.5, 1.0, 1.0]).view()
+    view = view_of_result(_simulated("1f1b", 3, 5, microbatch_factors=[1.0, 1.0, 2.5, 1.0, 1.0]))
     return Drawing(view, _boxes(view.bars, view.bars.microbatch == 2))
 
 
 def _op() -> Drawing:
-    view = _simulated("zb-h1", 2, 3).view()
+    view = view_of_result(_simulated("zb-h1", 2, 3))
     bars = view.bars
     return Drawing(view, _boxes(bars, (bars.microbatch == 0) & (bars.lane == 1)))
 
@@ -133,17 +137,17 @@ def _schedule() -> Drawing:
 
 
 def _timeline() -> Drawing:
-    return Drawing(_one_f_one_b(forward_times=[1, 1, 1, 2]).view())
+    return Drawing(view_of_result(_one_f_one_b(forward_times=[1, 1, 1, 2])))
 
 
 def _makespan() -> Drawing:
-    view = _one_f_one_b().view()
+    view = view_of_result(_one_f_one_b())
     return Drawing(view, (Mark(4, 0, view.makespan, f"makespan: {view.makespan:g}"),), rows=1)
 
 
 def _bubble() -> Drawing:
     result = _one_f_one_b()
-    view, marks = result.view(), list[Mark]()
+    view, marks = view_of_result(result), list[Mark]()
     for rank in range(result.ranks):
         own = view.bars.lane == rank
         ends = [0.0, *sorted(view.bars.end[own])]
@@ -153,7 +157,7 @@ def _bubble() -> Drawing:
 
 
 def _warm_up() -> Drawing:
-    view = _simulated("1f1b", 4, 8).view()
+    view = view_of_result(_simulated("1f1b", 4, 8))
     bars, marks = view.bars, list[Mark]()
     for rank in range(4):
         forward = (bars.lane == rank) & (bars.kind == Kind.F)
@@ -165,7 +169,7 @@ def _warm_up() -> Drawing:
 
 def _critical_path() -> Drawing:
     result = _one_f_one_b(p2p_time=0.5)
-    view = result.view()
+    view = view_of_result(result)
     chosen = np.zeros(len(view.bars), bool)
     chosen[critical_ops(result.timeline, result.costs)] = True
     return Drawing(view, _boxes(view.bars, chosen))
@@ -175,11 +179,11 @@ def _lower_bound() -> Drawing:
     result = _one_f_one_b()
     bound, end = float(result.bound.value), result.makespan
     marks = (Mark(4, 0, bound, f"lower bound: {bound:g}"), Mark(4, bound, end, f"gap: {end / bound - 1:.0%}"))
-    return Drawing(result.view(), marks, rows=1)
+    return Drawing(view_of_result(result), marks, rows=1)
 
 
 def _transfer() -> Drawing:
-    view = _simulated("1f1b", 2, 3, p2p_time=0.75).view()
+    view = view_of_result(_simulated("1f1b", 2, 3, p2p_time=0.75))
     bars = view.bars
     forward = np.flatnonzero((bars.kind == Kind.F) & (bars.microbatch == 0))
     backward = np.flatnonzero((bars.kind == Kind.B) & (bars.microbatch == 0))
@@ -192,35 +196,35 @@ def _transfer() -> Drawing:
 
 
 def _recomputation() -> Drawing:
-    view = _simulated("1f1b", 2, 4, recompute="all").view()
+    view = view_of_result(_simulated("1f1b", 2, 4, recompute="all"))
     return Drawing(view, _boxes(view.bars, view.bars.kind == Kind.R))
 
 
 def _offload() -> Drawing:
-    view = _simulated("1f1b", 4, 6, offload="0", offload_times=2).view()
+    view = view_of_result(_simulated("1f1b", 4, 6, offload="0", offload_times=2))
     bars = view.bars
     return Drawing(view, _boxes(bars, (bars.kind == Kind.OFFLOAD) | (bars.kind == Kind.RELOAD)))
 
 
 def _split_backward() -> Drawing:
-    view = _simulated("zb-h1", 4, 6).view()
+    view = view_of_result(_simulated("zb-h1", 4, 6))
     return Drawing(view, _boxes(view.bars, view.bars.kind == Kind.W))
 
 
 def _overlap() -> Drawing:
-    view = _simulated("dualpipev", 2, 5).view()
+    view = view_of_result(_simulated("dualpipev", 2, 5))
     bars = view.bars
     return Drawing(view, _boxes(bars, (bars.group >= 0) & (bars.kind == Kind.F)))
 
 
 def _slice() -> Drawing:
-    view = _simulated("seq1f1b", 4, 4).view()
+    view = view_of_result(_simulated("seq1f1b", 4, 4))
     bars = view.bars
     return Drawing(view, _boxes(bars, (bars.slice == 1) & (bars.microbatch == 0)))
 
 
 def _two_copies() -> Drawing:
-    view = _simulated("chimera", 4, 4).view()
+    view = view_of_result(_simulated("chimera", 4, 4))
     return Drawing(view, _boxes(view.bars, view.bars.copy == 1))
 
 

@@ -30,31 +30,29 @@ names remain, as those of `pipeplan` itself do; other names of these modules may
 PUBLIC = {
     "costs": (
         "Costs of stages, from settings or from layers.",
-        "Costs Layer Limits Memory Overhead Transfer balanced_layers load_layers stage_settings",
+        "Layer Limits balanced_layers stage_settings",
     ),
     "strategies": ("Rules that make schedules.", "Strategy Shape Formula FromCosts strategy"),
     "model": (
         "Schedules, timelines, and what waits for what.",
-        "MemoryRule concatenate dependencies format_schedule from_ops ops overlap parse_schedule",
+        "concatenate format_schedule ops overlap parse_schedule",
     ),
     "passes": (
         "Schedules changed into other schedules.",
-        "Rearrangement insert_communication insert_offload insert_recompute lower_for_torch merge_backward retime "
-        "split_backward without_communication without_recompute",
+        "insert_communication insert_offload insert_recompute merge_backward split_backward",
     ),
-    "formats": ("File formats.", "Format TimelineContent TrainerSettings chrome_trace torch_csv"),
-    "trainers": ("Trainers that run schedules and plans.", "Trainer TrainerVerdict trainers_of"),
-    "hardware": ("GPUs, links and clusters.", "Cluster Gpu Link Node Preset cluster gpu preset"),
+    "formats": ("File formats.", "Format TimelineContent TrainerSettings"),
+    "trainers": ("Trainers that run schedules and plans.", "Trainer"),
+    "hardware": ("GPUs, links and clusters.", "Cluster Gpu Link Node Preset cluster gpu"),
     "workload": (
         "Models: FLOPs, bytes and parameters of their layers.",
-        "Execution Experts LatentAttention LayerWork ModelShape ParameterCounts TokenFlops from_dict layers_of model "
-        "model_names parameter_counts read_model token_flops",
+        "Execution ModelShape layers_of model parameter_counts read_model token_flops",
     ),
     "planner": (
         "Layouts of a model's layers on stages.",
-        "BestLayout LaidLayer LayerOption StageOption best_layout",
+        "LaidLayer LayerOption best_layout",
     ),
-    "sweeps": ("Many tasks on processes or a cluster, with a store.", "Failure Finished SweepProgress SweepTask sweep"),
+    "sweeps": ("Many tasks on processes or a cluster, with a store.", "SweepTask sweep"),
     "testing": ("Tests of plugins.", "check_format check_strategy"),
 }
 """Purpose and public names of each submodule, apart from those that have pages of their own."""
@@ -75,15 +73,12 @@ from `pipeplan.errors`.
 ```
 """
 
-CLASSES_AMONG_FUNCTIONS = frozenset({"ScheduleLike"})
-"""Names of types that are no classes."""
-
 
 def pages() -> Iterator[tuple[str, str]]:
     """The path and the text of each page."""
     public = sorted(pipeplan.__all__)
     functions = [name for name in public if name[0].islower()]
-    types = [name for name in public if name[0].isupper() and name not in {"PipeplanError", *CLASSES_AMONG_FUNCTIONS}]
+    types = [name for name in public if name[0].isupper() and name != "PipeplanError"]
     yield "reference/functions.md", FUNCTIONS + "".join(f"\n::: pipeplan.{name}\n" for name in functions)
     yield "reference/types.md", TYPES + "".join(f"\n::: pipeplan.{name}\n" for name in types)
     yield "reference/runtime.md", RUNTIME + "".join(f"\n::: pipeplan.runtime.{name}\n" for name in _runtime())
@@ -93,6 +88,14 @@ def pages() -> Iterator[tuple[str, str]]:
         "reference/errors.md",
         ERRORS.format(tree=tree) + "".join(f"\n::: pipeplan.errors.{name}\n" for name in classes),
     )
+
+
+def public_names() -> list[str]:
+    """The names that the reference describes, each after its module."""
+    names = [f"pipeplan.{name}" for name in pipeplan.__all__ if name != "PipeplanError"]
+    names += [f"pipeplan.{module}.{name}" for module, (_, public) in PUBLIC.items() for name in public.split()]
+    names += [f"pipeplan.runtime.{name}" for name in _runtime()]
+    return names + [f"pipeplan.errors.{name}" for name in _errors()[1]]
 
 
 def _submodule(name: str, about: str, public: str) -> str:
@@ -114,8 +117,7 @@ def _runtime() -> list[str]:
         for node in _source("runtime/__init__.py").body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"
     )
-    names = [name for name in ast.literal_eval(listed) if not name.isupper()]
-    return sorted(names, key=lambda name: (name != "Pipeline", name.islower(), name))
+    return sorted(ast.literal_eval(listed), key=lambda name: (name != "Pipeline", name.islower(), name))
 
 
 def _errors() -> tuple[str, list[str]]:

@@ -13,6 +13,7 @@ from matplotlib.patches import Rectangle
 import pipeplan
 from docs.build.strategies import THEMES
 from pipeplan.api import Explanation
+from pipeplan.api.simulating.result import view_of_result
 from pipeplan.drawing.sizes import Size, ThemeName, size_named
 from pipeplan.drawing.static import draw, save_figure
 from pipeplan.drawing.theme import theme_named
@@ -44,7 +45,7 @@ def _picture(shown: Explanation, theme: ThemeName) -> bytes:
     assert trips is not None
     colors, page, ranks = theme_named(theme), size_named("page"), shown.result.schedule.ranks
     figure, ax = _axes(page, ranks + MARKS, colors.page)
-    draw(shown.result.view(), ax, theme=theme)
+    draw(view_of_result(shown.result), ax, theme=theme)
     ax.set_ylim(ranks - 0.5 + MARKS, -0.5)
     times = Times.of([shown.result.makespan], shown.result.timeline.unit)
     for each in shown.windows:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pipeplan
-from pipeplan.api.reviewing.rules_table import ReviewRule
+from pipeplan.api.reviewing.rules_table import ReviewRule, ReviewRules
 
 FOLDER = "reference/rules/"
 
@@ -57,7 +57,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield f"{FOLDER}index.md", INTRODUCTION.format(count=len(rules), table="\n".join(rows), trainers=by_trainer(rules))
 
 
-def by_trainer(rules: pipeplan.ReviewRules) -> str:
+def by_trainer(rules: ReviewRules) -> str:
     """Return the number of rules of each severity by trainer, as a table."""
     rows = ["| trainer | errors | warnings | advice |", "|---|---:|---:|---:|"]
     for trainer in sorted({rule.trainer for rule in rules}):

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         workload as workload,
     )
     from pipeplan.api.answers import save as save
-    from pipeplan.api.arguments import ScheduleLike as ScheduleLike
     from pipeplan.api.catalogue import schedules as schedules
     from pipeplan.api.checks import Verdict as Verdict, check as check
     from pipeplan.api.comparing.compare import compare as compare
@@ -47,25 +46,22 @@ if TYPE_CHECKING:
     from pipeplan.api.differing.difference import Diff as Diff
     from pipeplan.api.explaining.explanation import Explanation as Explanation, explain as explain
     from pipeplan.api.exports import Export as Export, export as export
-    from pipeplan.api.conversions import LayoutText as LayoutText
     from pipeplan.api.planning.estimates import Estimates as Estimates
     from pipeplan.api.planning.estimation import estimate as estimate
     from pipeplan.api.planning.planned import plan as plan
     from pipeplan.api.planning.plans import Plan as Plan
-    from pipeplan.api.planning.presets import Gpus as Gpus, Models as Models, gpus as gpus, models as models
+    from pipeplan.api.planning.presets import gpus as gpus, models as models
     from pipeplan.api.registering import register as register
-    from pipeplan.api.replanning import Replan as Replan, Replanner as Replanner
+    from pipeplan.api.replanning import Replanner as Replanner
     from pipeplan.api.reviewing.result import Review as Review
     from pipeplan.api.reviewing.review import review as review
-    from pipeplan.api.reviewing.rules_table import ReviewRules as ReviewRules, review_rules as review_rules
+    from pipeplan.api.reviewing.rules_table import review_rules as review_rules
     from pipeplan.api.searching.fronts import ParetoFront as ParetoFront
-    from pipeplan.api.searching.search_record import SearchRecord as SearchRecord
     from pipeplan.api.searching.searches import pareto as pareto, search as search
     from pipeplan.api.simulating.result import Result as Result
     from pipeplan.api.simulating.simulate import simulate as simulate
     from pipeplan.api.sources import read as read, read_schedule as read_schedule, read_timeline as read_timeline
     from pipeplan.api.sweeping.study import Study as Study, sweep as sweep
-    from pipeplan.api.training.calibrations import CalibrationProfile as CalibrationProfile
     from pipeplan.api.training.cost_profiles import CostProfile as CostProfile, profile as profile
     from pipeplan.api.training.training_runs import TrainingRun as TrainingRun, run as run
     from pipeplan.costs import Costs as Costs, Settings as Settings

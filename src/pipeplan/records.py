@@ -20,7 +20,7 @@ VERSION = 1
 class Evidence(Generic[Held]):
     """Attribute of a record that is not part of its JSON, such as a timeline: ``timeline = Evidence[Timeline]()``.
 
-    :meth:`Record.holding` sets it.
+    :func:`holding` sets it.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -51,20 +51,22 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         document: dict[str, Any] = _with_lists(msgspec.to_builtins(self, str_keys=True))
         return document
 
-    def holding(self, **evidence: Any) -> Self:
-        """Set the :class:`Evidence` of a record that was just made, and return the record."""
-        vars(self).update(evidence)
-        return self
-
-    def replaced(self, **changes: Any) -> Self:
-        """Return a copy with other values of some fields, and with all that is not part of the JSON."""
-        return _restored(type(self), msgspec.structs.asdict(self) | changes, vars(self))
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (type(self), msgspec.structs.asdict(self), vars(self))
 
     def __copy__(self) -> Self:
-        return self.replaced()
+        return replaced(self)
+
+
+def holding(record: AnyRecord, **evidence: Any) -> AnyRecord:
+    """Set the :class:`Evidence` of a record that was just made, and return the record."""
+    vars(record).update(evidence)
+    return record
+
+
+def replaced(record: AnyRecord, **changes: Any) -> AnyRecord:
+    """Return a copy with other values of some fields, and with all that is not part of the JSON."""
+    return _restored(type(record), msgspec.structs.asdict(record) | changes, vars(record))
 
 
 def _with_lists(value: Any) -> Any:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 import pipeplan
+from pipeplan.api import SearchedResult
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.errors import InputError, MissingExtraError, UnknownNameError
 
@@ -73,15 +74,18 @@ def test_printing_and_the_dictionary_are_the_commands(name, line, capsys):
 def test_a_result_is_one_record_everywhere(tmp_path):
     """Of ``to_dict()``, ``simulate --json`` (see above), a file, the schema and the web API."""
     required = {field.encode_name for field in msgspec.structs.fields(pipeplan.Result) if field.required}
-    every = {field.encode_name for field in msgspec.structs.fields(pipeplan.Result)}
+    every = {field.encode_name for field in msgspec.structs.fields(SearchedResult)}
     record, found = answers()["simulate"].to_dict(), answers()["search"].to_dict()
     longer = pipeplan.simulate("1f1b", ranks=2, microbatches=2, step_time=3.0).to_dict()
     assert record.keys() == required
     assert found.keys() == every - {"step", "least_gap", "peak_parameter_bytes", "sharding", "layers_per_stage"}
     assert longer.keys() == required | {"step"}
     assert longer["step"] == {"with_barrier": longer["makespan"] + 3, "without_barrier": max(longer["spans"]) + 3}
-    for answer, expected in ((answers()["simulate"], record), (answers()["search"], found)):
-        assert msgspec.convert(expected, pipeplan.Result).to_dict() == expected
+    for answer, expected, kind in (
+        (answers()["simulate"], record, pipeplan.Result),
+        (answers()["search"], found, SearchedResult),
+    ):
+        assert msgspec.convert(expected, kind).to_dict() == expected
         answer.save(tmp_path / "result.json")
         written = json.loads((tmp_path / "result.json").read_text())
         assert {name: written[name] for name in expected} == expected

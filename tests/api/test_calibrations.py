@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pipeplan
+from pipeplan.api import CalibrationProfile
 from pipeplan.errors import InputError
 from pipeplan.hardware import Gpu
 
@@ -15,7 +16,7 @@ TINY = {"name": "tiny", "layers": 2, "hidden": 64, "heads": 4, "ffn": 128, "voca
 
 
 @pytest.fixture(scope="module")
-def found() -> pipeplan.CalibrationProfile:
+def found() -> CalibrationProfile:
     return pipeplan.profile(calibrate=TINY, gpu=CPU, sequence=32, device="cpu", repeats=1)
 
 

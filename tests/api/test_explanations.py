@@ -8,6 +8,7 @@ import pytest
 import pipeplan
 from pipeplan.api.answers import save
 from pipeplan.api.simulating import result as results
+from pipeplan.api.simulating.result import view_of_result
 from pipeplan.cli import main
 from pipeplan.model import Reason
 
@@ -114,7 +115,7 @@ def test_more_work_than_is_timed_is_not_tried(monkeypatch):
 
 def test_causes_are_positions_among_all_ops():
     blocked = pipeplan.simulate("1f1b", ranks=2, microbatches=2, communication="blocking")
-    gaps = blocked.view(reasons=True).gaps
+    gaps = view_of_result(blocked, reasons=True).gaps
     assert gaps is not None
     causes = {str(blocked.schedule.op(int(cause))) for cause in gaps.cause if cause >= 0}
     assert causes <= {"0F0", "0F1", "1F0", "1F1", "0B0", "0B1", "1B0", "1B1"}
@@ -227,14 +228,14 @@ def test_a_bound_of_another_kind_has_no_windows():
 
 def test_the_picture_of_an_explanation_marks_the_windows_and_says_the_bound(tmp_path):
     found = pipeplan.explain("zb-auto", ranks=4, microbatches=8, memory_limit="3act")
-    (view,) = found.views()
+    (view,) = found._views()
     assert view.windows is not None
     assert view.windows.kind == ("first", "trip", "last")
     assert view.windows.idle.tolist() == [4.0, 3.0, 5.0]
     assert view.bound.startswith(
         "no schedule on this placement, without slices, within the memory limit, takes less than 30: the work of rank 0"
     )
-    assert pipeplan.simulate("zb-auto", ranks=4, microbatches=8, memory_limit="3act").view().windows is None
+    assert view_of_result(pipeplan.simulate("zb-auto", ranks=4, microbatches=8, memory_limit="3act")).windows is None
     found.save(tmp_path / "windows.svg")
     found.save(tmp_path / "windows.html")
     assert '"windows":{"lane":[0,0,0]' in (tmp_path / "windows.html").read_text()

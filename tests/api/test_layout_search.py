@@ -7,6 +7,7 @@ import pytest
 from msgspec import UNSET
 
 import pipeplan
+from pipeplan.api.simulating.result import view_of_result
 from pipeplan.cli import main
 from pipeplan.costs import Layer
 from pipeplan.errors import InfeasibleError, InputError, PipeplanError
@@ -38,7 +39,7 @@ def test_the_answer_has_the_layers_of_each_stage(answer):
     assert len(layout) == answer.stages
     assert answer.lower_bound <= answer.makespan
     assert answer.fits
-    assert f"layers {'+'.join(map(str, layout))}" in answer.view().costs
+    assert f"layers {'+'.join(map(str, layout))}" in view_of_result(answer).costs
     tried = {(row["placement"], row["chunks"]) for row in record["placements"]}
     assert {("linear", 1), ("v", 2), ("loop", 2), ("loop", 3)} <= tried
     own = next(row for row in record["placements"] if row["value"] == pytest.approx(answer.makespan))

@@ -43,5 +43,5 @@ def test_a_comparison_simulates_each_schedule_once_and_an_answer_is_shown_withou
         shown.print()
         shown.to_dict()
         shown.to_frame()
-        comparison_report(shown, shown.views())
+        comparison_report(shown, shown._views())
         assert simulations == []

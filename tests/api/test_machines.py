@@ -12,7 +12,7 @@ from pipeplan.api.sources import in_unit
 from pipeplan.errors import InputError
 from pipeplan.model import tolerances
 from pipeplan.passes import insert_communication
-from pipeplan.simulation import span_bound
+from pipeplan.simulation import span_bound, step_time
 
 
 def test_the_machines_are_listed_with_where_they_come_from(capsys):
@@ -42,15 +42,19 @@ def test_a_step_is_longer_than_its_ops():
     assert result.makespan == 12.0
     assert result.timeline.work.tolist() == [6.0, 6.0]
     assert result.timeline.idle.tolist() == [6.0, 6.0]
-    assert result.step_time() == 15.0
+    assert step_time(result.timeline, result.costs) == 15.0
     assert result.to_dict()["step"] == {"with_barrier": 15.0, "without_barrier": 15.0}
     assert pipeplan.simulate("1f1b", ranks=2, microbatches=2).to_dict().get("step") is None
 
 
 def test_without_a_barrier_the_longest_span_counts():
     result = pipeplan.simulate("zb-h2", ranks=3, microbatches=8, op_gap=0.5, message_time=0.25, step_time=1.0)
-    assert result.step_time(barrier=False) < result.step_time() == result.makespan + 1.0
-    assert result.step_time(barrier=False) == pytest.approx(result.timeline.spans.max() + 1.0)
+    assert (
+        step_time(result.timeline, result.costs, barrier=False)
+        < step_time(result.timeline, result.costs)
+        == result.makespan + 1.0
+    )
+    assert step_time(result.timeline, result.costs, barrier=False) == pytest.approx(result.timeline.spans.max() + 1.0)
 
 
 UNEVEN: dict[str, Any] = {
@@ -75,7 +79,7 @@ def test_tables_searches_and_bounds_have_one_definition_of_a_span(communication,
     published = [pipeplan.simulate(name, **settings) for name in ("1f1b", "zb-h1", "zb-h2", "gpipe")]
     for result in published:
         longest = max(result.to_dict()["spans"])
-        assert result.timeline.longest_span == longest == result.step_time(barrier=False)
+        assert result.timeline.longest_span == longest == step_time(result.timeline, result.costs, barrier=False)
         bound = span_bound(result.schedule.placement, 4, result.costs)
         assert bound.value <= longest * (1 + tolerances.ROUNDING)
         result.print()
@@ -119,7 +123,10 @@ def test_losses_go_through_a_costs_file(tmp_path):
     result.save(path)
     assert json.loads(path.read_text())["overhead"] == {"op_gap": 0.5, "message_time": 0.25, "step_time": 3.0}
     again = pipeplan.simulate("1f1b", microbatches=4, config=path)
-    assert (again.makespan, again.step_time()) == (result.makespan, result.step_time())
+    assert (again.makespan, step_time(again.timeline, again.costs)) == (
+        result.makespan,
+        step_time(result.timeline, result.costs),
+    )
 
 
 def test_a_simulated_timeline_from_a_file_still_has_its_gaps(tmp_path):

@@ -12,6 +12,7 @@ import pipeplan
 from pipeplan.api.parts import figure
 from pipeplan.api.planning.plans import plan_of
 from pipeplan.errors import InfeasibleError, UnknownNameError
+from pipeplan.records import replaced
 from tests.plans import GIB, ORDER, fitting_plan, missing_plan
 
 
@@ -95,7 +96,7 @@ def test_its_configuration_is_what_estimate_takes(plan, tmp_path):
     (row,) = pipeplan.estimate(tmp_path / "best.yaml")
     assert row.estimate is not None
     assert (
-        row.estimate.replaced(assumed=plan.best.assumed) == plan.planned.best
+        replaced(row.estimate, assumed=plan.best.assumed) == plan.planned.best
     )  # the layout is said now, no longer assumed
     assert yaml.safe_load((tmp_path / "best.yaml").read_text())["tp"] == 2
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import pipeplan
+from pipeplan.api.simulating.result import view_of_result
 from pipeplan.errors import InputError
 
 SHAPE: dict[str, Any] = {"ranks": 4, "microbatches": 8}
@@ -37,8 +38,8 @@ def test_search_refuses_it():
 def test_a_bound_of_what_recomputes_is_of_its_like():
     asked: dict[str, Any] = {"ranks": 2, "microbatches": 4}
     kept, recomputed = pipeplan.simulate("1f1b", **asked), pipeplan.simulate("1f1b", **asked, recompute=[1])
-    assert kept.view(reasons=True).bound.startswith("no schedule on this placement, without slices, takes")
-    assert recomputed.view(reasons=True).bound.startswith(
+    assert view_of_result(kept, reasons=True).bound.startswith("no schedule on this placement, without slices, takes")
+    assert view_of_result(recomputed, reasons=True).bound.startswith(
         "no schedule on this placement, without slices, recomputing the same stages, takes less than"
     )
     told = pipeplan.compare("1f1b", **asked, recompute=[1])

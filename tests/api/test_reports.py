@@ -65,7 +65,7 @@ def test_uneven_costs_are_means():
 
 
 def test_reports_are_json(compared):
-    report = comparison_report(compared, compared.views())
+    report = comparison_report(compared, compared._views())
     data = json.loads(json.dumps(report_data(report)))
     assert data["kind"] == "comparison"
     assert len(data["views"]) == len(data["facts"]["rows"]) == len(compared)

@@ -45,7 +45,7 @@ def test_torchtitan_names_the_modules_of_each_stage():
 def test_a_result_is_saved_with_the_same_counts(tmp_path):
     costs = pipeplan.Settings(layers=LAYERS, layers_per_stage=(4, 4, 4, 2), **SHAPE)
     result = pipeplan.simulate("1f1b", settings=costs)
-    assert result.settings == costs
+    assert result._settings == costs
     result.save(tmp_path / "a.megatron.sh")
     assert "'Et*3|t*4|t*4|tL'" in (tmp_path / "a.megatron.sh").read_text()
     result.save(tmp_path / "b.megatron.sh", training=pipeplan.Training(layers=(3, 3, 3, 3), microbatch_size=2))

@@ -18,6 +18,7 @@ from pipeplan.costs import Settings
 from pipeplan.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
 from pipeplan.kernels import Kernel
 from pipeplan.readable import percent
+from pipeplan.records import holding
 from pipeplan.simulation import Bound, Simulation
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Encoder
@@ -134,7 +135,7 @@ def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_pat
     assert found.search is not None
     proven = Bound(found.search.objective.value, "no schedule is better: a proof")
     assert found.bound.value < proven.value
-    search = msgspec.structs.replace(found.search, optimal=True).holding(**vars(found.search) | {"bound": proven})
+    search = holding(msgspec.structs.replace(found.search, optimal=True), **vars(found.search) | {"bound": proven})
     result = result_of(Simulation(found.timeline, found.costs, found.limits), limits=found.limits, search=search)
     document, gap = result.to_dict(), result.makespan / proven.value - 1
     assert result.bound == proven

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pipeplan
+from pipeplan.api import ScheduleLike
 from pipeplan.errors import CostError, InputError, PipeplanError, UnknownNameError
 from pipeplan.strategies import STRATEGIES
 from pipeplan.sweeps import SweepProgress
@@ -16,7 +17,7 @@ MINE = replace(STRATEGIES["gpipe"], name="mine", aliases=())
 
 
 def test_every_case_is_what_a_simulation_gives():
-    names: list[pipeplan.ScheduleLike] = ["1f1b", "zbv", MINE]
+    names: list[ScheduleLike] = ["1f1b", "zbv", MINE]
     microbatches, limits = [4, 8], [None, "3act"]
     study = pipeplan.sweep(names, ranks=4, microbatches=microbatches, memory_limit=limits, p2p_time=0.25)
     assert study.varied == ("microbatches", "memory_limit")
@@ -156,7 +157,7 @@ def test_studies_that_cannot_be(options, error, message):
 @pytest.mark.slow
 def test_processes_give_the_same_answers():
     options: dict[str, Any] = {"ranks": 2, "microbatches": list(range(2, 12)), "p2p_time": [0.0, 0.5]}
-    schedules: list[pipeplan.ScheduleLike] = ["1f1b", "zbv", replace(MINE, name="elsewhere")]
+    schedules: list[ScheduleLike] = ["1f1b", "zbv", replace(MINE, name="elsewhere")]
     assert [case.to_dict() for case in pipeplan.sweep(schedules, workers=2, **options)] == [
         case.to_dict() for case in pipeplan.sweep(schedules, **options)
     ]

@@ -28,8 +28,8 @@ def gpus(monkeypatch):
     def pretend(count: int) -> None:
         monkeypatch.setattr("torch.cuda.is_available", lambda: count > 0)
         monkeypatch.setattr("torch.cuda.device_count", lambda: count)
-        monkeypatch.setattr("pipeplan.runtime.profile_with", stop)
-        monkeypatch.setattr("pipeplan.runtime.run_with", stop)
+        monkeypatch.setattr("pipeplan.runtime.profiling.profile_with", stop)
+        monkeypatch.setattr("pipeplan.runtime.running.run_with", stop)
 
     return pretend
 
@@ -61,7 +61,7 @@ def test_microbatches_get_shares_of_the_sequence(monkeypatch, costs, shares):
     def stop(*_: object, lengths: object, **__: object) -> None:
         raise AskedFor(lengths)
 
-    monkeypatch.setattr("pipeplan.runtime.run_with", stop)
+    monkeypatch.setattr("pipeplan.runtime.running.run_with", stop)
     with pytest.raises(AskedFor) as asked:
         pipeplan.run("1f1b", ranks=2, microbatches=4, forward_times=1.0, time_unit="ms", **costs)
     assert asked.value.args == (shares,)

@@ -5,7 +5,7 @@ import sys
 
 from pipeplan.errors import PipeplanError
 from pipeplan.model import parse_schedule
-from pipeplan.runtime import run
+from tests.runtime.runs import run
 
 PLAN = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"
 

@@ -17,10 +17,11 @@ import torch.distributed as dist
 
 from pipeplan.errors import InputError, MissingExtraError, RunError
 from pipeplan.model import parse_schedule
-from pipeplan.runtime import group, launch, requirements, run
+from pipeplan.runtime import group, launch, requirements
 from pipeplan.runtime.models import load_model
 from tests.processes import FORKS, ROOT, environment, run_ranks
 from tests.runtime.job import PLAN
+from tests.runtime.runs import run
 
 MODELS = "tests.runtime.models"
 

@@ -9,7 +9,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 
 from pipeplan.errors import InputError
-from pipeplan.runtime import KernelTimer, kernel_timer
+from pipeplan.runtime.kernel_timing import KernelTimer, kernel_timer
 from pipeplan.workload import AttentionCore, Collective, Gemm, GroupedGemm, MemoryPass
 
 

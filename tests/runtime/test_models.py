@@ -7,9 +7,8 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 
 from pipeplan.errors import InputError, UnknownNameError
-from pipeplan.runtime import BUILT_IN, load_model
 from pipeplan.runtime.model import cut
-from pipeplan.runtime.models import LlamaSizes
+from pipeplan.runtime.models import BUILT_IN, LlamaSizes, load_model
 from tests.runtime import models
 
 CPU = torch.device("cpu")

@@ -12,7 +12,8 @@ import yaml
 from pipeplan.costs import Settings, load_config
 from pipeplan.errors import InputError
 from pipeplan.model import Placement
-from pipeplan.runtime import Profile, profile
+from pipeplan.runtime import profile
+from pipeplan.runtime.results import Profile
 from tests.runtime.models import TINY, tiny
 
 LOOP = Placement.loop(2, 2)

@@ -8,10 +8,10 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import pipeplan
 from pipeplan.errors import FormatError
 from pipeplan.model import Kind, crosses_ranks, dependencies
-from pipeplan.runtime import from_torch
 from pipeplan.simulation import compute_only
 from pipeplan.traces import read_run
 from tests.processes import run_ranks
+from tests.runtime.torch_schedules import from_torch
 
 PROCESSES = 4
 

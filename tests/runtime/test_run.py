@@ -9,12 +9,13 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch
+from torch.distributed.pipelining.schedules import get_schedule_class
 
 from pipeplan.costs import Limits, RunOptions, Settings
 from pipeplan.errors import GradientError, ShapeError
 from pipeplan.model import Kind, Placement, Schedule, dependencies, parse_schedule
 from pipeplan.passes import lower_for_torch
-from pipeplan.runtime import Model, from_torch, run, torch_internals
+from pipeplan.runtime import Model
 from pipeplan.runtime.results import RunResult
 from pipeplan.runtime.running import RunTask
 from pipeplan.solver.choices import Choices
@@ -23,6 +24,8 @@ from pipeplan.solver.problem import Problem
 from pipeplan.strategies import strategy
 from tests.processes import run_ranks
 from tests.runtime.models import tied
+from tests.runtime.runs import run
+from tests.runtime.torch_schedules import from_torch, stand_in
 
 TINY = "tests.runtime.models:tiny"
 
@@ -161,10 +164,8 @@ def test_training_lowers_the_loss() -> None:
 
 def test_pytorchs_own_deferred_receives_are_found_wrong() -> None:
     """The channels that PyTorch 2.13 puts out of order: what verifying is for."""
-    cls = torch_internals.schedule_class("ZBVZeroBubble")
-    live = cls(
-        [torch_internals.stand_in(0, 4, 8), torch_internals.stand_in(4, 4, 8)], 8, loss_fn=abs, defer_pp_recv=True
-    )
+    cls = get_schedule_class("ZBVZeroBubble")
+    live = cls([stand_in(0, 4, 8), stand_in(4, 4, 8)], 8, loss_fn=abs, defer_pp_recv=True)
     wrong = from_torch(live, communication=True)
     right = lower_for_torch(from_torch(live), receives="late")
     results = run_all({"theirs": wrong, "ours": right}, model=TINY)

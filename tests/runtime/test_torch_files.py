@@ -21,6 +21,7 @@ from pipeplan.formats.pytorch_csv import torch_csv_comms
 from pipeplan.model import Schedule
 from pipeplan.runtime import torch_internals
 from pipeplan.strategies import STRATEGIES
+from tests.runtime.torch_schedules import from_torch, stand_in
 
 NEEDS_WAITS = has_waits(torch_release())
 OTHER_FORM = next(release for release in reversed(TORCH_RELEASES) if has_waits(release) != NEEDS_WAITS)
@@ -28,9 +29,7 @@ OTHER_FORM = next(release for release in reversed(TORCH_RELEASES) if has_waits(r
 
 def runtime_for(schedule: Schedule, cls: Any = _PipelineScheduleRuntime, **options: Any) -> Any:
     """Return PyTorch's runtime of rank 0, over stand-ins for its stages."""
-    stages = [
-        torch_internals.stand_in(stage, schedule.ranks, schedule.stages) for stage in schedule.placement.stages_on(0)
-    ]
+    stages = [stand_in(stage, schedule.ranks, schedule.stages) for stage in schedule.placement.stages_on(0)]
     return cls(stages, schedule.microbatches, loss_fn=lambda *_: None, **options)
 
 
@@ -98,7 +97,7 @@ def test_check_refuses_what_pytorch_refuses_or_trains_wrongly(name: str, tmp_pat
     path.write_text(text)
     assert not any(pipeplan.check(path, trainer=trainer).valid for trainer in (None, "pytorch", "torchtitan"))
     ranks, microbatches = text.count("\n"), 1 + ("F1" in text)
-    stages = [torch_internals.stand_in(0, ranks, ranks)]
+    stages = [stand_in(0, ranks, ranks)]
     live = _PipelineScheduleRuntime(stages, microbatches, loss_fn=lambda *_: None)
     form = "compute_comms" if "SEND" in text or ranks == 1 else "compute_only"
     if name in TRAINED_WRONGLY:
@@ -121,7 +120,7 @@ def test_files_of_pytorch_are_read(name: str, tmp_path: Path) -> None:
     theirs = pipeplan.read_schedule(path)
     assert check(theirs, waits=NEEDS_WAITS).valid
     assert torch_csv_comms(theirs) == path.read_text().replace("\r\n", "\n")
-    assert pipeplan.read_schedule(path) == pipeplan.runtime.from_torch(live, communication=True)
+    assert pipeplan.read_schedule(path) == from_torch(live, communication=True)
     printed = tmp_path / "printed.txt"
     for order in (live.pipeline_order, live.pipeline_order_with_comms):
         printed.write_text(_format_pipeline_order(order, error_step_number=1))

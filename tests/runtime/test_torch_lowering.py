@@ -17,6 +17,7 @@ from pipeplan.passes import add_reduce_grad, add_unshard_reshard, add_waits, low
 from pipeplan.runtime import torch_internals
 from pipeplan.strategies import strategy
 from tests.runtime.lowered import in_order
+from tests.runtime.torch_schedules import ops_of
 
 
 def theirs(schedule: Schedule, active: int = 3, ahead: list[int] | None = None) -> Schedule:
@@ -29,7 +30,7 @@ def theirs(schedule: Schedule, active: int = 3, ahead: list[int] | None = None) 
 
     rows = [lowered(row) for row in range(schedule.ranks)]
     return Schedule.from_rows(
-        schedule.placement, schedule.microbatches, [from_ops(in_order(torch_internals.ops_of(row))) for row in rows]
+        schedule.placement, schedule.microbatches, [from_ops(in_order(ops_of(row))) for row in rows]
     )
 
 
@@ -81,5 +82,5 @@ def test_what_is_there_is_kept() -> None:
 def test_actions_and_ops_undo_each_other() -> None:
     ours = strategy("dualpipev")
     schedule = lower_for_torch(ours(ours.shape(2, 4)))
-    rows = [from_ops(torch_internals.ops_of(torch_internals.actions_of(row))) for row in schedule]
+    rows = [from_ops(ops_of(torch_internals.actions_of(row))) for row in schedule]
     assert Schedule.from_rows(schedule.placement, 4, rows) == schedule

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pipeplan
+from pipeplan.api.simulating.result import view_of_result
 from pipeplan.checking import check_memory, check_times
 from pipeplan.costs import Communication, Costs, Limits, Overhead, Settings, settings_of
 from pipeplan.drawing import view_of
@@ -161,7 +162,7 @@ def test_gradients_are_held_from_the_start_of_the_first_backward():
             assert verdict.valid == fits, name
     # B0 runs from 1 to 3: it holds its activation and the gradients, and frees the former at its end.
     alone = pipeplan.simulate("1f1b", ranks=1, microbatches=1, activation_bytes=10.0, gradient_bytes=8.0)
-    curves = alone.view().memory
+    curves = view_of_result(alone).memory
     assert curves is not None
     assert list(zip(curves.time.tolist(), curves.level.tolist(), strict=True)) == [(0, 10), (1, 18), (3, 8)]
 

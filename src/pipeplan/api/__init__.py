@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from pipeplan.api.published import Allowed, AllowOptions, FasterWithMore, NeedsLike
     from pipeplan.api.registering import Plugin, register
     from pipeplan.api.searching.fronts import ParetoFront
-    from pipeplan.api.searching.search_record import SearchRecord
     from pipeplan.api.searching.search_words import decisions_of, gain_of
-    from pipeplan.api.simulating.result import Result, ResultRecord
+    from pipeplan.api.searching.searched_result import SearchedResult, searched_figures
+    from pipeplan.api.simulating.result import Result, view_of_result
     from pipeplan.api.simulating.simulate import simulate, simulated, timed, without_times
     from pipeplan.api.sources import (
         as_taken_by,

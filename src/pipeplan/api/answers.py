@@ -38,14 +38,11 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
     prints is loaded when it is first used.
     """
 
-    schema_name: ClassVar[str] = ""
-    """Name of its JSON schema in ``docs/schema``."""
-
-    def table(self) -> Iterable[RenderableType]:
+    def _table(self) -> Iterable[RenderableType]:
         """Return the parts of ``print()``: tables and sentences, from top to bottom."""
         raise NotImplementedError
 
-    def views(self) -> Sequence[View]:
+    def _views(self) -> Sequence[View]:
         """Return the views of a picture, from top to bottom; empty if there is nothing to draw."""
         return ()
 
@@ -53,22 +50,22 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         """Return the rows of its frame, or the columns."""
         raise NotImplementedError
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
-        """Return its writable contents, each made on demand for a format: its record, and the pictures of :meth:`views`."""
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Return its writable contents, each made on demand for a format: its record, and the pictures of :meth:`_views`."""
         contents: dict[Content, Callable[[Format], Any]] = {"record": lambda _: self.to_dict()}
-        if views := self.views():
+        if views := self._views():
             contents["pictures"] = lambda _: views
         return contents
 
-    def write_whole(self, path: Path) -> bool:
+    def _write_whole(self, path: Path) -> bool:
         """Write the answer if it has only one file format; return False if the suffix selects the format."""
         return False
 
-    def trained(self, training: Training) -> Training:
+    def _trained(self, training: Training) -> Training:
         """Return settings of a trainer with what the answer adds to them."""
         return training
 
-    def own_file(self, name: str) -> TrainerSettings | None:
+    def _own_file(self, name: str) -> TrainerSettings | None:
         """Return the content of a file whose suffix is specific to this answer; None for the suffix of a format."""
         return None
 
@@ -87,7 +84,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
         """Print the table that the command prints."""
         from pipeplan.api.parts import show
 
-        show(*self.table())
+        show(*self._table())
 
     def to_frame(self) -> pandas.DataFrame:
         """Return a data frame, whose rows depend on the class."""
@@ -99,7 +96,7 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """Return the HTML that a notebook shows: the picture, or the table of an answer that has none."""
-        views = self.views()
+        views = self._views()
         if not views:
             return self._tables_as_html()
         from pipeplan.drawing.static import html_of
@@ -109,10 +106,10 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
     def _tables_as_html(self) -> str:
         from pipeplan.api.parts import html
 
-        return html(*self.table())
+        return html(*self._table())
 
     def _repr_png_(self) -> bytes | None:
-        views = self.views()
+        views = self._views()
         if not views:
             return None
         from pipeplan.drawing.static import png_of
@@ -128,7 +125,7 @@ class Listing(AnswerRecord, Generic[Item], frozen=True, kw_only=True, eq=False):
     ``__repr__``.
     """
 
-    listed: ClassVar[str]
+    _listed: ClassVar[str]
     """Name of the attribute that holds the items."""
 
     noun: ClassVar[str] = "name"
@@ -138,10 +135,10 @@ class Listing(AnswerRecord, Generic[Item], frozen=True, kw_only=True, eq=False):
     """Attribute of an item that holds its name; empty if items have no names."""
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(getattr(self, self.listed))
+        return iter(getattr(self, self._listed))
 
     def __len__(self) -> int:
-        return len(getattr(self, self.listed))
+        return len(getattr(self, self._listed))
 
     def __contains__(self, item: object) -> bool:
         if not isinstance(item, str) or not self.name_attribute:
@@ -170,7 +167,7 @@ class Listing(AnswerRecord, Generic[Item], frozen=True, kw_only=True, eq=False):
         if isinstance(key, bool) or not (isinstance(key, slice) or hasattr(key, "__index__")):
             keys = "name or its place" if self.name_attribute else "place"
             raise InputError(f"invalid key {shortened(repr(key), 60)}: an item is found by its {keys}")
-        items: tuple[Item, ...] = getattr(self, self.listed)
+        items: tuple[Item, ...] = getattr(self, self._listed)
         return items[key]
 
     def _own_name(self, name: str) -> str:
@@ -238,15 +235,15 @@ def save(
     if not isinstance(training, Training | None):
         raise InputError(f"training must be a pipeplan.Training, not {shortened(repr(training), 60)}", field="training")
     if isinstance(answer, AnswerRecord):
-        if answer.write_whole(path):
+        if answer._write_whole(path):
             return Written.of(path)
-        if (own := answer.own_file(str(path if ending is None else ending))) is not None:
+        if (own := answer._own_file(str(path if ending is None else ending))) is not None:
             files = {str(path.parent / name): text for name, text in own.files.items()}
             return write_settings(replace(own, files=files), path)
 
     def of_trainer() -> Training:
         chosen = training or Training()
-        return answer.trained(chosen) if isinstance(answer, AnswerRecord) else chosen
+        return answer._trained(chosen) if isinstance(answer, AnswerRecord) else chosen
 
     return write(contents_of(answer), path, ending=ending, what=word_for(answer), training=of_trainer, **look)
 
@@ -254,7 +251,7 @@ def save(
 def contents_of(answer: Writable) -> Mapping[Content, Callable[[Format], Any]]:
     """Return the writable contents of an answer, each made on demand for a format."""
     if isinstance(answer, AnswerRecord):
-        return answer.contents()
+        return answer._contents()
     if isinstance(answer, Costs):
         return {"costs": lambda _: answer}
     from pipeplan.drawing import order_of, view_of

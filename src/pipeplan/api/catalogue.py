@@ -18,7 +18,7 @@ from pipeplan.errors import InputError, PipeplanError
 from pipeplan.model import Need, counted, needs_in_words, require_flags, require_text
 from pipeplan.names import ScheduleName
 from pipeplan.readable import Times, percent
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.strategies import STRATEGIES, Strategy, is_strategy, strategy
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class Machines(Listing[Machine], frozen=True, kw_only=True, eq=False):
     Iteration gives the machines; ``to_frame()`` has a row per machine.
     """
 
-    schema_name = "answer-machines"
-    listed = "machines"
+    _listed = "machines"
     noun = "machine"
 
     records: tuple[MachineRecord, ...] = msgspec.field(name="machines")
@@ -53,7 +52,7 @@ class Machines(Listing[Machine], frozen=True, kw_only=True, eq=False):
     machines = Evidence[tuple[Machine, ...]]()
     """The machines as costs take them."""
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return a few lines per machine."""
         for machine in self.records:
             rows = [
@@ -76,7 +75,7 @@ def all_machines() -> Machines:
         )
         for machine in machines
     )
-    return Machines(records=tuple(records)).holding(machines=machines)
+    return holding(Machines(records=tuple(records)), machines=machines)
 
 
 SHAPES = ((4, 8), (4, 32), (8, 8), (8, 32))
@@ -149,8 +148,7 @@ class Catalogue(Listing[Strategy], frozen=True, kw_only=True, eq=False):
     Iteration gives the strategies, ``catalogue["zbv"]`` one of them; ``to_frame()`` has a row per strategy.
     """
 
-    schema_name = "answer-schedules"
-    listed = "strategies"
+    _listed = "strategies"
     noun = "schedule"
 
     schedules: tuple[StrategyRecord, ...]
@@ -168,7 +166,7 @@ class Catalogue(Listing[Strategy], frozen=True, kw_only=True, eq=False):
             return self.schedules[0].timings
         return tuple(timing(entry, *LARGEST_SHAPE) for entry in self.strategies)
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return two lines per strategy; of one alone all of its figures, its names and its idea."""
         if len(self) == 1:
             yield from _alone(self.strategies[0], self.timings)
@@ -242,10 +240,10 @@ def schedules(name: ScheduleName | str | Strategy | None = None, /, *, machines:
         return all_machines()
     if name is None:
         strategies = tuple(STRATEGIES.values())
-        return Catalogue(schedules=tuple(map(_record, strategies))).holding(strategies=strategies)
+        return holding(Catalogue(schedules=tuple(map(_record, strategies))), strategies=strategies)
     entry = name if isinstance(name, Strategy) else strategy(name)
     record = _record(entry, tuple(timing(entry, *shape) for shape in SHAPES))
-    return Catalogue(schedules=(record,)).holding(strategies=(entry,))
+    return holding(Catalogue(schedules=(record,)), strategies=(entry,))
 
 
 def fixed_chunks(entry: Strategy) -> int | None:

@@ -25,7 +25,7 @@ from pipeplan.files import read_text
 from pipeplan.formats import SIZE_LIMIT, TORCH_RELEASES, has_waits, is_printed_by_torch, torch_release, unpacked_name
 from pipeplan.model import COMMUNICATION_KINDS, MemoryRule, Schedule, Timeline, counted
 from pipeplan.names import TrainerName
-from pipeplan.records import Evidence
+from pipeplan.records import Evidence, holding
 from pipeplan.strategies import Strategy
 from pipeplan.trainers import refusal, trainer_kind
 
@@ -47,8 +47,6 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
         Everything that is wrong.
     """
 
-    schema_name = "answer-check"
-
     valid: bool
     problems: tuple[Finding, ...]
     written_notes: tuple[Finding, ...] | UnsetType = msgspec.field(name="notes", default=UNSET)
@@ -69,11 +67,11 @@ class Verdict(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Notes on things that are valid, but fail on some runtimes or cost more than necessary."""
         return () if self.written_notes is UNSET else self.written_notes
 
-    def views(self) -> Sequence[View]:
+    def _views(self) -> Sequence[View]:
         """Return the view of the order of ops; empty without a schedule."""
         return [] if self.schedule is None else [order_of(self.schedule)]
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return the problems with the first faulty op marked, or the shape of a valid schedule; then the notes."""
         schedule = self.schedule
         if self.problems:
@@ -110,7 +108,7 @@ def _verdict(
             "microbatches": schedule.microbatches,
             "ops": len(schedule),
         }
-    return Verdict(valid=not problems, problems=problems, **shape).holding(name=name, schedule=schedule)
+    return holding(Verdict(valid=not problems, problems=problems, **shape), name=name, schedule=schedule)
 
 
 class _Rules(TypedDict, total=False):

@@ -31,7 +31,7 @@ from pipeplan.formats import Format, TrainerSettings, Training
 from pipeplan.model import Schedule, Timeline, counted
 from pipeplan.names import FormatName
 from pipeplan.passes import Rearrangement
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.trainers import TrainerLayout, read_layout
 
 
@@ -154,7 +154,7 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
     if training.csv is not None and not made.files:
         raise InputError(f"csv does not apply to {to}, which generates the order of ops itself", field="csv")
     export = Export(text=made.text, files=dict(made.files), warnings=made.warnings)
-    return export.holding(to=to, origin=(schedule, training))
+    return holding(export, to=to, origin=(schedule, training))
 
 
 def _of_schedule(
@@ -164,13 +164,13 @@ def _of_schedule(
     schedule = _order(source, settings, wanted) if chosen.write_schedule is not None else None
     if schedule is None:
         result = simulated(wanted(resolve(source, settings)), settings) if wanted else timed(source, settings)
-        text = exported(result.contents(), chosen.name)
+        text = exported(contents_of(result), chosen.name)
     elif chosen.write_for_release is not None:
         text = chosen.write_for_release(schedule, training.trainer_version)
     else:
         text = exported(contents_of(schedule), chosen.name)
     warnings = () if chosen.warnings is None or schedule is None else chosen.warnings(schedule)
-    return Export(text=text, files={}, warnings=warnings).holding(to=chosen.name, origin=None)
+    return holding(Export(text=text, files={}, warnings=warnings), to=chosen.name, origin=None)
 
 
 def _order(source: ScheduleLike, settings: Settings, wanted: Rearrangement) -> Schedule:

@@ -18,36 +18,37 @@ from pipeplan.api.planning.presets import Gpus, Models
 from pipeplan.api.reviewing.result import Review
 from pipeplan.api.reviewing.rules_table import ReviewRules
 from pipeplan.api.searching.fronts import ParetoFront
-from pipeplan.api.simulating.result import Result, ResultRecord
+from pipeplan.api.searching.searched_result import SearchedResult
 from pipeplan.api.training.calibrations import CalibrationProfile
 from pipeplan.api.training.cost_profiles import CostProfile
 from pipeplan.api.training.training_runs import TrainingRun
 from pipeplan.formats import CostsRecord, ScheduleRecord, TimelineRecord, TimelineTable
-from pipeplan.records import optional_fields, schema_of
+from pipeplan.records import Record, optional_fields, schema_of
 
-ANSWERS = (
-    CalibrationProfile,
-    Catalogue,
-    Comparison,
-    CostProfile,
-    Diff,
-    Estimates,
-    Explanation,
-    Gpus,
-    Machines,
-    Models,
-    ParetoFront,
-    Plan,
-    Result,
-    Review,
-    ReviewRules,
-    TrainingRun,
-    Verdict,
-)
+ANSWERS: dict[str, type[Record]] = {
+    "answer-check": Verdict,
+    "answer-compare": Comparison,
+    "answer-diff": Diff,
+    "answer-estimate": Estimates,
+    "answer-explain": Explanation,
+    "answer-gpus": Gpus,
+    "answer-machines": Machines,
+    "answer-models": Models,
+    "answer-pareto": ParetoFront,
+    "answer-plan": Plan,
+    "answer-profile": CostProfile,
+    "answer-review": Review,
+    "answer-review-rules": ReviewRules,
+    "answer-run": TrainingRun,
+    "answer-schedules": Catalogue,
+    "calibration": CalibrationProfile,
+    "pipeplan-result": SearchedResult,
+}
+"""Record of each answer, by the name of its schema."""
 
 _FILE_OF_TIMELINE = msgspec.defstruct(
     "TimelineRecord",
-    optional_fields(ResultRecord, without=TimelineRecord.__struct_fields__),
+    optional_fields(SearchedResult, without=TimelineRecord.__struct_fields__),
     bases=(TimelineRecord,),
     namespace={
         "__doc__": f"{getdoc(TimelineRecord)}\n\nThe optional figures are those of its result; see ResultRecord."
@@ -63,7 +64,7 @@ EVERY: dict[str, type[msgspec.Struct]] = {
     "pipeplan-timeline": _FILE_OF_TIMELINE,
     "pipeplan-costs": CostsRecord,
     "timeline-table": TimelineTable,
-    **{answer.schema_name: answer for answer in ANSWERS},
+    **ANSWERS,
 }
 
 

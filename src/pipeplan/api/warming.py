@@ -53,7 +53,7 @@ class WarmKernels(AnswerRecord, frozen=True, kw_only=True):
         """Return whether another process finds all of them."""
         return self.folder is not None and not self.warnings
 
-    def table(self) -> Iterable[Part]:
+    def _table(self) -> Iterable[Part]:
         """Return their number, and where they are."""
         rows = {
             "kernels": f"{self.kernels}, compiled or found in {self.seconds:.1f} s",

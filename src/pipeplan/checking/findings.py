@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pipeplan.errors import DeadlockError, InvalidScheduleError
 from pipeplan.model import Schedule
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding
 
 
 class Finding(Record, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Finding(Record, frozen=True, kw_only=True):
 
 def finding(rule: str, where: str, message: str, position: int | None = None, others: tuple[int, ...] = ()) -> Finding:
     """Return the finding of a rule at a place; ``position`` and ``others`` are the ops at fault."""
-    return Finding(rule=rule, where=where, message=message).holding(position=position, others=others)
+    return holding(Finding(rule=rule, where=where, message=message), position=position, others=others)
 
 
 @dataclass(frozen=True, slots=True)

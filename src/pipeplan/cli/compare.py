@@ -35,7 +35,7 @@ def compare(
     def show() -> None:
         comparison.print(columns)
         if query.pictures:
-            show_below((result.view() for result in comparison.results), query.look)
+            show_below((api.view_of_result(result) for result in comparison.results), query.look)
 
     refusals = [f"not possible here: {name}: {reason}" for name, reason in comparison.refused.items()]
     deliver(comparison, query.outputs, json=json, look=query.look, messages=refusals, text=show)

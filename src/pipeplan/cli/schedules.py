@@ -32,7 +32,7 @@ def schedules(
 
     def show() -> None:
         if name is not None and not looks.no_visualization:
-            show_above(api.simulate(name).view(), looks.look)
+            show_above(api.view_of_result(api.simulate(name)), looks.look)
         entries.print()
 
     deliver(entries, json=json, text=show)

@@ -33,7 +33,7 @@ def simulate(
 
     def show() -> None:
         if query.pictures:
-            show_above(result.view(), query.look)
+            show_above(api.view_of_result(result), query.look)
         result.print()
 
     deliver(result, query.outputs, json=json, look=query.look, text=show)

@@ -84,14 +84,4 @@ from pipeplan.costs.work_options import (
     RunOptions,
 )
 
-__all__ = [
-    "Costs",
-    "Layer",
-    "Limits",
-    "Memory",
-    "Overhead",
-    "Transfer",
-    "balanced_layers",
-    "load_layers",
-    "stage_settings",
-]
+__all__ = ["Layer", "Limits", "balanced_layers", "stage_settings"]

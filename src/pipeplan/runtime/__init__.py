@@ -7,38 +7,11 @@ from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch
 
 require_torch(BACKWARD_VERSIONS, what="pipeplan.runtime")
 
-from pipeplan.runtime.group import choose_device  # noqa: E402
-from pipeplan.runtime.kernel_timing import KernelTimer, kernel_timer  # noqa: E402
 from pipeplan.runtime.model import Model  # noqa: E402
-from pipeplan.runtime.models import BUILT_IN, load_model  # noqa: E402
 from pipeplan.runtime.pipeline import Evaluation, Pipeline  # noqa: E402
-from pipeplan.runtime.profiling import profile, profile_with  # noqa: E402
-from pipeplan.runtime.progress import RunProgress  # noqa: E402
+from pipeplan.runtime.profiling import profile  # noqa: E402
 from pipeplan.runtime.recording import Recording  # noqa: E402
-from pipeplan.runtime.results import Profile, RunResult  # noqa: E402
-from pipeplan.runtime.running import run, run_with  # noqa: E402
-from pipeplan.runtime.schedule_sources import from_torch, stages_of  # noqa: E402
+from pipeplan.runtime.schedule_sources import stages_of  # noqa: E402
 from pipeplan.runtime.ties import ties_of  # noqa: E402
 
-__all__ = [
-    "BUILT_IN",
-    "Evaluation",
-    "KernelTimer",
-    "Model",
-    "Pipeline",
-    "Profile",
-    "Recording",
-    "RunProgress",
-    "RunResult",
-    "choose_device",
-    "from_torch",
-    "kernel_timer",
-    "load_model",
-    "profile",
-    "profile_with",
-    "require_torch",
-    "run",
-    "run_with",
-    "stages_of",
-    "ties_of",
-]
+__all__ = ["Evaluation", "Model", "Pipeline", "Recording", "profile", "stages_of", "ties_of"]

@@ -325,7 +325,7 @@ def profile(
         speed as in a run. This also measures a transfer and, in some steps of 1F1B, the overhead between ops. False: one
         stage at a time in this process. None: together on a CPU and if every rank has a GPU.
     progress
-        Function that receives the progress, as for :func:`~pipeplan.runtime.run`.
+        Function that receives the progress, twice a second.
     **options
         The other options of :class:`pipeplan.costs.ProfileOptions`.
 

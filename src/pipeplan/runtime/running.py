@@ -8,14 +8,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from pipeplan.costs import RunOptions, RunOptionsKeywords, options_of
+from pipeplan.costs import RunOptions
 from pipeplan.errors import InputError, PipeplanError, RunError
 from pipeplan.model import Schedule
 from pipeplan.passes import lower_for_torch
@@ -23,7 +23,7 @@ from pipeplan.runtime.agreement import from_first_rank
 from pipeplan.runtime.gradients import Difference, Reference
 from pipeplan.runtime.group import choose_device, in_job, local_device, process_group
 from pipeplan.runtime.launch import RankFailure, launch, watchdog
-from pipeplan.runtime.model import Model, cut, ties_between_stages
+from pipeplan.runtime.model import cut, ties_between_stages
 from pipeplan.runtime.models import model_for
 from pipeplan.runtime.pipeline import Pipeline
 from pipeplan.runtime.progress import HowFar, Phase, Places, ProgressListener, RankPlace, Watcher, starting
@@ -251,13 +251,12 @@ def _apply(optimizers: Optimizers) -> None:
         optimizer.zero_grad(set_to_none=True)
 
 
-def run(
+def run_with(
     schedule: Schedule,
-    model: str | Model = "gpt-tiny",
-    /,
+    options: RunOptions,
     *,
+    lengths: tuple[float, ...] | None = None,
     progress: ProgressListener | None = None,
-    **options: Unpack[RunOptionsKeywords],
 ) -> RunResult:
     """Train for some steps with a schedule, on this host or as one rank of the torchrun job that this process is in.
 
@@ -268,12 +267,12 @@ def run(
     schedule
         A schedule that PyTorch's runtime can express: one copy of the model, whole sequences, any placement. R, OFFLOAD and
         RELOAD run in their place. Communication is inserted unless the schedule already has it.
-    model
-        Built-in name, ``module:function``, or a :class:`~pipeplan.runtime.Model`.
+    options
+        Model, device and number of steps.
+    lengths
+        Shares of the model's sequence that the microbatches have.
     progress
         Function that receives the progress twice a second; in a job, in the process of the first rank.
-    **options
-        The other options of :class:`pipeplan.costs.RunOptions`.
 
     Raises
     ------
@@ -286,18 +285,6 @@ def run(
     RunError
         If a rank dies, raises or hangs; the message names it and its op.
     """
-    chosen = options_of(RunOptions, {"model": model, **options})
-    return run_with(schedule, chosen, progress=progress)
-
-
-def run_with(
-    schedule: Schedule,
-    options: RunOptions,
-    *,
-    lengths: tuple[float, ...] | None = None,
-    progress: ProgressListener | None = None,
-) -> RunResult:
-    """See :func:`run`; ``lengths`` are the shares of the model's sequence that the microbatches have."""
     require_torch()
     if options.kineto is not None and not Path(options.kineto).is_dir():
         raise InputError(f"the folder for PyTorch's profiles does not exist: {options.kineto}", field="kineto")

@@ -1,4 +1,4 @@
-"""Sources of schedules: names, files, answers and PyTorch's schedules, converted to one that PyTorch's runtime executes."""
+"""Sources of schedules: names, files and answers, converted to one that PyTorch's runtime executes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sized
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch.distributed as dist
@@ -14,10 +14,8 @@ import torch.distributed as dist
 from pipeplan.checking import check
 from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import is_readable, read_schedule_or_timeline
-from pipeplan.model import NO_GROUP, Kind, Placement, Schedule, Timeline, from_ops
+from pipeplan.model import NO_GROUP, Kind, Schedule, Timeline
 from pipeplan.passes import Receives, add_unshard_reshard, insert_communication, lower_for_torch, require_expressible
-from pipeplan.runtime import torch_internals
-from pipeplan.runtime.requirements import require_torch
 from pipeplan.strategies import Strategy, is_strategy, strategy
 
 
@@ -176,65 +174,3 @@ def forwards_alone(schedule: Schedule) -> Schedule:
     single = np.full(len(forwards), NO_GROUP, np.int32)
     forwards = replace(forwards, columns=replace(forwards.columns, group=single))
     return insert_communication(add_unshard_reshard(forwards))
-
-
-NAMES = {
-    "ScheduleGPipe": "gpipe",
-    "Schedule1F1B": "1f1b",
-    "ScheduleLoopedBFS": "looped-bfs",
-    "ScheduleInterleaved1F1B": "interleaved-1f1b",
-    "ScheduleInterleavedZeroBubble": "interleaved-zb",
-    "ScheduleZBVZeroBubble": "zbv",
-    "ScheduleDualPipeV": "dualpipev",
-}
-"""Names of PyTorch's schedule classes in pipeplan."""
-
-
-def from_torch(
-    schedule: Any,
-    ranks: int | None = None,
-    microbatches: int | None = None,
-    chunks: int | None = None,
-    *,
-    communication: bool = False,
-) -> Schedule:
-    """Convert a schedule of PyTorch to a :class:`~pipeplan.model.Schedule`.
-
-    Parameters
-    ----------
-    schedule
-        A live schedule object, which has its own shape; a schedule class; or the name of one as for ``get_schedule_class``,
-        such as ``"ZBVZeroBubble"``.
-    ranks, microbatches, chunks
-        The shape, for a class or a name. Chunks per rank default to 1 for GPipe and 1F1B, else to 2.
-    communication
-        True to keep the SENDs, RECVs and ops of whole stages of PyTorch's own lowering, instead of compute ops only.
-
-    Raises
-    ------
-    UnknownNameError
-        If PyTorch has no schedule of this name.
-    InputError
-        If the object is not a pipeline schedule, the shape is missing, or a live object comes with a shape.
-    ShapeError
-        If PyTorch refuses the shape.
-    """
-    require_torch()
-    shape = (ranks, microbatches, chunks)
-    if not isinstance(schedule, str | type):
-        if shape != (None, None, None):
-            raise InputError(f"a live {type(schedule).__name__} has its own shape; leave out {shape}")
-        return _read(schedule, communication)
-    cls = torch_internals.schedule_class(schedule) if isinstance(schedule, str) else schedule
-    if ranks is None or microbatches is None:
-        raise InputError(f"{cls.__name__} needs its shape: from_torch(..., ranks=4, microbatches=8)")
-    if chunks is None:
-        chunks = 1 if cls.__name__ in ("ScheduleGPipe", "Schedule1F1B") else 2
-    return _read(torch_internals.instantiate(cls, ranks, microbatches, chunks), communication)
-
-
-def _read(live: Any, communication: bool) -> Schedule:
-    rows, rank_of, microbatches = torch_internals.rows_of(live, communication=communication)
-    placement = Placement.of(tuple(rank_of[stage] for stage in sorted(rank_of)))
-    name = NAMES.get(type(live).__name__, type(live).__name__)
-    return Schedule.from_rows(placement, microbatches, [from_ops(row) for row in rows], name=name)

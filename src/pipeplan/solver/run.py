@@ -15,6 +15,7 @@ from pipeplan.errors import DeadlockError
 from pipeplan.kernels import Argument, Kernel, Output, go_on_without
 from pipeplan.model import HOST_KINDS, Kind, Schedule, tolerances
 from pipeplan.passes import without_collectives
+from pipeplan.records import replaced
 from pipeplan.simulation import Bound
 from pipeplan.solver.budget import Budget
 from pipeplan.solver.candidate import Candidate, Encoder
@@ -220,7 +221,7 @@ class Run:
     def take_published(self, schedule: Schedule, rival: Published) -> None:
         """Take a published schedule as the one to beat if it is the best by judged value."""
         if self.problem.is_judged:
-            rival = rival.replaced(value=self.problem.judge(schedule))
+            rival = replaced(rival, value=self.problem.judge(schedule))
             if not np.isfinite(rival.value):
                 return
         if rival.beats(self.published, self.problem.placement.chunks):

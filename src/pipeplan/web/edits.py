@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pipeplan.api import Edit, EditedShape, Result, change_in_words, edited, resolve, text_of
+from pipeplan.api import Edit, EditedShape, Result, change_in_words, edited, resolve, text_of, view_of_result
 from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.drawing.html import timeline_data
@@ -69,4 +69,4 @@ def _timeline(edit: Edit) -> dict[str, Any] | None:
 
 def _view_of(result: Result) -> View | None:
     drawn, _ = choose([result], None)
-    return result.view(reasons=can_be_explained(drawn)) if drawn else None
+    return view_of_result(result, reasons=can_be_explained(drawn)) if drawn else None

@@ -19,7 +19,7 @@ from pipeplan.api import (
     LeastBound,
     Plan,
     Result,
-    ResultRecord,
+    SearchedResult,
     StrategyRecord,
 )
 from pipeplan.api.reviewing.result import Review
@@ -167,7 +167,7 @@ class SearchStatus(Record, frozen=True, kw_only=True):
     published: Published | None
 
 
-class SearchReply(ResultRecord, frozen=True, kw_only=True):
+class SearchReply(SearchedResult, frozen=True, kw_only=True):
     """Result of a search, and sentences about its gain over published schedules."""
 
     said: tuple[str, ...]

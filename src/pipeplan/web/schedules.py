@@ -14,6 +14,7 @@ from pipeplan.api import (
     same_ranks,
     settings_for,
     shape_of,
+    view_of_result,
     with_shape_of,
     without_times,
 )
@@ -183,7 +184,7 @@ def choose(results: Sequence[Result], wanted: Sequence[str] | None) -> tuple[lis
 def views(results: Sequence[Result], *, reasons: bool = True) -> list[View]:
     """Return a view of each result; with ``reasons``, and unless there are too many ops, also why ranks idle."""
     explained = reasons and can_be_explained(results)
-    return [result.view(reasons=explained) for result in results]
+    return [view_of_result(result, reasons=explained) for result in results]
 
 
 def can_be_explained(results: Sequence[Result]) -> bool:

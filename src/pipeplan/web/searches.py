@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from pipeplan.api import ParetoFront, Result, decisions_of, gain_of, timed
+from pipeplan.api import ParetoFront, Result, decisions_of, gain_of, searched_figures, timed
 from pipeplan.api.searching.options import AUTO
 from pipeplan.api.searching.problems import DEFAULT_CHUNKS
 from pipeplan.api.searching.searches import pareto, search, usable_cores
@@ -59,7 +59,7 @@ def make_search(request: SearchIn, tell: Tell) -> None:
     record = result.search
     assert record is not None
     sentences = [*gain_of(record, result.timeline.unit), *decisions_of(record)]
-    reply = SearchReply(**msgspec.structs.asdict(result), said=tuple(sentences))
+    reply = SearchReply(**searched_figures(result), said=tuple(sentences))
     tell(_line(SearchLine(found=reply)))
 
 

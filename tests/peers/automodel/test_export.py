@@ -19,10 +19,10 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from pipeplan.formats import Training
 from pipeplan.passes import insert_recompute
-from pipeplan.runtime import from_torch
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.automodel import automodel_settings
 from tests.peers.torchtitan.exports import Case, layout, published
+from tests.runtime.torch_schedules import from_torch
 
 LAYERS, REPLICAS = 9, 3
 

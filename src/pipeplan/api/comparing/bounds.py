@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pipeplan.api.comparing.columns import times_of
 from pipeplan.api.published import Allowed, FasterWithMore, faster_with_more_in_words, kind_in_words, missing
-from pipeplan.api.simulating.result import Result
+from pipeplan.api.simulating.result import Result, bound_is_of_recomputed
 from pipeplan.model import counted, counted_either, needs_in_words
 from pipeplan.readable import percent, size_text
 from pipeplan.records import Record
@@ -67,7 +67,7 @@ class BoundsByNeeds:
         covers = f"schedules {kind}, on any placement, with {chunks} per rank{within}"
         where = f"{least.schedule.placement.name}, {counted(least.chunks, 'chunk')} per rank"
         where += f", {least.slices} slices" if least.slices > 1 else ""
-        where += ", recomputing the same stages" if least.bound_is_of_recomputed else ""
+        where += ", recomputing the same stages" if bound_is_of_recomputed(least) else ""
         value, gap = times_of(self._results).text(least.lower_bound), self.gap(first)
         above = "" if gap is None else f": {first.name} is {_above(gap)}"
         return LeastBound(
@@ -78,7 +78,7 @@ class BoundsByNeeds:
             placement=least.schedule.placement.name,
             chunks=least.chunks,
             slices=least.slices,
-            recomputing=least.bound_is_of_recomputed,
+            recomputing=bound_is_of_recomputed(least),
         )
 
 

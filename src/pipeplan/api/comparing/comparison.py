@@ -30,11 +30,11 @@ from pipeplan.api.published import (
     faster_with_more,
     missing,
 )
-from pipeplan.api.simulating.result import Result, pictured
+from pipeplan.api.simulating.result import Result, pictured, view_of_result
 from pipeplan.api.simulating.simulate import Summary
 from pipeplan.errors import InputError
 from pipeplan.model import NEEDS, Need, counted, one_line
-from pipeplan.records import Record
+from pipeplan.records import Record, replaced
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
 
 if TYPE_CHECKING:
@@ -128,8 +128,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
         The least lower bound of the schedules that need nothing but what is allowed, as ``least_bound`` in JSON.
     """
 
-    schema_name = "answer-compare"
-    listed = "results"
+    _listed = "results"
     noun = "schedule of this comparison"
 
     headline: str
@@ -176,11 +175,11 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
             raise InputError(f"{own_name} is not possible here: {self.refused[own_name]}")
         return super()._named(name)
 
-    def views(self) -> Sequence[View]:
+    def _views(self) -> Sequence[View]:
         """Return the views of all results."""
-        return [result.view() for result in self.results]
+        return [view_of_result(result) for result in self.results]
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the record, the page, and the picture of all results."""
         return {
             "record": lambda _: self.to_dict(),
@@ -188,7 +187,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
             "report": lambda chosen: comparison_report(self, pictured(self.results, chosen)),
         }
 
-    def table(self, columns: Collection[str] = DEFAULT_COLUMNS) -> Iterator[Part]:
+    def _table(self, columns: Collection[str] = DEFAULT_COLUMNS) -> Iterator[Part]:
         """Return a row per schedule with some of ``COLUMNS``, then the least bound and notes.
 
         Schedules over their memory limit are marked with ``!``. Raises UnknownNameError for an unknown column.
@@ -219,7 +218,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
 
     def print(self, columns: Collection[str] = DEFAULT_COLUMNS) -> None:
         """Print the table that the command prints, with some of ``COLUMNS``."""
-        show(*self.table(columns))
+        show(*self._table(columns))
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
@@ -246,7 +245,7 @@ def comparison_of_results(
     bounds = BoundsByNeeds(results, allowed)
     return Comparison(
         headline=headline_of(results, allowed, faster),
-        results=tuple(result.replaced(least_gap=bounds.gap(result)) for result in results),
+        results=tuple(replaced(result, least_gap=bounds.gap(result)) for result in results),
         allowed=tuple(need for need in NEEDS if need in allowed),
         faster_with_more=faster,
         refused=dict(refused or {}),

@@ -29,6 +29,7 @@ from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError
 from pipeplan.model import TIME_UNITS, Schedule, Timeline, counted, dependencies, require_order
 from pipeplan.readable import Times
+from pipeplan.records import holding, replaced
 from pipeplan.simulation import compute_only, critical_ops
 from pipeplan.strategies import Strategy
 from pipeplan.traces import MeasuredRun, read_run
@@ -101,7 +102,7 @@ def differences(
 ) -> Diff:
     """See :func:`diff`."""
     calibration = None if options.configuration is None else _calibration(options, measured)
-    return _differences(planned, measured, settings).holding(calibration=calibration)
+    return holding(_differences(planned, measured, settings), calibration=calibration)
 
 
 def _calibration(options: DiffOptions, measured: FilePath | Timeline | Result) -> CalibrationProfile:
@@ -190,29 +191,30 @@ def diff_timelines(
     kinds = tuple(kind_differences(planned, before, after, resimulate))
     replanned, resimulated = resimulate(before), resimulate(after)
     error, from_costs = measured.makespan - planned.makespan, resimulated.makespan - replanned.makespan
-    difference = Diff(
-        schedule=planned.schedule.name,
-        unit=measured.unit,
-        planned_makespan=planned.makespan,
-        measured_makespan=measured.makespan,
-        error=error,
-        relative_error=error / measured.makespan,
-        change=error / planned.makespan,
-        sentences=(),
-        from_costs=from_costs,
-        from_waiting=error - from_costs,
-        path_messages=path_messages,
-        path_gaps=path_gaps,
-        planned_path_messages=planned_path_messages,
-        planned_path_gaps=planned_path_gaps,
-        measured_of=measured_of,
-        notes=notes if scale == 1 else (*notes, _SCALED.format(unit=measured.unit, scale=scale)),
-        kinds=kinds,
-        whole_kinds=tuple(whole_kinds(planned, before, after, kinds, resimulate)),
-        ranks=tuple(rank_differences(planned, measured)),
-        slowest=tuple(slowest_ops(planned, before, after, measured.start[match])),
-        departure=first_departure(planned, measured, match, resimulate.transfer),
-    ).holding(
+    difference = holding(
+        Diff(
+            schedule=planned.schedule.name,
+            unit=measured.unit,
+            planned_makespan=planned.makespan,
+            measured_makespan=measured.makespan,
+            error=error,
+            relative_error=error / measured.makespan,
+            change=error / planned.makespan,
+            sentences=(),
+            from_costs=from_costs,
+            from_waiting=error - from_costs,
+            path_messages=path_messages,
+            path_gaps=path_gaps,
+            planned_path_messages=planned_path_messages,
+            planned_path_gaps=planned_path_gaps,
+            measured_of=measured_of,
+            notes=notes if scale == 1 else (*notes, _SCALED.format(unit=measured.unit, scale=scale)),
+            kinds=kinds,
+            whole_kinds=tuple(whole_kinds(planned, before, after, kinds, resimulate)),
+            ranks=tuple(rank_differences(planned, measured)),
+            slowest=tuple(slowest_ops(planned, before, after, measured.start[match])),
+            departure=first_departure(planned, measured, match, resimulate.transfer),
+        ),
         planned=planned,
         measured=measured,
         replanned=replanned,
@@ -221,7 +223,7 @@ def diff_timelines(
         measured_from=measured_from,
         scale=scale,
     )
-    return difference.replaced(sentences=sentences_of(difference))
+    return replaced(difference, sentences=sentences_of(difference))
 
 
 def _work(timeline: Timeline) -> float:

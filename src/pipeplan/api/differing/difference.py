@@ -123,8 +123,6 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
         The first op at which the run departs from the planned order; None if it never does.
     """
 
-    schema_name = "answer-diff"
-
     schedule: str
     unit: str
     planned_makespan: float
@@ -194,22 +192,22 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """A scale of colours for the ratios goes from ``1 / ratio_limit`` (shorter) over 1 to this."""
         return scale_of(self.ratios)
 
-    def views(self) -> list[View]:
+    def _views(self) -> list[View]:
         """Return the planned timeline above the measured one, with ops coloured by their ratios."""
         name = self.schedule or "schedule"
         ratios = Ratios(values=self.ratios_in_run, reach=self.ratio_limit)
         measured = view_of(self.measured, title=f"{name}, measured")
         return [view_of(self.planned, title=f"{name}, planned"), replace(measured, ratios=ratios)]
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the record, the page, and the picture of plan and run."""
         return {
             "record": lambda _: self.to_dict(),
-            "pictures": lambda _: self.views(),
+            "pictures": lambda _: self._views(),
             "report": lambda _: difference_report(self),
         }
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return the result in sentences, and the times of each kind on each stage."""
         yield line(f"{self.schedule or 'the schedule'}: planned against measured", "bold")
         if self.several:
@@ -283,7 +281,7 @@ def difference_report(diff: Diff) -> ReportPage:
         kind="difference",
         title=f"{one_line(diff.schedule) or 'the schedule'}: planned against measured",
         facts=_page_facts(diff).to_dict(),
-        views=tuple(diff.views()),
+        views=tuple(diff._views()),
     )
 
 

@@ -15,7 +15,7 @@ from pipeplan.costs import Settings
 from pipeplan.errors import InvalidScheduleError, PipeplanError, ShapeError
 from pipeplan.model import Schedule, format_schedule
 from pipeplan.readable import Times, change
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding, replaced
 from pipeplan.simulation import Cause, cause_of_delay
 
 _SHAPE_SETTINGS = (
@@ -107,7 +107,7 @@ _EMPTY = Flaw("notation", "there are no ops: type them as 0F0 0B0, a line for ea
 
 def _refused(shape: EditedShape | None, flaws: Sequence[Flaw]) -> Edit:
     first, rest = tuple(flaws[:MOST_FLAWS]), flaws[MOST_FLAWS:]
-    return Edit(valid=False, flaws=first, more=len(rest), shape=shape).holding(schedule=None)
+    return holding(Edit(valid=False, flaws=first, more=len(rest), shape=shape), schedule=None)
 
 
 def _by_its_own_shape(read: EditText, shape: EditedShape, settings: Settings, name: str) -> Edit | None:
@@ -119,7 +119,7 @@ def _by_its_own_shape(read: EditText, shape: EditedShape, settings: Settings, na
         return None
     if edit is None or not edit.valid:
         return None
-    return edit.replaced(notes=(*edit.notes, f"changed shape: {own.in_words()}"))
+    return replaced(edit, notes=(*edit.notes, f"changed shape: {own.in_words()}"))
 
 
 def _judged(read: EditText, shape: EditedShape, settings: Settings, name: str) -> Edit:
@@ -140,17 +140,20 @@ def _judged(read: EditText, shape: EditedShape, settings: Settings, name: str) -
         except InvalidScheduleError as error:
             # Right by itself, and stuck with the messages that are put in.
             stuck = (Flaw("deadlock", str(error).partition("\n")[0], ()),)
-            return Edit(valid=False, flaws=stuck, over=flaws_over, shape=shape).holding(schedule=schedule)
-        return Edit(valid=True, over=flaws_over, shape=shape, result=result).holding(schedule=schedule)
+            return holding(Edit(valid=False, flaws=stuck, over=flaws_over, shape=shape), schedule=schedule)
+        return holding(Edit(valid=True, over=flaws_over, shape=shape, result=result), schedule=schedule)
     flaws = read.flaws_of(wrong, schedule)
-    return Edit(
-        valid=False,
-        flaws=tuple(flaws[:MOST_FLAWS]),
-        more=len(flaws[MOST_FLAWS:]),
-        over=flaws_over,
-        shape=shape,
-        stopped=stopped_run(schedule, settings, wrong, lambda position: read.place(schedule, position)),
-    ).holding(schedule=schedule)
+    return holding(
+        Edit(
+            valid=False,
+            flaws=tuple(flaws[:MOST_FLAWS]),
+            more=len(flaws[MOST_FLAWS:]),
+            over=flaws_over,
+            shape=shape,
+            stopped=stopped_run(schedule, settings, wrong, lambda position: read.place(schedule, position)),
+        ),
+        schedule=schedule,
+    )
 
 
 def change_in_words(before: Result, after: Result) -> str:

@@ -23,7 +23,7 @@ from pipeplan.model import (
     dependencies,
     farthest,
 )
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.simulation import simulate as simulate_schedule
 
 
@@ -83,12 +83,16 @@ def stopped_run(
         timeline = Timeline(schedule, start, end, costs.time_unit)
     except PipeplanError:
         return None
-    return StoppedRun(
-        until=float(end[ran].max(initial=0.0)),
-        ops_ran=int(ran.sum()),
-        ops=len(schedule),
-        waiting=tuple(_waiting(schedule, needs, run, place_of)),
-    ).holding(timeline=timeline, ran=ran)
+    return holding(
+        StoppedRun(
+            until=float(end[ran].max(initial=0.0)),
+            ops_ran=int(ran.sum()),
+            ops=len(schedule),
+            waiting=tuple(_waiting(schedule, needs, run, place_of)),
+        ),
+        timeline=timeline,
+        ran=ran,
+    )
 
 
 def _blocked(schedule: Schedule, needs: Dependencies, wrong: Sequence[Finding]) -> Bools:

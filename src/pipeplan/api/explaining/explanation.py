@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from pipeplan.api.answers import AnswerRecord
+from pipeplan.api.answers import AnswerRecord, contents_of
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.explaining.remedies import NO_REMEDIES, Remedy, remedies
 from pipeplan.api.explaining.sentences import Wait, advice_of, longest_waits, sentences_of
@@ -26,13 +26,13 @@ from pipeplan.api.published import (
     faster_with_more_in_words,
     round_off,
 )
-from pipeplan.api.simulating.result import Result, ResultRecord
+from pipeplan.api.simulating.result import Result, ResultRecord, idle_times_of, view_of_result, windows_of
 from pipeplan.api.simulating.simulate import timed
 from pipeplan.api.sources import label, opened
 from pipeplan.costs import ConfiguredSettings, Settings, options_of
 from pipeplan.model import Floats, Reason, Timeline, counted
 from pipeplan.readable import Times, change, percent, size_texts
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.simulation import CriticalPath, LocatedWindow, critical_path
 
 if TYPE_CHECKING:
@@ -74,8 +74,6 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
 
     ``to_frame()`` has a row per rank, and a column for each reason.
     """
-
-    schema_name = "answer-explain"
 
     explain: Reasons
 
@@ -130,15 +128,15 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         """Recommended next step, in a sentence; empty for a timeline that has its times already."""
         return self.explain.advice
 
-    def views(self) -> Sequence[View]:
+    def _views(self) -> Sequence[View]:
         """Return the result's timeline with the causes of its gaps."""
-        return [self.result.view(reasons=True)]
+        return [view_of_result(self.result, reasons=True)]
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the writable contents of the result, with the idle reasons in its record and picture."""
-        return {**self.result.contents(), "record": lambda _: self.to_dict(), "pictures": lambda _: self.views()}
+        return {**contents_of(self.result), "record": lambda _: self.to_dict(), "pictures": lambda _: self._views()}
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return the sentences, the reasons by rank, the windows, the critical path, the remedies, and a recommendation."""
         times = _format_of_times(self.result, self.what_ifs)
         heading, *sentences = self.sentences
@@ -207,7 +205,7 @@ def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike | No
     result = timed(opened_source, settings, called=label(source))
     stands = isinstance(opened_source, Timeline) and result.timeline is opened_source
     order = opened_source.schedule if isinstance(opened_source, Timeline) else opened_source
-    idle, windows = result.idle_times(), result.windows
+    idle, windows = idle_times_of(result), windows_of(result)
     streams = result.costs.streams if result.costs.communication == "streams" else None
     totals, waits = idle.totals(result.ranks), longest_waits(result.timeline, idle, streams)
     allowed = allowed_needs(allow, settings).union(result.needs)
@@ -227,7 +225,7 @@ def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike | No
     figures = msgspec.structs.asdict(result)
     if not stands:
         figures["notes"] = (*allowed_in_words(settings), *_not_tried(tried.left_out), *result.notes)
-    return Explanation(**figures, explain=explain).holding(result=result)
+    return holding(Explanation(**figures, explain=explain), result=result)
 
 
 def _not_tried(names: Sequence[str]) -> Iterator[str]:

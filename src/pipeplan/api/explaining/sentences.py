@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from pipeplan.api.explaining.remedies import Remedy
-from pipeplan.api.simulating.result import Result
+from pipeplan.api.simulating.result import Result, no_schedule_covered
 from pipeplan.model import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
@@ -329,7 +329,7 @@ def _bound(result: Result, windows: Sequence[LocatedWindow], times: Times) -> It
     costs = result.costs.occupied(schedule.placement, schedule.slices)
     shorter = costs.overlap is not None or bool((costs.backward < costs.backward_input + costs.backward_weight).any())
     loses = "idles, or runs what could take less, for" if shorter else "idles"
-    subject = result.no_schedule_covered
+    subject = no_schedule_covered(result)
     yield (
         f"{subject[:1].upper()}{subject[1:]} takes less than {times.text(bound.value)}: rank {trips.rank} holds "
         f"{counted(trips.fit, 'microbatch')} at most, and {loses} {times.number(trips.idle)} or more in "

@@ -18,7 +18,7 @@ from pipeplan.hardware import Cluster
 from pipeplan.model import counted, one_line
 from pipeplan.planner import Configuration, Estimate, GpuMemory, StepTime
 from pipeplan.readable import percent
-from pipeplan.records import Evidence, Record, optional_fields, titles_of
+from pipeplan.records import Evidence, Record, holding, optional_fields, titles_of
 from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def estimated_row(row: ConfigurationRow, estimate: Estimate | None, refused: str
     """Return the row of a configuration, with its estimate or the reason why there is none."""
     figures = dict.fromkeys(_NULL) if estimate is None else _by_key(estimate)
     figures["assumed"] = tuple(dict.fromkeys((*row.assumed, *(() if estimate is None else estimate.assumed))))
-    return EstimatedRow(id=row.id, refused=refused, **figures).holding(estimate=estimate)
+    return holding(EstimatedRow(id=row.id, refused=refused, **figures), estimate=estimate)
 
 
 def _by_key(estimate: Estimate) -> dict[str, Any]:
@@ -112,14 +112,13 @@ class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
     Iteration gives the rows; ``to_frame()`` has a row per configuration.
     """
 
-    schema_name = "answer-estimate"
-    listed = "rows"
+    _listed = "rows"
     noun = "configuration"
     name_attribute = "id"
 
     rows: tuple[EstimatedRow, ...]
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return one configuration in full; for several, a row per configuration."""
         if len(self) == 1:
             yield from _one(self.rows[0])

@@ -32,7 +32,7 @@ from pipeplan.api.planning.plan_table import (
     plan_view,
     remarks_of,
 )
-from pipeplan.api.simulating.result import Result
+from pipeplan.api.simulating.result import Result, view_of_result
 from pipeplan.errors import InfeasibleError, UnknownNameError
 from pipeplan.files import GIBIBYTE
 from pipeplan.flags import configuration_document, flags_of, plan_flags
@@ -50,7 +50,7 @@ from pipeplan.planner import (
     TrainerPlan,
     part_of,
 )
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.trainers import TRAINERS, plan_trainers
 from pipeplan.workload import ModelShape
 
@@ -166,8 +166,6 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
     fits.
     """
 
-    schema_name = "answer-plan"
-
     heading: str
     trainer: str
     by_trainer: tuple[TrainerPlanRecord, ...]
@@ -240,13 +238,13 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
             raise UnknownNameError("trainer", trainer, self.flags, field="flags")
         return self.flags[name]
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the record, its picture, and the schedule of the best configuration with its times."""
-        whole = {**super().contents(), "plan picture": lambda _: self.plan_view()}
+        whole = {**super()._contents(), "plan picture": lambda _: self.plan_view()}
         if self.best is None:
             return whole
         return whole | {
-            "pictures": lambda chosen: [self.result.view(reasons=chosen.explains)],
+            "pictures": lambda chosen: [view_of_result(self.result, reasons=chosen.explains)],
             "timeline": lambda _: TimelineContent(
                 timeline=self.result.timeline, costs=self.result.costs, figures=self.result.to_dict()
             ),
@@ -254,7 +252,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
             "costs": lambda _: self.result.costs,
         }
 
-    def own_file(self, name: str) -> TrainerSettings | None:
+    def _own_file(self, name: str) -> TrainerSettings | None:
         """Return the best configuration as YAML, or a trainer's flags. Raises InfeasibleError if nothing fits."""
         ending = next((suffix for suffix in OWN_ENDINGS if name.lower().endswith(suffix)), None)
         if ending is None:
@@ -309,7 +307,7 @@ class Plan(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return the part of the cluster that a configuration uses; the objective ``gpus`` may leave GPUs unused."""
         return _part_for(estimate, self.cluster)
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return the parts of the table that ``print()`` shows."""
         yield line(self.heading, "bold")
         if self.best is None:
@@ -367,47 +365,56 @@ def plan_of(
         return RunnerUpRecord(**fields_of(runner.estimate), lost_because=runner.lost_because)
 
     shown = closest.estimate if best is None and closest is not None else best
-    return Plan(
-        heading=heading_of(model, cluster, shown),
-        trainer="" if best is None else planned.trainer or trainer_of(best.configuration) or next(iter(flags)),
-        by_trainer=tuple(map(_own_plan, planned.by_trainer)),
-        miss=miss_of(planned),
-        model=model,
-        cluster_record=_cluster_record(cluster),
-        objective=planned.objective,
-        memory_limit_gib=planned.memory_limit / GIBIBYTE,
-        best=None if best is None else BestConfiguration(**fields_of(best), flags=records),
-        given_up=planned.given_up,
-        simpler_because=planned.simpler_because,
-        fit=planned.fit,
-        unusual=planned.unusual,
-        pipelined=None
-        if pipelined is None
-        else PipelinedRecord(
-            **fields_of(pipelined.estimate), won=pipeline_won(planned), because=pipelined_because(planned)
+    return holding(
+        Plan(
+            heading=heading_of(model, cluster, shown),
+            trainer="" if best is None else planned.trainer or trainer_of(best.configuration) or next(iter(flags)),
+            by_trainer=tuple(map(_own_plan, planned.by_trainer)),
+            miss=miss_of(planned),
+            model=model,
+            cluster_record=_cluster_record(cluster),
+            objective=planned.objective,
+            memory_limit_gib=planned.memory_limit / GIBIBYTE,
+            best=None if best is None else BestConfiguration(**fields_of(best), flags=records),
+            given_up=planned.given_up,
+            simpler_because=planned.simpler_because,
+            fit=planned.fit,
+            unusual=planned.unusual,
+            pipelined=None
+            if pipelined is None
+            else PipelinedRecord(
+                **fields_of(pipelined.estimate), won=pipeline_won(planned), because=pipelined_because(planned)
+            ),
+            runners_up=tuple(map(beaten, planned.runners_up)),
+            front=tuple(PlannedConfiguration(**fields_of(entry)) for entry in planned.front),
+            sensitivity=planned.sensitivity,
+            closest_miss=None
+            if closest is None
+            else MissRecord(
+                **fields_of(closest.estimate), over_by_gib=closest.over_by / GIBIBYTE, change=closest.change
+            ),
+            searched=None
+            if searched is None
+            else SearchedRecord(
+                **fields_of(searched.estimate),
+                instead_of_s=searched.instead_of,
+                found_by=searched.found_by,
+                optimality_gap=searched.optimality_gap,
+            ),
+            counts=planned.counts,
+            seconds=planned.seconds,
+            complete=planned.complete,
+            optimality_gap=None if best is None else planned.optimality_gap,
+            left_out=planned.left_out,
+            totals=planned.totals,
+            remarks=() if best is None else remarks_of(planned),
         ),
-        runners_up=tuple(map(beaten, planned.runners_up)),
-        front=tuple(PlannedConfiguration(**fields_of(entry)) for entry in planned.front),
-        sensitivity=planned.sensitivity,
-        closest_miss=None
-        if closest is None
-        else MissRecord(**fields_of(closest.estimate), over_by_gib=closest.over_by / GIBIBYTE, change=closest.change),
-        searched=None
-        if searched is None
-        else SearchedRecord(
-            **fields_of(searched.estimate),
-            instead_of_s=searched.instead_of,
-            found_by=searched.found_by,
-            optimality_gap=searched.optimality_gap,
-        ),
-        counts=planned.counts,
-        seconds=planned.seconds,
-        complete=planned.complete,
-        optimality_gap=None if best is None else planned.optimality_gap,
-        left_out=planned.left_out,
-        totals=planned.totals,
-        remarks=() if best is None else remarks_of(planned),
-    ).holding(cluster=cluster, planned=planned, calibration=calibration, flags=flags, best_result=result)
+        cluster=cluster,
+        planned=planned,
+        calibration=calibration,
+        flags=flags,
+        best_result=result,
+    )
 
 
 def _flags(

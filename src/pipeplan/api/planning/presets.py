@@ -11,7 +11,7 @@ from pipeplan.api.answers import Listing
 from pipeplan.api.parts import columns, line
 from pipeplan.hardware import PRESETS, Preset
 from pipeplan.readable import size_text
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.workload import ModelShape, known_model, model, model_names
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ class Models(Listing[ModelShape], frozen=True, kw_only=True, eq=False):
     Iteration gives the shapes, ``models["llama3-70b"]`` one of them; ``to_frame()`` has a row per model.
     """
 
-    schema_name = "answer-models"
-    listed = "models"
+    _listed = "models"
     noun = "model"
 
     presets: tuple[PresetModel, ...] = field(name="models")
@@ -51,7 +50,7 @@ class Models(Listing[ModelShape], frozen=True, kw_only=True, eq=False):
         shape = known_model(name)
         return name if shape is None else shape.name
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return a row per model."""
         table = columns("model", "layers", "hidden", "heads", "vocabulary", "experts", "trained on", padding=1)
         for shape in self:
@@ -85,8 +84,7 @@ class Gpus(Listing[Preset], frozen=True, kw_only=True, eq=False):
     Iteration gives the presets, ``gpus["h100-sxm"]`` one of them; ``to_frame()`` has a row per GPU.
     """
 
-    schema_name = "answer-gpus"
-    listed = "gpus"
+    _listed = "gpus"
     noun = "GPU"
 
     presets: tuple[PresetGpu, ...] = field(name="gpus")
@@ -98,7 +96,7 @@ class Gpus(Listing[Preset], frozen=True, kw_only=True, eq=False):
         preset = PRESETS.find(name)
         return name if preset is None else preset.name
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return a row per GPU, with its usual node."""
         table = columns(
             "GPU", "TFLOP/s\n16 bits", "8 bits", "memory", "TB/s", "a node", "GB/s\ninside", "between", padding=1
@@ -147,7 +145,7 @@ def models() -> Models:
         )
         for shape in shapes
     )
-    return Models(presets=tuple(presets)).holding(models=shapes)
+    return holding(Models(presets=tuple(presets)), models=shapes)
 
 
 def gpus() -> Gpus:
@@ -178,4 +176,4 @@ def gpus() -> Gpus:
         )
         for preset in all_gpus
     )
-    return Gpus(presets=tuple(presets)).holding(gpus=all_gpus)
+    return holding(Gpus(presets=tuple(presets)), gpus=all_gpus)

@@ -190,8 +190,6 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         What the traces of a run show; null without traces.
     """
 
-    schema_name = "answer-review"
-
     findings: tuple[ReviewFinding, ...]
     patch: str
     step_time_s: float | None
@@ -204,11 +202,11 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """True if there are neither errors nor warnings."""
         return all(finding.severity == "advice" for finding in self.findings)
 
-    def own_file(self, name: str) -> TrainerSettings | None:
+    def _own_file(self, name: str) -> TrainerSettings | None:
         """Return the patch for a file of its suffix."""
         return TrainerSettings(text=self.patch) if name.lower().endswith(PATCH_ENDINGS) else None
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return each configuration: its findings by question, its estimate, its changes and its patch."""
         for place, configuration in enumerate(self.configurations):
             own = self._of(configuration)

@@ -13,6 +13,7 @@ from pipeplan.api.keywords import ReviewOptionsKeywords
 from pipeplan.api.planning.one_configuration import simulated
 from pipeplan.api.planning.options import ClusterLike, FilePath, ModelLike
 from pipeplan.api.reviewing.result import Review, ReviewChange, ReviewedConfiguration, ReviewedRun, ReviewFinding
+from pipeplan.api.simulating.result import idle_times_of
 from pipeplan.costs import COUNT, Options, Settings, option, options_of
 from pipeplan.documents import json_text
 from pipeplan.errors import InputError, PipeplanError
@@ -278,7 +279,7 @@ def pipeline_figures(made: Estimated) -> tuple[float | None, dict[str, float] | 
         result = simulated(made.model, made.cluster, configuration)
     except PipeplanError:
         return None, None
-    totals = result.idle_times().totals(result.ranks).sum(axis=0)
+    totals = idle_times_of(result).totals(result.ranks).sum(axis=0)
     whole = float(totals.sum())
     shares = {reason.key: float(totals[reason]) / whole for reason in Reason if whole and totals[reason]}
     return float(result.lower_bound), shares

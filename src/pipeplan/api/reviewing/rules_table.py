@@ -35,14 +35,13 @@ class ReviewRule(Record, frozen=True, kw_only=True):
 class ReviewRules(Listing[ReviewRule], frozen=True, kw_only=True, eq=False):
     """Every rule of reviews; iteration gives the rules, and ``to_frame()`` has a row per rule."""
 
-    schema_name = "answer-review-rules"
-    listed = "rules"
+    _listed = "rules"
     noun = "rule"
     name_attribute = "id"
 
     rules: tuple[ReviewRule, ...]
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return a table for each group."""
         for group in dict.fromkeys(rule.group for rule in self.rules):
             table = columns(group, "trainer", "fault", padding=1, text_last=True)

@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
+import msgspec
+
 from pipeplan.api.answers import Listing
 from pipeplan.api.parts import columns, facts, line
 from pipeplan.api.searching.search_words import NOTHING, costs_in_words
+from pipeplan.api.searching.searched_result import SearchedResult, searched_figures
 from pipeplan.api.simulating.result import Result
 from pipeplan.model import needs_in_words, one_line
 from pipeplan.readable import Times, memory_text, percent, size_texts
-from pipeplan.records import Record
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.solver import FrontMark, undominated_marks
 
 if TYPE_CHECKING:
@@ -41,7 +44,11 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
     limit: float | None
     peak: float
     value: float
-    result: Result
+    figures: SearchedResult = msgspec.field(name="result")
+
+    """JSON of ``result``."""
+
+    result = Evidence[Result]()
 
     @property
     def search(self) -> SearchRecord:
@@ -61,6 +68,12 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
         return search.gain if search.best_published_anywhere is None else search.gain_anywhere
 
 
+def front_point(*, limit: float | None, peak: float, value: float, result: Result) -> FrontPoint:
+    """Return a point of a front with its result."""
+    figures = SearchedResult(**searched_figures(result))
+    return holding(FrontPoint(limit=limit, peak=peak, value=value, figures=figures), result=result)
+
+
 @final
 class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
     """Time against memory, from the least feasible limit to the memory limit, or to none: memory rises and time falls.
@@ -69,8 +82,7 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
     placements that need nothing but what is allowed, by memory.
     """
 
-    schema_name = "answer-pareto"
-    listed = "points"
+    _listed = "points"
     name_attribute = ""
 
     memory: Literal["bytes", "activations"]
@@ -105,7 +117,7 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
             marks=[(mark.schedule, mark.peak / scale, mark.value) for mark in self.published],
         )
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the record and the picture."""
         return {"record": lambda _: self.to_dict(), "front picture": lambda _: self.front_view()}
 
@@ -142,7 +154,7 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
             for (schedule, needs), number in faster.most_common()
         )
 
-    def table(self) -> Iterable[RenderableType]:
+    def _table(self) -> Iterable[RenderableType]:
         """Return the front from little memory to much, and the published schedules that no other beats."""
         first = self.points[0].result
         times = Times.of(

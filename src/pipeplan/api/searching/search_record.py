@@ -16,7 +16,7 @@ from pipeplan.api.published import FasterWithMore
 from pipeplan.costs import Communication, Layout
 from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Objective, Schedule, among, tolerances
 from pipeplan.readable import change
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.simulation import Bound, memory_use
 
 if TYPE_CHECKING:
@@ -188,39 +188,40 @@ def record_of(
 ) -> SearchRecord:
     """Return the record of the solver's result."""
     problem = solution.problem
-    return SearchRecord(
-        found_by=solution.found_by,
-        optimal=solution.optimal,
-        evaluations=solution.evaluations,
-        seconds=solution.seconds,
-        interrupted=solution.interrupted,
-        compiled_after=solution.compiled_after,
-        placements=tuple(
-            PlacementRecord(
-                placement=entry.placement.name,
-                chunks=entry.placement.chunks,
-                lower_bound=entry.bound,
-                value=entry.value,
-                layers_per_stage=UNSET if entry.layout is None else entry.layout,
-            )
-            for entry in tried
+    return holding(
+        SearchRecord(
+            found_by=solution.found_by,
+            optimal=solution.optimal,
+            evaluations=solution.evaluations,
+            seconds=solution.seconds,
+            interrupted=solution.interrupted,
+            compiled_after=solution.compiled_after,
+            placements=tuple(
+                PlacementRecord(
+                    placement=entry.placement.name,
+                    chunks=entry.placement.chunks,
+                    lower_bound=entry.bound,
+                    value=entry.value,
+                    layers_per_stage=UNSET if entry.layout is None else entry.layout,
+                )
+                for entry in tried
+            ),
+            objective=ObjectiveRecord(
+                name=problem.objective,
+                value=solution.value,
+                lower_bound=solution.bound.value,
+                bound_reason=solution.bound.reason,
+                gap=solution.optimality_gap,
+            ),
+            communication=problem.communication,
+            decided=decided_in(solution.schedule, problem),
+            best_published=here,
+            gain=_gain(here, solution.value),
+            best_published_anywhere=anywhere,
+            gain_anywhere=_gain(anywhere, solution.value),
+            faster_with_more=more,
+            layers_per_stage=UNSET if layout is None else layout,
         ),
-        objective=ObjectiveRecord(
-            name=problem.objective,
-            value=solution.value,
-            lower_bound=solution.bound.value,
-            bound_reason=solution.bound.reason,
-            gap=solution.optimality_gap,
-        ),
-        communication=problem.communication,
-        decided=decided_in(solution.schedule, problem),
-        best_published=here,
-        gain=_gain(here, solution.value),
-        best_published_anywhere=anywhere,
-        gain_anywhere=_gain(anywhere, solution.value),
-        faster_with_more=more,
-        layers_per_stage=UNSET if layout is None else layout,
-    ).holding(
         placement=problem.placement.name,
         bound=solution.bound,
         least_need=need,

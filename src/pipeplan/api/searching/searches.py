@@ -13,7 +13,7 @@ from pipeplan.api.arguments import options_and_settings, takes
 from pipeplan.api.keywords import ParetoKeywords, SearchKeywords
 from pipeplan.api.outputs import require_expressible
 from pipeplan.api.published import Allowed, allowed_in_words, missing
-from pipeplan.api.searching.fronts import FrontPoint, ParetoFront
+from pipeplan.api.searching.fronts import ParetoFront, front_point
 from pipeplan.api.searching.layouts import layout_spaces, searches_layouts
 from pipeplan.api.searching.options import AUTO, ParetoOptions, ScheduleSearchOptions, SearchOptions
 from pipeplan.api.searching.problems import (
@@ -188,7 +188,7 @@ def front_found(
     return ParetoFront(
         memory="bytes" if points.in_bytes else "activations",
         points=tuple(
-            FrontPoint(
+            front_point(
                 limit=None if point.limit == float("inf") else point.limit,
                 peak=point.peak,
                 value=point.value,

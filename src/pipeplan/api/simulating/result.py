@@ -13,18 +13,18 @@ from msgspec import UNSET, UnsetType
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
-from pipeplan.api.searching.search_record import SearchRecord
 from pipeplan.api.sharding import ShardingUsed, in_words
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.model import Bubble, MemoryUse, Need, Schedule, Timeline, counted, needs_of, shortened
 from pipeplan.readable import Times, percent, size_texts, sizes_text, time_text
-from pipeplan.records import Evidence, Record, optional_fields
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from pipeplan.api.parts import Part
+    from pipeplan.api.searching.search_record import SearchRecord
     from pipeplan.drawing import View, Windows
     from pipeplan.formats import Content, Format, Training
     from pipeplan.simulation import IdleTimes, LocatedWindow
@@ -47,7 +47,7 @@ class OverLimitRecord(Record, frozen=True, kw_only=True):
     others: int
 
 
-class ResultFigures(Record, frozen=True, kw_only=True):
+class ResultRecord(Record, frozen=True, kw_only=True):
     """Figures of one schedule on one set of costs.
 
     ``needs`` is what the schedule needs of the model and the trainer beyond a plain pipeline. ``over`` is null if every rank
@@ -55,8 +55,7 @@ class ResultFigures(Record, frozen=True, kw_only=True):
     ``bound_covers`` says for which schedules the bound holds. ``least_gap``, the same above the smallest bound of all
     compared placements, is in comparisons only; ``step`` is present if a step adds time after its last op, ``sharding`` if
     the schedule has collectives: the rule that placed them, or ``own``; ``peak_parameter_bytes`` if ranks gather sharded
-    parameters (these bytes are part of ``peak_bytes``); the keys from ``found_by`` on are in searches. Times are in
-    ``time_unit``; lists have one number per rank.
+    parameters (these bytes are part of ``peak_bytes``). Times are in ``time_unit``; lists have one number per rank.
     """
 
     name: str = msgspec.field(name="schedule")
@@ -90,20 +89,6 @@ class ResultFigures(Record, frozen=True, kw_only=True):
     peak_parameter_bytes: list[float] | UnsetType = UNSET
 
 
-if TYPE_CHECKING:
-    ResultRecord = ResultFigures
-else:
-    # The result of a search also has the figures of the search.
-    ResultRecord = msgspec.defstruct(
-        "ResultRecord",
-        optional_fields(SearchRecord),
-        bases=(ResultFigures,),
-        namespace={"__doc__": ResultFigures.__doc__},
-        frozen=True,
-        kw_only=True,
-    )
-
-
 @final
 class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Figures of one schedule on one set of costs.
@@ -111,8 +96,6 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     ``print()`` shows its table, a notebook its picture; ``to_frame()`` has a row per op. Times are in ``time_unit``; lists
     have a number per rank. Its schema is ``docs/schema/pipeplan-result.json``.
     """
-
-    schema_name = "pipeplan-result"
 
     timeline = Evidence[Timeline]()
     """Start and end of every op, simulated or measured: ``timeline.source`` says which."""
@@ -129,11 +112,11 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     limits = Evidence[Limits | None]()
     """Memory limit of every rank, or None."""
 
-    settings = Evidence[Settings | None]()
+    _settings = Evidence[Settings | None]()
     """Settings that it was simulated on; None if its costs come from elsewhere, such as a plan or a search."""
 
-    search = Evidence[SearchRecord | None]()
-    """Figures of the search that found the schedule; None without a search."""
+    search = Evidence["SearchRecord | None"]()
+    """Figures of the search that found the schedule, which its JSON has as further keys; None without a search."""
 
     @property
     def peak(self) -> float:
@@ -145,91 +128,22 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Ops in order, without times."""
         return self.timeline.schedule
 
-    def step_time(self, *, barrier: bool = True) -> float:
-        """Return the time of a step: the makespan, or without a barrier the longest span, plus the costs' ``step_time``."""
-        return step_time(self.timeline, self.costs, barrier=barrier)
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, strings and numbers, with the figures of its search if there was one."""
+        search = vars(self).get("search")  # a result that was read from JSON has none
+        return super().to_dict() | ({} if search is None else search.to_dict())
 
-    def idle_times(self) -> IdleTimes:
-        """Return every idle moment with its reason; only a limit in activations that the rank keeps counts as a reason."""
-        from pipeplan.simulation import idle_times
-
-        limits = self.limits
-        activations = None
-        if limits is not None and limits.in_activations:
-            activations = np.where(limits.exceeded(self.memory), np.inf, limits.values)
-        return idle_times(self.timeline, self.costs, limit=activations)
-
-    def view(self, *, reasons: bool = False) -> View:
-        """Return the view of a picture; with ``reasons``, also the causes of idle time."""
-        from pipeplan.drawing import view_of
-
-        idle = self.idle_times() if reasons else None
-        costs = self.costs.name if self.timeline.source == "simulated" else ""
-        if (layout := _all_layouts(self)) is not None:
-            costs = ", ".join(filter(None, (costs, f"layers {shortened('+'.join(map(str, layout)), 60)}")))
-        shown = view_of(
-            self.timeline,
-            self.memory,
-            title=self.name,
-            limit=self.limits,
-            reasons=None if idle is None else idle.drawn,
-            costs=costs,
-        )
-        return replace(shown, bound=self._bound_in_words(), windows=self._drawn_windows()) if reasons else shown
-
-    @property
-    def windows(self) -> tuple[LocatedWindow, ...]:
-        """Windows that the bound comes from, in which a rank must idle to stay within its memory limit.
-
-        Empty if the bound has another reason, or the limit is not kept.
-        """
-        from pipeplan.simulation import located_windows
-
-        trips = self.bound.round_trips
-        return () if trips is None or not self.fits else located_windows(self.timeline, trips, self.costs)
-
-    def _drawn_windows(self) -> Windows | None:
-        trips, windows = self.bound.round_trips, self.windows
-        if trips is None or not windows:
-            return None
-        from pipeplan.drawing import Windows
-
-        return Windows(
-            lane=np.full(len(windows), trips.rank),
-            start=np.array([window.start for window in windows]),
-            end=np.array([window.end for window in windows]),
-            idle=np.array([window.idle for window in windows]),
-            least=np.array([window.least_idle for window in windows]),
-            kind=tuple(window.kind for window in windows),
-        )
-
-    def _bound_in_words(self) -> str:
-        if self.timeline.source != "simulated" or not self.fits:
-            return ""
-        least = time_text(self.bound.value, self.timeline.unit)
-        return f"{self.no_schedule_covered} takes less than {least}: {self.bound.reason}"
-
-    @property
-    def no_schedule_covered(self) -> str:
-        """Subject of a sentence about the bound: ``no schedule on this placement, without slices,``."""
-        return f"no schedule{self.bound_covers.removeprefix('schedules')},"
-
-    @property
-    def bound_is_of_recomputed(self) -> bool:
-        """True if the bound only holds for schedules that recompute the same stages. A bound of a search holds for all."""
-        return self.search is None and bool(recomputed_stages(self.schedule))
-
-    def views(self) -> Sequence[View]:
+    def _views(self) -> Sequence[View]:
         """Return the single view of its picture."""
-        return [self.view()]
+        return [view_of_result(self)]
 
-    def trained(self, training: Training) -> Training:
+    def _trained(self, training: Training) -> Training:
         """Return settings of a trainer with the blocks of each stage, if costs per layer have roles."""
         from pipeplan.api.outputs import with_blocks
 
-        return training if self.settings is None else with_blocks(training, self.settings, self.stages)
+        return training if self._settings is None else with_blocks(training, self._settings, self.stages)
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the timeline with its figures, the schedule, the costs and the picture."""
         from pipeplan.formats import TimelineContent
 
@@ -243,7 +157,7 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
             "pictures": lambda chosen: pictured((self,), chosen),
         }
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return its description, how a search found it, its figures, its ranks, warnings and notes."""
         return result_parts(self)
 
@@ -290,39 +204,118 @@ def result_of(
     timeline, memory, costs = simulation.timeline, simulation.memory, simulation.costs
     schedule = timeline.schedule
     over = None if limits is None else over_limit(memory, limits)
-    return Result(
-        name=schedule.name,
-        ranks=schedule.ranks,
-        chunks=schedule.placement.chunks,
-        stages=schedule.stages,
-        microbatches=schedule.microbatches,
-        slices=schedule.slices,
-        placement=schedule.placement.listed,
-        needs=needs_of(schedule),
-        ops=len(schedule),
-        time_unit=timeline.unit,
-        makespan=timeline.makespan,
-        spans=timeline.spans.tolist(),
-        work=timeline.work.tolist(),
-        idle=timeline.idle.tolist(),
-        bubble=timeline.bubble,
-        peak_activation=memory.peak_activation.tolist(),
-        peak_bytes=None if memory.peak_bytes is None else memory.peak_bytes.tolist(),
-        fits=over is None,
-        over=over,
-        lower_bound=bound.value,
-        bound_reason=bound.reason,
-        bound_covers=_covered(schedule, limits, search),
-        gap=bound.gap_of(timeline.makespan) if over is None else None,
-        warnings=(*warnings, *([] if over is None else [over_limit_in_words(over)])),
-        notes=tuple(notes),
-        step=_step_record(timeline, costs),
-        sharding=sharding,
-        peak_parameter_bytes=UNSET if memory.peak_parameters is None else memory.peak_parameters.tolist(),
-        **({} if search is None else msgspec.structs.asdict(search)),
-    ).holding(
-        timeline=timeline, costs=costs, memory=memory, bound=bound, limits=limits, search=search, settings=settings
+    return holding(
+        Result(
+            name=schedule.name,
+            ranks=schedule.ranks,
+            chunks=schedule.placement.chunks,
+            stages=schedule.stages,
+            microbatches=schedule.microbatches,
+            slices=schedule.slices,
+            placement=schedule.placement.listed,
+            needs=needs_of(schedule),
+            ops=len(schedule),
+            time_unit=timeline.unit,
+            makespan=timeline.makespan,
+            spans=timeline.spans.tolist(),
+            work=timeline.work.tolist(),
+            idle=timeline.idle.tolist(),
+            bubble=timeline.bubble,
+            peak_activation=memory.peak_activation.tolist(),
+            peak_bytes=None if memory.peak_bytes is None else memory.peak_bytes.tolist(),
+            fits=over is None,
+            over=over,
+            lower_bound=bound.value,
+            bound_reason=bound.reason,
+            bound_covers=_covered(schedule, limits, search),
+            gap=bound.gap_of(timeline.makespan) if over is None else None,
+            warnings=(*warnings, *([] if over is None else [over_limit_in_words(over)])),
+            notes=tuple(notes),
+            step=_step_record(timeline, costs),
+            sharding=sharding,
+            peak_parameter_bytes=UNSET if memory.peak_parameters is None else memory.peak_parameters.tolist(),
+        ),
+        timeline=timeline,
+        costs=costs,
+        memory=memory,
+        bound=bound,
+        limits=limits,
+        search=search,
+        _settings=settings,
     )
+
+
+def view_of_result(result: Result, *, reasons: bool = False) -> View:
+    """Return the view of a picture; with ``reasons``, also the causes of idle time."""
+    from pipeplan.drawing import view_of
+
+    costs = result.costs.name if result.timeline.source == "simulated" else ""
+    if (layout := _all_layouts(result)) is not None:
+        costs = ", ".join(filter(None, (costs, f"layers {shortened('+'.join(map(str, layout)), 60)}")))
+    shown = view_of(
+        result.timeline,
+        result.memory,
+        title=result.name,
+        limit=result.limits,
+        reasons=idle_times_of(result).drawn if reasons else None,
+        costs=costs,
+    )
+    return replace(shown, bound=_bound_in_words(result), windows=_drawn_windows(result)) if reasons else shown
+
+
+def idle_times_of(result: Result) -> IdleTimes:
+    """Return every idle moment with its reason; only a limit in activations that the rank keeps counts as a reason."""
+    from pipeplan.simulation import idle_times
+
+    limits = result.limits
+    activations = None
+    if limits is not None and limits.in_activations:
+        activations = np.where(limits.exceeded(result.memory), np.inf, limits.values)
+    return idle_times(result.timeline, result.costs, limit=activations)
+
+
+def windows_of(result: Result) -> tuple[LocatedWindow, ...]:
+    """Return the windows that the bound comes from, in which a rank must idle to stay within its memory limit.
+
+    Empty if the bound has another reason, or the limit is not kept.
+    """
+    from pipeplan.simulation import located_windows
+
+    trips = result.bound.round_trips
+    return () if trips is None or not result.fits else located_windows(result.timeline, trips, result.costs)
+
+
+def _drawn_windows(result: Result) -> Windows | None:
+    trips, windows = result.bound.round_trips, windows_of(result)
+    if trips is None or not windows:
+        return None
+    from pipeplan.drawing import Windows
+
+    return Windows(
+        lane=np.full(len(windows), trips.rank),
+        start=np.array([window.start for window in windows]),
+        end=np.array([window.end for window in windows]),
+        idle=np.array([window.idle for window in windows]),
+        least=np.array([window.least_idle for window in windows]),
+        kind=tuple(window.kind for window in windows),
+    )
+
+
+def _bound_in_words(result: Result) -> str:
+    if result.timeline.source != "simulated" or not result.fits:
+        return ""
+    least = time_text(result.bound.value, result.timeline.unit)
+    return f"{no_schedule_covered(result)} takes less than {least}: {result.bound.reason}"
+
+
+def no_schedule_covered(result: Result) -> str:
+    """Return the subject of a sentence about the bound: ``no schedule on this placement, without slices,``."""
+    return f"no schedule{result.bound_covers.removeprefix('schedules')},"
+
+
+def bound_is_of_recomputed(result: Result) -> bool:
+    """Return whether the bound only holds for schedules that recompute the same stages; that of a search holds for all."""
+    return result.search is None and bool(recomputed_stages(result.schedule))
 
 
 def _covered(schedule: Schedule, limits: Limits | None, search: SearchRecord | None) -> str:
@@ -353,7 +346,7 @@ MOST_EXPLAINED = 200_000
 def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
     """Return the views that a picture of results shows in a format, from top to bottom."""
     ops = sum(len(result.schedule) for result in results)
-    return [result.view(reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
+    return [view_of_result(result, reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
 
 
 def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:
@@ -422,7 +415,7 @@ def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
         ("of span", f"{percent(bubble.span)} (idle within the longest span)"),
         ("lower bound", f"{times.text(result.lower_bound)} {_where(result)} ({result.bound_reason})"),
         ("gap (placement)" if _all_layouts(result) is None else "gap (all layouts)", _gap(result)),
-        *([] if result.sharding is UNSET else [("collectives", in_words(result.sharding, result.settings))]),
+        *([] if result.sharding is UNSET else [("collectives", in_words(result.sharding, result._settings))]),
     ]
 
 

@@ -76,14 +76,14 @@ class Study(Listing[StudyCase], frozen=True, kw_only=True, eq=False):
         All cases.
     """
 
-    listed = "cases"
+    _listed = "cases"
     name_attribute = ""
 
     varied: tuple[str, ...]
     time_unit: str
     cases: tuple[StudyCase, ...]
 
-    def table(self) -> Iterator[Part]:
+    def _table(self) -> Iterator[Part]:
         """Return a row per case, up to ``MOST_ROWS``."""
         shown = [case for case in self if case.figures is not None][:MOST_ROWS]
         refused = sum(case.figures is None for case in self)

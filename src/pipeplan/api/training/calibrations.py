@@ -25,7 +25,7 @@ from pipeplan.planner import (
     updated_by_run,
     write_calibration,
 )
-from pipeplan.records import Evidence
+from pipeplan.records import Evidence, holding
 from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:
@@ -44,22 +44,20 @@ class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=T
     ``save("calibration.yaml")`` writes what ``calibration`` of a plan takes; ``to_frame()`` has a row per kind.
     """
 
-    schema_name = "calibration"
-
     calibration = Evidence[Calibration]()
     """The factors as plans and estimates take them."""
 
     @classmethod
     def of(cls, calibration: Calibration) -> CalibrationProfile:
         """Return the answer of a calibration."""
-        return cls(**msgspec.structs.asdict(calibration.record)).holding(calibration=calibration)
+        return holding(cls(**msgspec.structs.asdict(calibration.record)), calibration=calibration)
 
-    def write_whole(self, path: Path) -> bool:
+    def _write_whole(self, path: Path) -> bool:
         """Write the file that ``calibration`` of a plan takes."""
         write_calibration(path, self.calibration)
         return True
 
-    def table(self) -> Iterator[RenderableType]:
+    def _table(self) -> Iterator[RenderableType]:
         """Return a row per kind of work: its factor, and the times it was computed from."""
         calibration = self.calibration
         on = f", measured on {calibration.measured_on}" if calibration.measured_on else ""
@@ -109,7 +107,7 @@ def calibrate_gpu(
     for name, value in (("sequence", tokens), ("microbatch_size", microbatch_size), ("samples", samples)):
         if value < 1:
             raise InputError(f"{name} must be at least 1, not {value}", field=name)
-    from pipeplan.runtime import kernel_timer
+    from pipeplan.runtime.kernel_timing import kernel_timer
 
     timer = kernel_timer(
         device, precision=precision, threads=threads, name=sheet.name if preset else "", samples=samples

@@ -41,7 +41,7 @@ from pipeplan.costs import (
 from pipeplan.errors import InputError
 from pipeplan.files import path_of
 from pipeplan.readable import Times, change, size_texts, time_text
-from pipeplan.records import Evidence
+from pipeplan.records import Evidence, holding
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from pipeplan.api.training.calibrations import CalibrationProfile
     from pipeplan.hardware import Gpu
     from pipeplan.names import GpuName
-    from pipeplan.runtime import Profile
+    from pipeplan.runtime.results import Profile
 
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
 _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes")
@@ -87,8 +87,6 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
     milliseconds.
     """
 
-    schema_name = "answer-profile"
-
     measured = Evidence["Profile | RunCosts"]()
     """Times of every stage with their spread, and what was measured on what: of a model also its bytes, of a run also the
     gaps between its ops and its step times."""
@@ -97,7 +95,7 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
     def of(cls, measured: Profile | RunCosts) -> CostProfile:
         """Return the costs of a measurement."""
         settings = {name: value for name, value in vars(measured.settings()).items() if value is not None}
-        return cls(**settings).holding(measured=measured)
+        return holding(cls(**settings), measured=measured)
 
     def settings(self) -> Settings:
         """Return the costs as simulations take them."""
@@ -115,12 +113,12 @@ class CostProfile(SettingsRecord, frozen=True, kw_only=True, eq=False):
         )
         return [] if noise is None else [noise]
 
-    def write_whole(self, path: Path) -> bool:
+    def _write_whole(self, path: Path) -> bool:
         """Write the config file."""
         write_costs_file(path, self.settings(), self.measured.provenance())
         return True
 
-    def table(self) -> Iterable[RenderableType]:
+    def _table(self) -> Iterable[RenderableType]:
         """Return the table of the stages' costs."""
         measured = self.measured
         return _run_parts(measured) if isinstance(measured, RunCosts) else _profile_parts(measured, self.checks())

@@ -15,7 +15,8 @@ from pipeplan.readable import Times, percent, time_text
 
 if TYPE_CHECKING:
     # The runtime needs PyTorch.
-    from pipeplan.runtime import Profile, RunProgress
+    from pipeplan.runtime.progress import RunProgress
+    from pipeplan.runtime.results import Profile
 
 TrainingReport = Callable[[str, float], None]
 """Function called with the current task in words, and the completed share, from 0 to 1."""
@@ -42,7 +43,7 @@ def part(
 
 def stages_measured(schedule: Schedule, options: ProfileOptions, progress: RuntimeReport | None) -> Profile:
     """Measure the costs of a model's stages on a schedule's placement."""
-    from pipeplan.runtime import profile_with
+    from pipeplan.runtime.profiling import profile_with
 
     return profile_with(schedule.placement, options, progress=progress)
 

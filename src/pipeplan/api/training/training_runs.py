@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from pipeplan.api.answers import AnswerRecord
+from pipeplan.api.answers import AnswerRecord, contents_of
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
 from pipeplan.api.keywords import RunKeywords
 from pipeplan.api.parts import columns, facts, line
@@ -34,14 +34,14 @@ from pipeplan.errors import CostError
 from pipeplan.model import TIME_UNITS, Floats, Placement, Schedule, Timeline, units_in
 from pipeplan.passes import require_expressible
 from pipeplan.readable import Times, change, percent
-from pipeplan.records import Evidence, Record
+from pipeplan.records import Evidence, Record, holding
 from pipeplan.simulation import Simulation, with_op_times
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from pipeplan.formats import Content, Format
-    from pipeplan.runtime import RunResult
+    from pipeplan.runtime.results import RunResult
 
 QUICK_ROUNDS = 7
 """Profiling rounds before a run that was given no costs."""
@@ -64,8 +64,6 @@ class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
     ``to_frame()`` has a row per op of the measured step. A loss or a difference that is not finite, which JSON has no word
     for, is None; so are differences that were not requested.
     """
-
-    schema_name = "answer-run"
 
     step_seconds: StepSeconds
     noise: str | None
@@ -95,19 +93,19 @@ class TrainingRun(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         """Measured over predicted step time, less 1."""
         return self.run.median_step_seconds / self.predicted_seconds - 1
 
-    def views(self) -> Sequence[View]:
+    def _views(self) -> Sequence[View]:
         """Return the prediction above the run, on one axis."""
         name = self.predicted.name
         predicted = view_of(self.predicted.timeline, title=f"{name}, predicted")
         return [predicted, view_of(self.measured.timeline, title=f"{name}, measured")]
 
-    def contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the writable contents of the measured step; its file also has the times of all steps."""
-        contents = self.measured.contents()
+        contents = contents_of(self.measured)
         steps = tuple(in_unit(step, self.measured.timeline.unit) for step in self.run.steps)
         return {**contents, "timeline": lambda chosen: replace(contents["timeline"](chosen), steps=steps)}
 
-    def table(self) -> Iterable[RenderableType]:
+    def _table(self) -> Iterable[RenderableType]:
         """Return the run, its predicted next to its measured times, and the gradients."""
         run, predicted = self.run, self.predicted
         schedule = predicted.schedule
@@ -148,24 +146,29 @@ def training_run(run: RunResult, predicted: Result, predicted_on: str) -> Traini
     """Return a run with its prediction; ``predicted_on`` names the source of the costs."""
     timeline = in_unit(run.timeline, predicted.timeline.unit)
     measured = result_of(Simulation(timeline, predicted.costs))
-    return TrainingRun(
-        **msgspec.structs.asdict(measured),
-        step_seconds=StepSeconds(
-            median=run.median_step_seconds, steps=run.step_seconds, spread=run.step_spread.relative
+    return holding(
+        TrainingRun(
+            **msgspec.structs.asdict(measured),
+            step_seconds=StepSeconds(
+                median=run.median_step_seconds, steps=run.step_seconds, spread=run.step_spread.relative
+            ),
+            noise=noise_of_steps(run.step_spread, "s"),
+            predicted_seconds=predicted.timeline.from_first_start().makespan * units_in(predicted.timeline.unit, "s"),
+            predicted_on=predicted_on,
+            max_gradient_difference=_finite(run.max_gradient_difference),
+            gradients_equal=run.gradients_equal,
+            tolerance=run.tolerance,
+            losses=tuple(map(_finite, run.losses)),
+            model=run.model,
+            device=run.device,
+            dtype=run.dtype,
+            threads=run.threads,
+            torch=run.torch_version,
         ),
-        noise=noise_of_steps(run.step_spread, "s"),
-        predicted_seconds=predicted.timeline.from_first_start().makespan * units_in(predicted.timeline.unit, "s"),
-        predicted_on=predicted_on,
-        max_gradient_difference=_finite(run.max_gradient_difference),
-        gradients_equal=run.gradients_equal,
-        tolerance=run.tolerance,
-        losses=tuple(map(_finite, run.losses)),
-        model=run.model,
-        device=run.device,
-        dtype=run.dtype,
-        threads=run.threads,
-        torch=run.torch_version,
-    ).holding(run=run, predicted=predicted, measured=measured)
+        run=run,
+        predicted=predicted,
+        measured=measured,
+    )
 
 
 def _finite(value: float | None) -> float | None:
@@ -215,7 +218,9 @@ def trained(
     source: ScheduleLike, settings: Settings, options: RunOptions, *, progress: TrainingReport | None = None
 ) -> TrainingRun:
     """Train by the schedule and return the run; :func:`run` describes the arguments."""
-    from pipeplan.runtime import choose_device, require_torch, run_with
+    from pipeplan.runtime.group import choose_device
+    from pipeplan.runtime.requirements import require_torch
+    from pipeplan.runtime.running import run_with
 
     require_torch()
     if settings.forward_times is not None and settings.time_unit not in TIME_UNITS:

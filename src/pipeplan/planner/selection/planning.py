@@ -43,6 +43,7 @@ from pipeplan.planner.selection.request import (
     PlanRequest,
 )
 from pipeplan.planner.selection.trials import LayoutTask, Rounds, Trial, identity, tried
+from pipeplan.records import replaced
 from pipeplan.sweeps import sweep
 
 ROUND = 32
@@ -442,7 +443,7 @@ class Planning:
 
     def _with_bar(self, best: Estimate) -> Estimate:
         cluster = self._pool.requests[best.configuration.gpus].cluster
-        return best.replaced(error_bar=error_bar(self._whole.model, cluster, best.configuration, best.step_time))
+        return replaced(best, error_bar=error_bar(self._whole.model, cluster, best.configuration, best.step_time))
 
     def _comparisons(self, best: Estimate, plannings: Sequence[Planning]) -> dict[str, Any]:
         cluster = self._pool.requests[best.configuration.gpus].cluster

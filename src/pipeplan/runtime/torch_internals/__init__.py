@@ -24,8 +24,6 @@ The parts used, and why nothing public suffices:
   ``_send_meta`` and ``_recv_meta``, overridden: a module that raises then leaves the other ranks waiting for its metadata.
 * ``fwd_recv_ops``, ``bwd_recv_ops``, ``_batch_p2p`` and ``_stage_meta``: a step that fails on one rank sends zeros in its
   remaining messages, so that the other ranks end theirs.
-* ``_step_microbatches`` of the single-stage schedules: only these show what they run; their ``pipeline_order`` is
-  drawn separately (and numbers the last rank's forwards of 1F1B one too high).
 * ``_backward``: the split backward, which has no public entry.
 
 By version:
@@ -47,34 +45,18 @@ tests run against the installed one.
 """
 
 from pipeplan.runtime.torch_internals.look_ahead import NeighbourFailed
-from pipeplan.runtime.torch_internals.orders import (
-    SCHEDULE_CLASSES,
-    Rows,
-    actions_of,
-    instantiate,
-    ops_of,
-    rows_of,
-    schedule_class,
-    stand_in,
-)
+from pipeplan.runtime.torch_internals.orders import actions_of
 from pipeplan.runtime.torch_internals.runtime import Feed, Loss, Runtime
 from pipeplan.runtime.torch_internals.stage import Backward, ObservedStage, Observer, Unobserved
 
 __all__ = [
-    "SCHEDULE_CLASSES",
     "Backward",
     "Feed",
     "Loss",
     "NeighbourFailed",
     "ObservedStage",
     "Observer",
-    "Rows",
     "Runtime",
     "Unobserved",
     "actions_of",
-    "instantiate",
-    "ops_of",
-    "rows_of",
-    "schedule_class",
-    "stand_in",
 ]
