@@ -7,7 +7,8 @@ import pytest
 
 import pipeplan
 from pipeplan.checking import check_times
-from pipeplan.model import Timeline, parse_schedule
+from pipeplan.costs import Communication
+from pipeplan.model import Schedule, Timeline, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.strategies import STRATEGIES
 
@@ -63,6 +64,8 @@ def test_what_is_simulated_can_be(name):
     times |= {"op_gap": 0.1, "message_time": 0.05}
     schedule = pipeplan.simulate(name, ranks=4, microbatches=8).schedule
     lowered = insert_communication(schedule)
-    for plan, communication in ((schedule, "edge"), (schedule, "contended"), (lowered, "edge"), (lowered, "blocking")):
+    plans: list[tuple[Schedule, Communication]] = [(schedule, "edge"), (schedule, "contended")]
+    plans += [(lowered, "edge"), (lowered, "blocking")]
+    for plan, communication in plans:
         timeline = pipeplan.simulate(plan, communication=communication, **times).timeline
         assert list(check_times(timeline)) == [], communication
