@@ -13,7 +13,7 @@ PEERS_TOOLS := pytest pytest-xdist hypothesis
 PEERS_PYTHON ?= $(shell PYENV_VERSION=3.12 python3.12 -c 'import sys; print(sys.executable)' 2>/dev/null || echo $(PYTHON))
 # The PyTorch of `make peers-trainer`: the newest; torchtitan's Trainer needs 2.14.
 TRAINER_TORCH ?= 2.15.0
-SOURCES := src tests benchmarks examples deploy docs/build docs/notebooks .ci hatch_build.py
+SOURCES := src tests benchmarks examples docs/build docs/notebooks .ci hatch_build.py
 
 # A quick test file of each room, for `make check`.
 CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_recompute.py strategies/test_gpipe.py \
