@@ -453,7 +453,6 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "global_batch": (REVIEW, "--global-batch 16"),
         "sequence": (REVIEW, "--sequence 1234"),
         "trace": ("review train.sh --json", "--trace missing"),
-        "rules": ("review train.sh", "--rules"),
         "output": ("review train.sh --json", "-o x.patch"),
     },
 }
@@ -469,8 +468,7 @@ LEFT_OUT: dict[str, str] = {
 """Options without a question, and why."""
 
 COMMANDS_LEFT_OUT = {
-    "schedules": "lists what is built in",
-    "catalogue": "lists what is built in",
+    "list": "lists what is built in",
     "steady-state": "is to become a part of search",
     "profile": "measures a model: tests/runtime",
     "calibrate": "measures a GPU: tests/planner",

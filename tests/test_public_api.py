@@ -46,6 +46,7 @@ def test_every_command_has_its_function():
             *commands.split(),
             "models",
             "gpus",
+            "machines",
             "save",
             "steady_state",
             "sweep",

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     )
     from pipeplan.api.answers import save as save
     from pipeplan.api.arguments import ScheduleLike as ScheduleLike
-    from pipeplan.api.catalogue import schedules as schedules
+    from pipeplan.api.catalogue import machines as machines, schedules as schedules
     from pipeplan.api.checks import Verdict as Verdict, check as check
     from pipeplan.api.comparing.compare import compare as compare
     from pipeplan.api.comparing.comparison import Comparison as Comparison

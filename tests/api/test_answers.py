@@ -118,7 +118,7 @@ def test_lists_are_printed_pickled_and_indexed_alike(tmp_path):
     row = {"model": "llama3-8b", "cluster": "h100-sxm:8", "global_batch": 8, "sequence": 4096}
     lists: dict[str, Any] = {
         "dualpipev": pipeplan.schedules(),
-        "megatron-a100": pipeplan.schedules(machines=True),
+        "megatron-a100": pipeplan.machines(),
         "LLaMA3_70B": pipeplan.models(),
         "H100": pipeplan.gpus(),
         "expert-grid": pipeplan.review_rules(),

@@ -114,20 +114,21 @@ def test_compare_in_json(run):
 
 
 def test_schedules(run):
-    code, out, _ = run("schedules")
+    code, out, _ = run("list")
+    assert run("schedules")[1] == out
     assert code == 0
     for text in ("gpipe: ", "zbv-heuristic: ", "    v, 2 chunks per rank; idle 3.5%, peak 8\n"):
         assert text in out
     assert max(map(len, out.splitlines())) <= 80
-    code, out, _ = run("schedules 1F1B")
+    code, out, _ = run("list schedules 1F1B")
     assert code == 0
     assert "rank 0 | 0F0 0F1 0F2" in out
     assert re.search(r"(?m)^rank 0 F0F1F2F3\.", out)
     assert "arXiv:1806.03377" in out
     assert re.search(r"(?m)^4 +8 +33 +27\.3% +4$", out)
     assert re.search(r"(?m)^8 +32 +117 +17\.9% +8$", out)
-    assert re.search(r"(?m)^8 +8 +not possible$", run("schedules dualpipe --no-visualization")[1])
-    (described,) = json.loads(run("schedules 1f1b --json")[1])["schedules"]
+    assert re.search(r"(?m)^8 +8 +not possible$", run("list schedules dualpipe --no-visualization")[1])
+    (described,) = json.loads(run("list schedules 1f1b --json")[1])["schedules"]
     assert described["timings"][0] == {
         "ranks": 4, "microbatches": 8, "makespan": 33.0, "idle": 3 / 11, "peak": 4.0, "refused": None
     }  # fmt: skip
@@ -231,8 +232,8 @@ BAD_INPUT = [
     ("simulate -o a.gif", "suffix of an output '.gif'"),
     ("simulate -o a.htm", "did you mean '.html'"),
     ("simulat", "unknown command 'simulat'; did you mean 'simulate'?"),
-    ("frobnicate -p 4", "unknown command 'frobnicate'; known: calibrate, catalogue, check, compare"),
-    ("schedules zbw", "did you mean 'zbv'"),
+    ("frobnicate -p 4", "unknown command 'frobnicate'; known: calibrate, check, compare"),
+    ("list schedules zbw", "did you mean 'zbv'"),
     ("help compar", "did you mean 'compare'"),
     ("simulate --activation-bytes 2GB2", "--activation-bytes: invalid size '2GB2'"),
     ("export 1f1b --to torch", "torch-csv"),
@@ -321,7 +322,7 @@ def test_an_error_of_ours_asks_for_a_report(run, monkeypatch):
 def test_help_and_version(run):
     code, out, _ = run("--help")
     assert code == 0
-    assert all(command in out for command in ("schedules", "simulate", "compare", "check", "export", "convert"))
+    assert all(command in out for command in ("list", "simulate", "compare", "check", "export"))
     code, out, _ = run("simulate --help")
     assert all(
         text in out for text in ("Shape", "Times", "--num-stages", "--memory-limit", "Example: pipeplan simulate")

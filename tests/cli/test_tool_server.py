@@ -336,11 +336,11 @@ class InTheMiddle(tempfile.TemporaryDirectory):
         return super().__enter__()
 
 tool_calls.TemporaryDirectory = InTheMiddle
-sys.exit(main(["mcp", "--tools", "schedules"]))
+sys.exit(main(["mcp", "--tools", "list"]))
 """
     command = [sys.executable, "-c", script]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
-        call(server, "schedules", {})
+        call(server, "list", {})
         try:
             assert server.wait(20) == 143
         finally:

@@ -99,7 +99,6 @@ CALLS: dict[str, dict[str, Any]] = {
     },
     "search": {"start": (["zbv", "a.csv"], ("zbv", "a.csv")), "placement": ("0,1,1,0", "0,1,1,0")},
     "export": {"to": ("torch-csv", "torch-csv"), "output": ("x.csv", Path("x.csv"))},
-    "catalogue": {"": ({"names": ["gpus", "models"]}, ("gpus", "models"))},
 }
 
 
@@ -131,7 +130,7 @@ def test_a_file_of_a_call_stays_in_its_folder(name, tmp_path):
     ("tool", "call", "message"),
     [
         ("simulate", {"memory_limits": 3}, "unknown argument 'memory_limits'; did you mean 'memory_limit'"),
-        ("schedules", {"picture": True}, "unknown argument 'picture'"),
+        ("list", {"picture": True}, "unknown argument 'picture'"),
         ("plan", {"model": "llama3-8b"}, "missing: cluster"),
         ("simulate", {"forward_times": [[1]]}, "forward_times: a list within a list"),
         ("simulate", {"name": "a\0b"}, "null character"),

@@ -171,7 +171,7 @@ def test_todays_answers_fit_the_schema_of_then(name, monkeypatch):
         assert [f"{error.json_path}: {error.message}" for error in checked.iter_errors(answer)] == []
 
 
-GONE: frozenset[str] = frozenset({".megatron.txt"})
+GONE: frozenset[str] = frozenset({".megatron.txt", "machines"})
 """Names and suffixes of earlier versions that were removed on purpose."""
 
 

@@ -9,7 +9,7 @@ from pipeplan.lazy import lazy_names
 if TYPE_CHECKING:
     from pipeplan.api.answers import contents_of, save
     from pipeplan.api.arguments import DEFAULT_SCHEDULE, ScheduleLike, configured
-    from pipeplan.api.catalogue import StrategyRecord, fixed_chunks, schedules
+    from pipeplan.api.catalogue import StrategyRecord, fixed_chunks, machines, schedules
     from pipeplan.api.checks import CheckOptions, Verdict, check, checked
     from pipeplan.api.comparing.bounds import LeastBound
     from pipeplan.api.comparing.columns import ColumnOptions
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pipeplan.api.planning.presets import Gpus, Models, gpus, models
     from pipeplan.api.published import Allowed, AllowOptions, FasterWithMore, NeedsLike
     from pipeplan.api.registering import Plugin, register
+    from pipeplan.api.reviewing.rules_table import review_rules
     from pipeplan.api.searching.fronts import ParetoFront
     from pipeplan.api.searching.search_record import SearchRecord
     from pipeplan.api.searching.search_words import decisions_of, gain_of
