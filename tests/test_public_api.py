@@ -40,7 +40,7 @@ def test_every_submodule_is_there_with_its_public_names():
 
 
 def test_every_command_has_its_function():
-    commands = "simulate compare explain search pareto plan estimate check export convert profile run diff schedules"
+    commands = "simulate compare explain search pareto plan estimate check export profile run diff schedules"
     assert sorted(FUNCTIONS) == sorted(
         [
             *commands.split(),
@@ -51,7 +51,6 @@ def test_every_command_has_its_function():
             "steady_state",
             "sweep",
             "register",
-            "read",
             "read_schedule",
             "read_timeline",
             "review",

@@ -14,7 +14,6 @@ from typing import Any
 from docs.build.commands import options_markdown
 from pipeplan.api.checks import CheckOptions
 from pipeplan.api.comparing.compare import CompareOptions
-from pipeplan.api.conversions import ConvertOptions
 from pipeplan.api.differing.diff import DiffOptions
 from pipeplan.api.exports import ExportOptions
 from pipeplan.api.outputs import built_in_formats, export_formats
@@ -144,7 +143,6 @@ _OF_THE_API = (
     PlanOptions,
     CheckOptions,
     CompareOptions,
-    ConvertOptions,
     DiffOptions,
     ExportOptions,
     ReviewOptions,

@@ -42,12 +42,10 @@ if TYPE_CHECKING:
     from pipeplan.api.checks import Verdict as Verdict, check as check
     from pipeplan.api.comparing.compare import compare as compare
     from pipeplan.api.comparing.comparison import Comparison as Comparison
-    from pipeplan.api.conversions import convert as convert
     from pipeplan.api.differing.diff import diff as diff
     from pipeplan.api.differing.difference import Diff as Diff
     from pipeplan.api.explaining.explanation import Explanation as Explanation, explain as explain
     from pipeplan.api.exports import Export as Export, export as export
-    from pipeplan.api.conversions import LayoutText as LayoutText
     from pipeplan.api.planning.estimates import Estimates as Estimates
     from pipeplan.api.planning.estimation import estimate as estimate
     from pipeplan.api.planning.planned import plan as plan
@@ -64,7 +62,7 @@ if TYPE_CHECKING:
     from pipeplan.api.searching.steady_states import SteadyStates as SteadyStates, steady_state as steady_state
     from pipeplan.api.simulating.result import Result as Result
     from pipeplan.api.simulating.simulate import simulate as simulate
-    from pipeplan.api.sources import read as read, read_schedule as read_schedule, read_timeline as read_timeline
+    from pipeplan.api.sources import read_schedule as read_schedule, read_timeline as read_timeline
     from pipeplan.api.sweeping.study import Study as Study, sweep as sweep
     from pipeplan.api.training.calibrations import CalibrationProfile as CalibrationProfile
     from pipeplan.api.training.cost_profiles import CostProfile as CostProfile, profile as profile

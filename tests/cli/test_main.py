@@ -199,7 +199,7 @@ def test_export_and_check_and_convert(run):
     with open("zbv.csv") as file:
         assert file.read() == out
     assert run("check zbv.csv")[0] == 0
-    assert run("convert zbv.csv zbv.json") == (0, "", "wrote zbv.json\n")
+    assert run("export zbv.csv -o zbv.json") == (0, "", "wrote zbv.json\n")
     assert run("export zbv.json --to torch-csv")[1] == out
 
 
@@ -283,7 +283,7 @@ def test_an_input_is_not_overwritten(run):
         "simulate plan.csv -o plan.csv",
         "simulate -c config.json -o config.json",
         "export plan.csv --to json -o plan.csv",
-        "convert plan.csv ./plan.csv",
+        "export plan.csv ./plan.csv",
     ):
         code, _, err = run(line)
         assert code == 2

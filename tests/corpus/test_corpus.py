@@ -171,7 +171,7 @@ def test_todays_answers_fit_the_schema_of_then(name, monkeypatch):
         assert [f"{error.json_path}: {error.message}" for error in checked.iter_errors(answer)] == []
 
 
-GONE: frozenset[str] = frozenset({".megatron.txt", "machines"})
+GONE: frozenset[str] = frozenset({".megatron.txt", "convert", "machines", "read"})
 """Names and suffixes of earlier versions that were removed on purpose."""
 
 
@@ -201,8 +201,8 @@ def test_functions_are_called_as_before(folder, names):
     for function, were in json.loads((folder / "named.json").read_text())["arguments"].items():
         if function not in names["names"]:
             continue  # test_no_name_is_gone reports it
-        # The names of settings were listed for whatever takes keywords; ``convert`` and ``save`` have none of them.
-        gone = {*GONE, *SettingsKeywords.__optional_keys__} if function in ("convert", "save") else GONE
+        # The names of settings were listed for whatever takes keywords; ``save`` has none of them.
+        gone = {*GONE, *SettingsKeywords.__optional_keys__} if function == "save" else GONE
         then = {argument: said for argument, said in were.items() if argument not in gone}
         now = names["arguments"][function]
         for argument, said in then.items():

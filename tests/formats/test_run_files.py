@@ -357,7 +357,7 @@ def test_what_is_in_a_closed_folder_is_refused_in_a_sentence(tmp_path, monkeypat
     tmp_path.chmod(0)
     os.seteuid(65534)
     try:
-        for asked in (pipeplan.check, pipeplan.read):
+        for asked in (pipeplan.check, pipeplan.read_schedule):
             with pytest.raises(InputError, match="permission denied"):
                 asked("in.json")
     finally:

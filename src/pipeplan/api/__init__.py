@@ -16,13 +16,7 @@ if TYPE_CHECKING:
     from pipeplan.api.comparing.compare import CompareOptions, compare, compared, comparison_of, with_shape_of
     from pipeplan.api.comparing.comparison import Comparison, comparison_of_results
     from pipeplan.api.config_files import BundledCosts, load_config, shipped, shipped_costs
-    from pipeplan.api.conversions import (
-        ConvertOptions,
-        LayoutText,
-        convert,
-        converted,
-        converted_layout,
-    )
+    from pipeplan.api.conversions import converted
     from pipeplan.api.differing.diff import DiffOptions, diff, differences
     from pipeplan.api.differing.difference import Diff
     from pipeplan.api.editing.edit_texts import EditedShape, Flaw, Place
@@ -58,7 +52,6 @@ if TYPE_CHECKING:
     from pipeplan.api.sources import (
         as_taken_by,
         file_of,
-        read,
         read_schedule,
         read_timeline,
         resolve,

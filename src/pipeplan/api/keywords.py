@@ -140,13 +140,6 @@ class RearrangementOptionsKeywords(TypedDict, total=False):
     merge_backward: bool
 
 
-class ConvertOptionsKeywords(RearrangementOptionsKeywords, LookOptionsKeywords, total=False):
-    """Keywords of ConvertOptions."""
-
-    to: str | None
-    trainer_version: str | None
-
-
 class DiffOptionsKeywords(TypedDict, total=False):
     """Keywords of DiffOptions."""
 

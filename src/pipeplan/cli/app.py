@@ -67,7 +67,7 @@ _COMMANDS = {
     ),
     "export": (
         "schedule_files",
-        "Write a schedule in another tool's format.",
+        "Write a schedule, a timeline, costs or a layout in another tool's format.",
         "zbv -p 4 -m 8 --to torch-csv -o zbv.csv",
     ),
     "profile": (
@@ -86,11 +86,6 @@ _COMMANDS = {
         "zb-h1 -p 2 -m 4 --verify",
     ),
     "diff": ("diff", "Compare a planned with a measured timeline, op by op.", "1f1b run.json -c costs.yaml"),
-    "convert": (
-        "schedule_files",
-        "Convert a schedule, a timeline or costs to another format, or a layout to another trainer.",
-        "schedule.csv schedule.svg",
-    ),
     "serve": ("serve", "Serve the web app: forms, comparisons and timelines in a browser.", "--open"),
     "mcp": ("mcp", "Serve the commands as tools of an agent, over the Model Context Protocol.", "--seconds 300"),
     "warm": ("warm", "Compile the kernels ahead of time, as when an image is built.", "--json"),
@@ -106,7 +101,7 @@ _COSTS = "Every command that builds or times a schedule takes these options; -c 
 
 _HELP_FLAGS = ("--help", "-h", "--help-all")
 
-ALIASES = {"schedules": ("list", "schedules"), "catalogue": ("list",)}
+ALIASES = {"schedules": ("list", "schedules"), "catalogue": ("list",), "convert": ("export",)}
 """Other names of commands, which help does not list."""
 
 OTHER_SPELLINGS = {

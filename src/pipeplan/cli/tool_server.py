@@ -26,7 +26,7 @@ parallelism to train with, how long a step takes, how much memory each rank need
 - plan: a model, a cluster and a batch to a training configuration; estimate: time and memory of given configurations.
 - compare: all schedules for a shape and costs; simulate: one of them; explain: why its ranks idle, and what would help.
 - search: a better schedule under a memory limit; pareto: time against memory; steady-state: time per further microbatch.
-- check: is a schedule valid, and does a trainer run it; export, convert: files of PyTorch, torchtitan, Megatron, ...
+- check: is a schedule valid, and does a trainer run it; export: files of PyTorch, torchtitan, Megatron, ...
 - list: what exists.
 
 All times have the same unit, any one; without costs, a forward takes 1 and a backward 2. A list has one value per stage, \

@@ -233,7 +233,7 @@ def _argument(part: Any, setting: Setting | None, required: Collection[str]) -> 
     schema = _form_of_type(part.hint, part.index is not None) if setting is None else _form_of(setting)
     return ToolArgument(
         name=part.field_info.name,
-        option="" if part.index is not None else part.names[0],
+        option=next((name for name in part.names if name.startswith("-")), ""),
         schema=schema | {"description": " ".join((part.parameter.help or "").split())},
         pairs=setting is not None and setting.kind == "pairs",
         document=setting is not None and setting.kind in _DOCUMENTS,

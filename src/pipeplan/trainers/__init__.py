@@ -11,6 +11,7 @@ from pipeplan.trainers.megatron_layout import uneven_layers, unrolled
 from pipeplan.trainers.registry import (
     TRAINERS,
     TrainerVerdict,
+    find_layout,
     flags_of,
     layout_trainers,
     plan_trainer,
@@ -66,6 +67,7 @@ __all__ = [
     "assumptions_of",
     "cluster_of",
     "configuration_document",
+    "find_layout",
     "flags_of",
     "function_name",
     "in_releases",
