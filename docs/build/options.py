@@ -125,7 +125,6 @@ if TYPE_CHECKING:
         SettingsLike,
         TimesPer,
     )
-    from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective, Sharding, Streams
     from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective

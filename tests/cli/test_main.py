@@ -238,7 +238,16 @@ BAD_INPUT = [
     ("export 1f1b --to torch", "torch-csv"),
     ("export 1f1b --to json -o missing/a.json", "there is no folder missing"),
     ("check", "FILE"),
+    (f"simulate -m {'9' * 400}", "microbatches must be at most 20,000,000, not about 10^400"),
+    ("simulate -f 1e309", "forward time must be more than 0 and finite, not inf"),
+    ("simulate -p \u0663", "-p: invalid integer '\u0663'"),
+    ("simulate \x1b[31mred", r"unknown schedule '\x1b[31mred'"),
+    ("simulate --activation-bytes nanGiB", "activation bytes must be at least 0 and finite, not nan"),
+    ("check \udcff.json", r"cannot read the schedule file \udcff.json"),
+    ("search --seconds -1", "seconds must be at least 0, not -1"),
+    ("export zbv --to {}", "unknown format '{}'"),
 ]
+"""Command lines that are refused, and what their messages say."""
 
 
 @pytest.mark.parametrize(("line", "message"), BAD_INPUT, ids=[line for line, _ in BAD_INPUT])

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         SettingsLike,
         TimesPer,
     )
-    from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective, Sharding, Streams
     from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
@@ -123,13 +122,6 @@ class CompareOptionsKeywords(AllowOptionsKeywords, total=False):
     """Keywords of CompareOptions."""
 
     leads: bool
-
-
-class LookOptionsKeywords(TypedDict, total=False):
-    """Keywords of LookOptions."""
-
-    theme: ThemeName | None
-    size: SizeName | None
 
 
 class RearrangementOptionsKeywords(TypedDict, total=False):
