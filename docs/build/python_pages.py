@@ -54,7 +54,6 @@ PUBLIC = {
         "Layouts of a model's layers on stages.",
         "BestLayout LaidLayer LayerOption StageOption best_layout",
     ),
-    "sweeps": ("Many tasks on processes or a cluster, with a store.", "Failure Finished SweepProgress SweepTask sweep"),
     "testing": ("Tests of plugins.", "check_format check_strategy"),
 }
 """Purpose and public names of each submodule, apart from those that have pages of their own."""

@@ -9,7 +9,7 @@ printed (``print()``), shown in a notebook, and converted to a dictionary or a d
 Names are loaded on first use, so that importing pipeplan is fast.
 
 Its public submodules are for code that builds on pipeplan: ``costs``, ``errors``, ``formats``, ``hardware``, ``model``,
-``passes``, ``planner``, ``runtime``, ``strategies``, ``sweeps``, ``testing``, ``trainers`` and ``workload``.
+``passes``, ``planner``, ``runtime``, ``strategies``, ``testing``, ``trainers`` and ``workload``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         planner as planner,
         runtime as runtime,
         strategies as strategies,
-        sweeps as sweeps,
         testing as testing,
         trainers as trainers,
         workload as workload,
