@@ -142,7 +142,7 @@ def test_an_input_is_never_overwritten():
     Path("mine.csv").write_text("0F0,0B0\n1F0,1B0\n")
     answer, same = answers(
         ("simulate", {"name": "mine.csv", "output": ["mine.csv"]}),
-        ("export", {"source": "mine.csv", "output": "./mine.csv"}),
+        ("export", {"name": "mine.csv", "output": "./mine.csv"}),
     )
     assert answer.is_error
     assert same.is_error

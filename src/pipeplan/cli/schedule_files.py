@@ -76,7 +76,7 @@ _FILE = Parameter(
 
 @command
 def export(
-    source: Source | None = None,
+    name: Source | None = None,
     /,
     output: Annotated[Path | None, _FILE] = None,
     *,
@@ -93,17 +93,17 @@ def export(
 
     Parameters
     ----------
-    source
+    name
         Name of a schedule; a file with a schedule, a timeline or costs; or, with `--to`, a layout such as
         `Et*3|t*4|t*3L`, or a file that contains one. Default: 1f1b.
     """
-    if source is not None and source.startswith("-") and source != STANDARD_INPUT and " " not in source:
-        raise InputError(f"unknown option '{source}': see pipeplan export --help")
+    if name is not None and name.startswith("-") and name != STANDARD_INPUT and " " not in name:
+        raise InputError(f"unknown option '{name}': see pipeplan export --help")
     if output == Path(STANDARD_INPUT):
         raise InputError("'-' is standard input: the output is a file, whose suffix selects the format")
     if to is None and output is None:
-        return _listed(asking=source is None)
-    query = request(() if source is None else (source,), settings, writes=() if output is None else (output,))
+        return _listed(asking=name is None)
+    query = request(() if name is None else (name,), settings, writes=() if output is None else (output,))
     if to is None:
         assert output is not None
         files = converted(query.name, output, query.settings, options, looks.look)
