@@ -3,17 +3,16 @@ PYTHON ?= python3
 BIN := .venv/bin
 # What `make bench` compares this checkout with.
 BEFORE ?= HEAD~1
-# How long `make torture` runs, the seed of each suite's first case, and which suites: all where none is named.
+# How many times as many random cases as `make test-all` `make torture` tries, and the first seed.
+TIMES ?= 20
 SEED ?= 0
-SECONDS ?= 600
-SUITES ?=
 # What the peers' tests need beside pytest's own.
 PEERS_TOOLS := pytest pytest-xdist hypothesis
 # The Python of the peers: 3.12 if it is at hand, which the newest releases of some need, else the same as for the rest.
 PEERS_PYTHON ?= $(shell PYENV_VERSION=3.12 python3.12 -c 'import sys; print(sys.executable)' 2>/dev/null || echo $(PYTHON))
 # The PyTorch of `make peers-trainer`: the newest; torchtitan's Trainer needs 2.14.
 TRAINER_TORCH ?= 2.15.0
-SOURCES := src tests benchmarks examples deploy docs/build docs/notebooks .ci hatch_build.py
+SOURCES := src tests benchmarks examples docs/build docs/notebooks .ci hatch_build.py
 
 # A quick test file of each room, for `make check`.
 CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_recompute.py strategies/test_protocol.py \
@@ -42,7 +41,7 @@ check-tests: .venv/.installed-dev
 test: .venv/.installed-dev
 	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
 
-# With those in a browser, in processes of their own, of all examples of the documentation, and a sample of the torture.
+# With those in a browser, in processes of their own, of all examples of the documentation, and a sample of random schedules.
 # The reasons of skipped tests are printed.
 test-all: .venv/.installed-dev axe
 	$(BIN)/python -m pytest -n auto --dist loadfile -rs
@@ -104,9 +103,9 @@ bench-search: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.search --json docs/explanation/anytime.json
 	$(BIN)/python -m benchmarks.anytime docs/explanation/anytime.json
 
-# Hostile input of every kind, from seeds: SUITES="commands files", all without it. A line for each finding, which shows it again.
+# Random schedules against independent models, TIMES as many as the tests try.
 torture: .venv/.installed-dev
-	$(BIN)/python -m tests.torture $(SUITES) --seconds $(SECONDS) --seed $(SEED)
+	TORTURE=$(TIMES) TORTURE_SEED=$(SEED) $(BIN)/python -m pytest -n auto tests/torture/test_schedules.py -k random_cases
 
 # How large the code is, how much of it one command uses, and what is ambiguous or circular in it.
 size:

@@ -6,7 +6,7 @@
 Both train from the same weights on the same batches: their losses and weights are the same, only the order is another. To
 train your own model by a plan, take ``PlannedSchedule``; the engine runs it unchanged, on GPUs and on CPUs::
 
-    schedule = pipeplan.read("plan.csv")
+    schedule = pipeplan.read_schedule("plan.csv")
     engine._train_schedule = lambda: PlannedSchedule(schedule, engine.stage_id)
     engine.train_batch(batches)
 
@@ -135,9 +135,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--steps", type=int, default=3)
     options = parser.parse_args(arguments)
-    schedule = pipeplan.read(options.plan)
-    if not isinstance(schedule, Schedule):
-        parser.error(f"{options.plan} holds no schedule")
+    schedule = pipeplan.read_schedule(options.plan)
     deepspeed.init_distributed("gloo" if not torch.cuda.is_available() else "nccl", auto_mpi_discovery=False)
     own = train(schedule, options.layers, options.steps, planned=False)
     planned = train(schedule, options.layers, options.steps, planned=True)

@@ -23,7 +23,6 @@ SLOW = (
     "cli/test_run.py",
     "cli/test_signals.py",
     "cli/test_streams.py",
-    "deploy",
     "docs/test_pages.py",
     "docs/test_site.py",
     "peers",

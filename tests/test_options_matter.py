@@ -387,8 +387,9 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "config": (f"check 1f1b {SMALL} --json", "-c limit.yaml"),
     },
     "export": {
-        "to": (f"export zbv {SMALL} --to torch-csv", "--to zb-nodes"),
-        "output": (f"export 1f1b {SMALL} --to torch-csv", "-o x.csv"),
+        "to": ("export 3+4+3 --to megatron", "--to torchtitan"),
+        "theme": ("export order.csv -o x.svg", "--theme dark"),
+        "size": ("export order.csv -o x.svg", "--size column"),
         "mtp_layers": (f"export 1f1b {SMALL} --to megatron --layers-per-stage 2,2,2", "--mtp-layers 1"),
         "microbatch_size": (f"export 1f1b {SMALL} --to megatron", "--microbatch-size 2"),
         "sequence_length": (f"export 1f1b {SMALL} --to torchtitan", "--sequence-length 4096"),
@@ -396,18 +397,9 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "csv": ("export zbv -p 2 -m 4 --to torchtitan", "--csv other.csv"),
         "trainer_version": (f"export 1f1b {SMALL} --to megatron", "--trainer-version 0.1"),
         "split_backward": (f"export 1f1b {SMALL} --to torch-csv", "--split-backward"),
-        "retime": (f"export zbv {SMALL} --to torch-csv", "--retime"),
-        "merge_backward": (f"export zbv {SMALL} --to torch-csv", "--merge-backward"),
+        "retime": ("export waves.csv -o x.csv", "--retime"),
+        "merge_backward": ("export split.csv -o x.csv", "--merge-backward"),
         "config": (f"export 1f1b {SMALL} --to trace", "-c costs.yaml"),
-    },
-    "convert": {
-        "theme": ("convert order.csv x.svg", "--theme dark"),
-        "size": ("convert order.csv x.svg", "--size column"),
-        "split_backward": ("convert order.csv x.csv", "--split-backward"),
-        "retime": ("convert waves.csv x.csv", "--retime"),
-        "merge_backward": ("convert split.csv x.csv", "--merge-backward"),
-        "to": ("convert 3+4+3 --to megatron", "--to torchtitan"),
-        "trainer_version": ("convert order.csv x.torchtitan.sh", "--trainer-version 0.0.1"),
     },
     "diff": {
         "config": ("diff 1f1b run.json --json", "-c costs.yaml"),
@@ -453,7 +445,6 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "global_batch": (REVIEW, "--global-batch 16"),
         "sequence": (REVIEW, "--sequence 1234"),
         "trace": ("review train.sh --json", "--trace missing"),
-        "rules": ("review train.sh", "--rules"),
         "output": ("review train.sh --json", "-o x.patch"),
     },
 }
@@ -468,8 +459,7 @@ LEFT_OUT: dict[str, str] = {
 """Options without a question, and why."""
 
 COMMANDS_LEFT_OUT = {
-    "schedules": "lists what is built in",
-    "catalogue": "lists what is built in",
+    "list": "lists what is built in",
     "profile": "measures a model: tests/runtime",
     "calibrate": "measures a GPU: tests/planner",
     "run": "trains a model: tests/runtime, tests/cli/test_run.py",

@@ -108,7 +108,7 @@ def test_accessibility_is_tested_where_it_can_be_and_skips_are_told(target):
 
 def test_nothing_installs_the_package_from_a_registry():
     """No registry has it: messages, help, pages and skills name a checkout, or a wheel."""
-    places = ("README.md", "CONTRIBUTING.md", "docs", "skills", "deploy", "examples", "src", "web_ui/src")
+    places = ("README.md", "CONTRIBUTING.md", "docs", "skills", "examples", "src", "web_ui/src")
     files = [ROOT / place for place in places if (ROOT / place).is_file()]
     files += [
         path for place in places for path in (ROOT / place).rglob("*") if path.suffix in {".md", ".py", ".ts", ".ipynb"}

@@ -39,16 +39,16 @@ def test_every_submodule_is_there_with_its_public_names():
 
 
 def test_every_command_has_its_function():
-    commands = "simulate compare explain search pareto plan estimate check export convert profile run diff schedules"
+    commands = "simulate compare explain search pareto plan estimate check export profile run diff schedules"
     assert sorted(FUNCTIONS) == sorted(
         [
             *commands.split(),
             "models",
             "gpus",
+            "machines",
             "save",
             "sweep",
             "register",
-            "read",
             "read_schedule",
             "read_timeline",
             "review",

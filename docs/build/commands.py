@@ -95,7 +95,8 @@ def _arguments(app: App) -> tuple[list[Any], list[Any]]:
         for argument in app.assemble_argument_collection(default_parameter=Parameter(negative=()), parse_docstring=True)
         if argument.show and argument.names
     ]
-    return [word for word in shown if word.index is not None], [option for option in shown if option.index is None]
+    options = [argument for argument in shown if any(name.startswith("-") for name in argument.names)]
+    return [argument for argument in shown if argument not in options], options
 
 
 def _page(name: str, app: App) -> str:

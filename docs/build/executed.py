@@ -61,7 +61,7 @@ PROGRESS = re.compile(r"^.* \(\d{1,3}%\)\n", re.MULTILINE)
 """How far a command is: a line that comes now and then where it takes long, and is no output."""
 
 QUICK = re.compile(
-    r"pipeplan ((?:check|compare|convert|diff|estimate|explain|review|schedules|simulate)\b[^|&;<>$`*?(){}~]*)"
+    r"pipeplan ((?:check|compare|diff|estimate|explain|export|list|review|simulate)\b[^|&;<>$`*?(){}~]*)"
 )
 """Commands that run in this process: they start no others, and need nothing of bash."""
 

@@ -9,7 +9,7 @@ _HEAD = """# Formats
 
 Made from the table of formats by `python -m tests.api.test_formats`; do not edit it.
 
-The ending of a file chooses its format: of `-o FILE` (in Python `result.save(FILE)`), of `pipeplan convert IN OUT`, and of
+The ending of a file chooses its format: of `-o FILE` (in Python `result.save(FILE)`), of `pipeplan export IN -o OUT`, and of
 every file that is read. `pipeplan export NAME --to FORMAT` takes the name. The web app's menu *Download* has all that can be
 written. Of several endings that a file has, such as `.json` and `.trace.json`, the longest counts.
 

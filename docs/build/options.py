@@ -13,7 +13,6 @@ from typing import Any
 
 from docs.build.commands import options_markdown
 from pipeplan.api.checks import CheckOptions
-from pipeplan.api.conversions import ConvertOptions
 from pipeplan.api.differing.diff import DiffOptions
 from pipeplan.api.exports import ExportOptions
 from pipeplan.api.outputs import built_in_formats, export_formats
@@ -125,7 +124,6 @@ if TYPE_CHECKING:
         SettingsLike,
         TimesPer,
     )
-    from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective, Sharding, Streams
     from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
@@ -141,7 +139,6 @@ _OF_THE_API = (
     ParetoOptions,
     PlanOptions,
     CheckOptions,
-    ConvertOptions,
     DiffOptions,
     ExportOptions,
     ReviewOptions,

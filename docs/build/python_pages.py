@@ -52,7 +52,6 @@ PUBLIC = {
         "Layouts of a model's layers on stages.",
         "LaidLayer LayerOption best_layout",
     ),
-    "sweeps": ("Many tasks on processes or a cluster, with a store.", "SweepTask sweep"),
     "testing": ("Tests of plugins.", "check_format check_strategy"),
 }
 """Purpose and public names of each submodule, apart from those that have pages of their own."""

@@ -14,7 +14,7 @@ FOLDER = "reference/rules/"
 INTRODUCTION = """# Rules of reviews
 
 `pipeplan review` judges a configuration by these {count} rules. An *error* is a configuration that the trainer refuses or
-trains wrongly; a *warning* is slow, tight or fragile; *advice* names a better setting. `pipeplan review --rules` lists them,
+trains wrongly; a *warning* is slow, tight or fragile; *advice* names a better setting. `pipeplan list rules` lists them,
 too. To add one, see [A rule](../../extending.md#a-rule).
 
 {table}

@@ -66,7 +66,7 @@ pipeplan explain {name} -p {ranks} -m {microbatches} --p2p-time 0.1
 
 
 def names() -> list[str]:
-    """The strategies, in the order of ``pipeplan schedules``."""
+    """The strategies, in the order of ``pipeplan list schedules``."""
     return list(STRATEGIES)
 
 

@@ -9,7 +9,7 @@ printed (``print()``), shown in a notebook, and converted to a dictionary or a d
 Names are loaded on first use, so that importing pipeplan is fast.
 
 Its public submodules are for code that builds on pipeplan: ``costs``, ``errors``, ``formats``, ``hardware``, ``model``,
-``passes``, ``planner``, ``runtime``, ``strategies``, ``sweeps``, ``testing``, ``trainers`` and ``workload``.
+``passes``, ``planner``, ``runtime``, ``strategies``, ``testing``, ``trainers`` and ``workload``.
 """
 
 from __future__ import annotations
@@ -31,17 +31,15 @@ if TYPE_CHECKING:
         planner as planner,
         runtime as runtime,
         strategies as strategies,
-        sweeps as sweeps,
         testing as testing,
         trainers as trainers,
         workload as workload,
     )
     from pipeplan.api.answers import save as save
-    from pipeplan.api.catalogue import schedules as schedules
+    from pipeplan.api.catalogue import machines as machines, schedules as schedules
     from pipeplan.api.checks import Verdict as Verdict, check as check
     from pipeplan.api.comparing.compare import compare as compare
     from pipeplan.api.comparing.comparison import Comparison as Comparison
-    from pipeplan.api.conversions import convert as convert
     from pipeplan.api.differing.diff import diff as diff
     from pipeplan.api.differing.difference import Diff as Diff
     from pipeplan.api.explaining.explanation import Explanation as Explanation, explain as explain
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
     from pipeplan.api.searching.searches import pareto as pareto, search as search
     from pipeplan.api.simulating.result import Result as Result
     from pipeplan.api.simulating.simulate import simulate as simulate
-    from pipeplan.api.sources import read as read, read_schedule as read_schedule, read_timeline as read_timeline
+    from pipeplan.api.sources import read_schedule as read_schedule, read_timeline as read_timeline
     from pipeplan.api.sweeping.study import Study as Study, sweep as sweep
     from pipeplan.api.training.cost_profiles import CostProfile as CostProfile, profile as profile
     from pipeplan.api.training.training_runs import TrainingRun as TrainingRun, run as run

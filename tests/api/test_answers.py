@@ -122,7 +122,7 @@ def test_lists_are_printed_pickled_and_indexed_alike(tmp_path):
     row = {"model": "llama3-8b", "cluster": "h100-sxm:8", "global_batch": 8, "sequence": 4096}
     lists: dict[str, Any] = {
         "dualpipev": pipeplan.schedules(),
-        "megatron-a100": pipeplan.schedules(machines=True),
+        "megatron-a100": pipeplan.machines(),
         "LLaMA3_70B": pipeplan.models(),
         "H100": pipeplan.gpus(),
         "expert-grid": pipeplan.review_rules(),
@@ -179,7 +179,7 @@ def test_answers_are_sources():
 def test_an_export_can_be_saved(tmp_path, capsys):
     export = pipeplan.export("1f1b", to="torch-csv", **SHAPE)
     export.save(str(tmp_path / "plan.csv"))
-    assert pipeplan.read(str(tmp_path / "plan.csv")) == pipeplan.simulate("1f1b", **SHAPE).schedule
+    assert pipeplan.read_schedule(str(tmp_path / "plan.csv")) == pipeplan.simulate("1f1b", **SHAPE).schedule
     export.print()
     assert capsys.readouterr().out == export.text == str(export)
     assert export.to_dict() == {"text": export.text, "files": {}, "warnings": []}
@@ -189,10 +189,8 @@ def test_schedules_and_timelines_are_saved_and_read(tmp_path):
     result = pipeplan.simulate("zbv", **SHAPE)
     pipeplan.save(result.schedule, str(tmp_path / "plan.csv"))
     pipeplan.save(result.timeline, tmp_path / "times.json")
-    assert pipeplan.read(tmp_path / "plan.csv") == result.schedule
-    read = pipeplan.read(tmp_path / "times.json")
-    assert isinstance(read, pipeplan.Timeline)
-    assert read.end.tolist() == result.timeline.end.tolist()
+    assert pipeplan.read_schedule(tmp_path / "plan.csv") == result.schedule
+    assert pipeplan.read_timeline(tmp_path / "times.json").end.tolist() == result.timeline.end.tolist()
 
 
 def test_names_are_no_markup_in_a_notebook(tmp_path):

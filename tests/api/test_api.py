@@ -140,7 +140,7 @@ def test_shapes_that_a_schedule_cannot_take(name, settings, message):
 
 def test_a_schedule_from_a_file(tmp_path):
     path = write(tmp_path, "0F0 0B0\n1F0 1B0")
-    for source in (path, str(path), pipeplan.read(path)):
+    for source in (path, str(path), pipeplan.read_schedule(path)):
         assert pipeplan.simulate(source).makespan == 6.0
     with pytest.raises(ShapeError, match="the schedule plan has 2 ranks, not 4"):
         pipeplan.simulate(path, ranks=4)

@@ -1,4 +1,4 @@
-"""Layouts of trainers in ``convert`` and in place of numbers of layers."""
+"""Layouts of trainers in ``export`` and in place of numbers of layers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,44 +10,44 @@ import pipeplan
 from pipeplan.cli import main
 from pipeplan.costs import Layer
 from pipeplan.errors import InputError, UnknownNameError
+from pipeplan.trainers import read_layout
 
 LAYOUTS_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "layouts.md"
 TITAN = "tok_embeddings,layers.0,layers.1 layers.2,layers.3 layers.4,norm,lm_head"
 
 
 def test_a_layout_is_translated():
-    layout = pipeplan.convert("Et*2|t*2|tL", to="torchtitan")
-    assert (str(layout), layout.layers, layout.trainer) == (TITAN, [2, 2, 1], "torchtitan")
-    assert str(pipeplan.convert(TITAN, to="megatron")) == "Et*2|t*2|tL"
-    assert str(pipeplan.convert("2+2+1", to="bridge")) == (
-        '[["embedding"] + ["decoder"] * 2, ["decoder"] * 2, ["decoder", "loss"]]'
-    )
-    alone = pipeplan.convert("Et*2|t*2|m|L", to="bridge")
-    assert (alone.layers, alone.mtp_layers) == ([2, 2, 0, 0], [0, 0, 1, 0])
+    for source, to, text in (
+        ("Et*2|t*2|tL", "torchtitan", TITAN),
+        (TITAN, "megatron", "Et*2|t*2|tL"),
+        ("2+2+1", "Bridge", '[["embedding"] + ["decoder"] * 2, ["decoder"] * 2, ["decoder", "loss"]]'),
+    ):
+        assert str(pipeplan.export(source, to=to)) == f"{text}\n"
+    alone = read_layout(str(pipeplan.export("Et*2|t*2|m|L", to="bridge")))
+    assert (alone.layers, alone.mtp_of_stages) == ((2, 2, 0, 0), (0, 0, 1, 0))
 
 
 def test_flags_of_an_uneven_division_are_a_layout_in_the_shell(capsys):
     """Though they begin with a hyphen; a word that begins with one and is no layout is an option."""
     (row,) = (line for line in LAYOUTS_PAGE.read_text().splitlines() if line.startswith("| `--num-layers"))
     flags = row.split("`")[1]
-    assert main(["convert", flags, "--to", "bridge"]) == 0
-    assert capsys.readouterr().out.strip() == str(pipeplan.convert(flags, to="bridge"))
-    assert main(["convert", "--from", "--to", "bridge"]) == 2
+    for command in ("export", "convert"):
+        assert main([command, flags, "--to", "bridge"]) == 0
+        assert capsys.readouterr().out == str(pipeplan.export(flags, to="bridge"))
+    assert main(["export", "--from", "--to", "bridge"]) == 2
     assert "unknown option '--from'" in capsys.readouterr().err
     few = "--num-layers 8 --pipeline-model-parallel-size 3 --decoder-first-pipeline-num-layers 2"
     assert main(["export", "1f1b", "-p", "3", "-m", "6", f"--layers-per-stage={few}", "--to", "megatron"]) == 0
     assert "'Et*2|t*3|t*3L'" in capsys.readouterr().out
 
 
-def test_files_are_read_and_written(tmp_path):
+def test_files_are_read_and_written(tmp_path, capsys):
     source, target = tmp_path / "layout.txt", tmp_path / "layout.torchtitan.txt"
     source.write_text("Et*2|t*2|tL\n")
-    for path in (source, str(source)):
-        written = pipeplan.convert(path, target, to="torchtitan")
-        assert [*written] == [target]
-        assert target.read_text() == f"{TITAN}\n"
-    with pytest.raises(InputError, match="is also an input"):
-        pipeplan.convert(source, source, to="torchtitan")
+    assert main(["export", str(source), "--to", "torchtitan", "-o", str(target)]) == 0
+    assert target.read_text() == f"{TITAN}\n" == pipeplan.export(source, to="torchtitan").text
+    assert main(["export", str(source), "--to", "torchtitan", "-o", str(source)]) == 2
+    assert "is also an input" in capsys.readouterr().err
     assert source.read_text() == "Et*2|t*2|tL\n"
 
 
@@ -59,18 +59,23 @@ def test_exported_flags_of_a_trainer_are_a_layout(tmp_path):
         exported = pipeplan.export("interleaved-1f1b", to=to, **shape)
         path = tmp_path / "settings.txt"
         path.write_text(exported.text)
-        assert pipeplan.convert(path, to="bridge").layers == [*layers], to
+        assert read_layout(str(pipeplan.export(path, to="bridge"))).layers == layers, to
 
 
-def test_what_is_no_layout_is_refused():
-    with pytest.raises(InputError, match=r"cannot read the layout file missing\.txt"):
-        pipeplan.convert("missing.txt", to="bridge")
-    with pytest.raises(UnknownNameError, match="nemo"):
-        pipeplan.convert("Et|tL", to="nemo")
-    with pytest.raises(InputError, match=r"a conversion needs an output.*megatron, bridge, torchtitan"):
-        pipeplan.convert("Et|tL")
-    with pytest.raises(InputError, match="retime does not apply to a layout"):
-        pipeplan.convert("Et|tL", to="bridge", retime=True)
+@pytest.mark.parametrize(
+    ("source", "options", "error", "message"),
+    [
+        ("missing.txt", {"to": "bridge"}, InputError, r"cannot read the schedule file missing\.txt"),
+        ("Et|tL", {"to": "nemo"}, UnknownNameError, "nemo"),
+        ("Et|tL", {}, UnknownNameError, r"unknown schedule 'Et\|tL'"),
+        ("tok_embeddings,x", {"to": "bridge"}, InputError, "invalid torchtitan layout"),
+        ("Et|tL", {"to": "bridge", "retime": True}, InputError, "retime does not apply to a layout"),
+        ("Et|tL", {"to": "bridge", "ranks": 2}, InputError, "ranks does not apply to a layout"),
+    ],
+)
+def test_what_is_no_layout_is_refused(source, options, error, message):
+    with pytest.raises(error, match=message):
+        pipeplan.export(source, **options)
 
 
 BLOCK = Layer(forward=1, backward_input=1, backward_weight=1)

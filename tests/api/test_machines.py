@@ -9,14 +9,13 @@ import pytest
 
 import pipeplan
 from pipeplan.api.sources import in_unit
-from pipeplan.errors import InputError
 from pipeplan.model import tolerances
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import span_bound, step_time
 
 
 def test_the_machines_are_listed_with_where_they_come_from(capsys):
-    found = pipeplan.schedules(machines=True)
+    found = pipeplan.machines()
     assert [each.name for each in found] == ["megatron-a100"]
     assert found.to_dict()["machines"][0] | {"source": ""} == {
         "name": "megatron-a100",
@@ -30,11 +29,6 @@ def test_the_machines_are_listed_with_where_they_come_from(capsys):
     found.print()
     assert "gap before every op" in capsys.readouterr().out
     assert repr(found) == "<Machines: megatron-a100>"
-
-
-def test_a_schedule_is_no_machine():
-    with pytest.raises(InputError, match="drop zbv or machines"):
-        pipeplan.schedules("zbv", machines=True)
 
 
 def test_a_step_is_longer_than_its_ops():

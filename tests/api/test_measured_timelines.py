@@ -28,7 +28,7 @@ def measured(tmp_path, name="1f1b", **settings):
 @pytest.mark.parametrize("name", ["1f1b", "zb-h1", "1f1b-overlap"])
 def test_it_is_explained_as_it_was_measured(tmp_path, name):
     path, simulated = measured(tmp_path, name)
-    for source in (path, str(path), pipeplan.read(path)):
+    for source in (path, str(path), pipeplan.read_timeline(path)):
         found = pipeplan.explain(source)
         assert found.result.timeline.source == "measured"
         assert found.result.makespan == simulated.makespan
@@ -97,7 +97,7 @@ def test_it_is_neither_simulated_nor_compared_nor_searched_from(tmp_path):
         pipeplan.compare("zbv", path)
     with pytest.raises(InputError, match=said):
         pipeplan.search(start=path, evaluations=10, **SHAPE)
-    pipeplan.convert(path, tmp_path / "order.csv")
+    pipeplan.save(pipeplan.read_schedule(path), tmp_path / "order.csv")
     assert pipeplan.simulate(tmp_path / "order.csv").schedule.microbatches == 4
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import pipeplan
+from pipeplan import api
 from pipeplan.api.outputs import picture_name, require_outputs
 from pipeplan.costs import SettingsKeywords
 from pipeplan.errors import InputError, UnknownNameError
@@ -95,7 +96,7 @@ def test_pictures_are_named_after_schedules():
 
 def converted(source: Path, name: str) -> Path:
     target = source.with_name(name)
-    pipeplan.convert(source, target)
+    api.converted(str(source), target, pipeplan.Settings(), api.ExportOptions(), {})
     return target
 
 
@@ -113,7 +114,7 @@ def test_converting_a_timeline(tmp_path, result):
     source = tmp_path / "run.json"
     pipeplan.save(result, source)
     assert len(json.loads(converted(source, "run.trace.json").read_text())["traceEvents"]) > 8
-    assert pipeplan.read(converted(source, "run.csv")) == result.schedule
+    assert pipeplan.read_schedule(converted(source, "run.csv")) == result.schedule
     assert "start" in json.loads(converted(source, "again.json").read_text())
     assert converted(source, "run.png").read_bytes().startswith(b"\x89PNG")
 
@@ -123,7 +124,7 @@ def test_converting_never_overwrites_its_source(tmp_path, result):
     pipeplan.save(result, source)
     before = source.read_bytes()
     with pytest.raises(InputError, match="never overwritten"):
-        pipeplan.convert(source, source)
+        converted(source, source.name)
     assert source.read_bytes() == before
 
 

@@ -88,7 +88,7 @@ def test_it_is_saved_by_its_ending(plan, tmp_path, ending):
     if ending == ".svg":
         assert "seconds per step" in path.read_text()
     if ending == ".csv":
-        assert pipeplan.read(path) == plan.result.schedule
+        assert pipeplan.read_schedule(path) == plan.result.schedule
 
 
 def test_its_configuration_is_what_estimate_takes(plan, tmp_path):
@@ -103,7 +103,7 @@ def test_its_configuration_is_what_estimate_takes(plan, tmp_path):
 
 def test_a_searched_order_is_written_for_pytorch(plan, tmp_path):
     plan.save(tmp_path / "better.searched.csv")
-    assert pipeplan.read(tmp_path / "better.searched.csv") == ORDER
+    assert pipeplan.read_schedule(tmp_path / "better.searched.csv") == ORDER
     assert plan.to_dict()["searched"]["optimality_gap"] == 0.02
     with pytest.raises(InfeasibleError, match="the search found no order better"):
         missing_plan().save(tmp_path / "none.searched.csv")

@@ -121,7 +121,7 @@ def test_a_search_is_written_in_every_format_and_read_back(tmp_path, capsys, opt
         capsys.readouterr()
         assert main(["simulate", str(path), "--no-visualization", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["makespan"] == pytest.approx(document["makespan"])
-        assert main(["convert", str(path), str(tmp_path / "again.csv")]) == 0
+        assert main(["export", str(path), str(tmp_path / "again.csv")]) == 0
         assert (tmp_path / "again.csv").read_text() == files[1].read_text()
         capsys.readouterr()
     assert main(["diff", str(files[1]), str(files[0])]) == 0

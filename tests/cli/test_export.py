@@ -1,4 +1,4 @@
-"""What stands only in ``export`` and ``convert``: their formats, and the passes that they take."""
+"""What stands only in ``export``: its formats, and the passes that it takes."""
 
 import json
 from pathlib import Path
@@ -16,14 +16,13 @@ SPLIT = "0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n"
 def test_help_lists_the_formats(run):
     text = run("export --help")[1]
     assert all(f"{each.name}:" in text for each in export_formats().values())
-    text = run("convert --help")[1]
     assert all(ending in text for ending in output_endings())
 
 
 def test_backwards_are_split_merged_and_retimed(run):
     Path("plan.csv").write_text(PLAN)
     assert run("export plan.csv --to torch-csv --split-backward") == (0, SPLIT, "")
-    assert run("convert plan.csv split.csv --split-backward")[0] == 0
+    assert run("export plan.csv split.csv --split-backward")[0] == 0
     assert Path("split.csv").read_text() == SPLIT
     assert run("export split.csv --to torch-csv --merge-backward") == (0, PLAN, "")
     code, out, _ = run("export 1f1b -p 4 -m 4 --to json --split-backward --retime")
@@ -35,9 +34,12 @@ def test_backwards_are_split_merged_and_retimed(run):
     ("line", "message"),
     [
         ("export plan.csv --to torch-csv --split-backward --merge-backward", "undo each other"),
-        ("convert plan.csv a.csv --retime", "no weight backwards (W) to retime"),
-        ("convert run.json a.csv --split-backward", "run.json holds a timeline: only the ops of a schedule"),
-        ("convert plan.csv a.costs.json", "would hold the costs of one schedule, but this is a schedule"),
+        ("export plan.csv a.csv --retime", "no weight backwards (W) to retime"),
+        ("export run.json a.csv --split-backward", "run.json holds a timeline: only the ops of a schedule"),
+        ("export plan.csv a.costs.json", "would hold the costs of one schedule, but this is a schedule"),
+        ("export plan.csv a.csv -f 1", "--forward-times does not apply to a file that is converted"),
+        ("export plan.csv a.csv --mtp 1", "--mtp-layers is for the settings of a trainer"),
+        ("export plan.csv --to json --theme dark", "theme is for pictures"),
         ("export plan.csv --to torch-csw", "unknown format 'torch-csw'; did you mean 'torch-csv'?"),
     ],
 )
@@ -116,9 +118,17 @@ def test_the_formats_are_listed_where_none_is_named(run):
     code, out, err = run("export")
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == list(export_formats())
-    assert run("export zbv -p 2") == (2, out, "pipeplan: --to is missing: choose one of these formats\n")
-    assert run("export -o a.csv")[0] == 2
+    assert run("export zbv -p 2") == (2, out, "pipeplan: choose one of these formats with --to, or an output file\n")
     assert not list(Path().iterdir())
+
+
+def test_the_suffix_of_the_output_selects_the_format_where_none_is_named(run):
+    assert run("export 1f1b -p 2 -m 2 -o a.csv") == (0, "", "wrote a.csv\n")
+    assert Path("a.csv").read_text() == PLAN
+    assert run("export a.csv -o b.svg --theme dark") == (0, "", "wrote b.svg\n")
+    for line in ("export a.csv c.svg --theme dark", "convert a.csv d.svg --theme dark"):
+        assert run(line)[0] == 0
+        assert Path(line.split()[2]).read_bytes() == Path("b.svg").read_bytes()
 
 
 def test_settings_in_a_pipe_come_alone(run):

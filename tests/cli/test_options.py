@@ -102,7 +102,7 @@ def test_names_are_accepted_in_any_case_in_the_shell_in_files_and_in_python(run)
         ("check 1f1b -p 2 -m 2 --for PyTorch", "check 1f1b -p 2 -m 2 --for pytorch"),
         ("export 1F1B -p 2 -m 2 --to Torch-CSV", "export 1f1b -p 2 -m 2 --to torch-csv"),
         ("export 1f1b -p 2 -m 2 --to Megatron-LM", "export 1f1b -p 2 -m 2 --to megatron"),
-        ("convert Et*2|t*2|tL --to TorchTitan", "convert Et*2|t*2|tL --to torchtitan"),
+        ("export Et*2|t*2|tL --to TorchTitan", "export Et*2|t*2|tL --to torchtitan"),
         ("simulate -p 2 -m 2 --communication Streams --json", "simulate -p 2 -m 2 --communication streams --json"),
         ("compare -p 2 -m 2 --allow Slices --json", "compare -p 2 -m 2 --allow slices --json"),
     ):
@@ -114,4 +114,4 @@ def test_names_are_accepted_in_any_case_in_the_shell_in_files_and_in_python(run)
     assert pipeplan.Settings(**named) == pipeplan.Settings(communication="streams")
     reviews = [pipeplan.review(layers, trainer=name).to_dict() for name in ("TorchTitan", "torchtitan")]
     assert reviews[0] == reviews[1]
-    assert 'Did you mean "torchtitan"?' in run("convert Et*2|t*2|tL --to TorchTitann")[2]
+    assert "did you mean 'torchtitan'?" in run("export Et*2|t*2|tL --to TorchTitann")[2]

@@ -69,8 +69,8 @@ def files(run):
         "compare -o t.json -o soft-t.json",
         f"{SEARCH} -o a.csv -o a.csv",
         "simulate m.csv -o m.torchtitan.sh -o m.torchtitan.csv",
-        "convert m.csv soft-m.csv",
-        "convert t.json hard-t.json",
+        "export m.csv soft-m.csv",
+        "export t.json hard-t.json",
     ],
 )
 def test_inputs_are_kept_and_outputs_are_apart(run, files, line):
@@ -110,7 +110,7 @@ def test_what_a_trainers_settings_name_is_written_and_said(run):
         assert Path("mine.torchtitan.csv").read_text().startswith("0F0,")
         Path("mine.torchtitan.csv").rename("mine.csv")
     said = "wrote again.torchtitan.sh\nwrote again.torchtitan.csv, which again.torchtitan.sh names\n"
-    code, out, err = run("convert mine.csv again.torchtitan.sh")
+    code, out, err = run("export mine.csv again.torchtitan.sh")
     assert (code, out) == (0, "")
     assert err.startswith(f"{said}warning: with torchtitan's default loss")
     code, _, err = run("simulate again.torchtitan.csv -o again.torchtitan.sh")
@@ -122,9 +122,9 @@ def test_renumbered_microbatches_are_said_of_every_csv_whatever_writes_it(run):
     Path("swapped.csv").write_text("0F1,0F0,0B1,0B0\n1F1,1F0,1B1,1B0\n")
     said = "warning: microbatches are renumbered in the order of the last stage's forwards"
     for command in (
-        "convert swapped.csv out.csv",
-        "convert swapped.csv out.comms.csv",
-        "convert swapped.csv out.torchtitan.sh",
+        "export swapped.csv out.csv",
+        "export swapped.csv out.comms.csv",
+        "export swapped.csv out.torchtitan.sh",
         "simulate swapped.csv -o out.csv",
         "simulate swapped.csv -o out.csv -o out.torchtitan.sh",
         "simulate swapped.csv --json -o out.comms.csv",
@@ -138,8 +138,8 @@ def test_renumbered_microbatches_are_said_of_every_csv_whatever_writes_it(run):
             assert json.loads(out)["warnings"][-1].startswith(said[9:])
     assert Path("out.csv").read_text() == "0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n"
     for command in (
-        "convert swapped.csv out.json",
-        "convert out.csv again.csv",
+        "export swapped.csv out.json",
+        "export out.csv again.csv",
         "simulate out.csv --json -o again.csv",
     ):
         code, out, err = run(command)

@@ -91,14 +91,12 @@ def test_a_store_is_gone_on_from(run):
 
 
 def test_models_and_gpus_are_listed(run):
-    code, out, _ = run("plan --models --gpus")
-    assert code == 0
-    assert "llama3-70b" in out
-    assert "h100-sxm" in out
-    assert max(map(len, out.splitlines())) <= 80
-    found = json.loads(run("plan --models --gpus --json")[1])
-    assert {each["name"] for each in found["models"]} >= {"llama3-8b", "deepseek-v3"}
-    assert found["gpus"]
+    for kind, name in {"models": "llama3-70b", "gpus": "h100-sxm"}.items():
+        code, out, _ = run(f"list {kind}")
+        assert (code, name in out) == (0, True)
+        assert max(map(len, out.splitlines())) <= 80
+        assert run(f"plan --{kind}") == run(f"catalogue {kind}") == (0, out, "")
+        assert name in {entry["name"] for entry in json.loads(run(f"list {kind} --json")[1])[kind]}
 
 
 def test_a_deadline_of_days_is_met_with_totals_in_days_and_dollars(run):

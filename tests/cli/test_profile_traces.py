@@ -46,7 +46,7 @@ def test_diff_and_explain_take_the_same(run, tmp_path):
 
 
 def test_the_order_of_a_run_is_converted_to_a_schedule(run, tmp_path):
-    assert run(f"convert {TORCHTITAN} {tmp_path / 'order.csv'}")[0] == 0
+    assert run(f"export {TORCHTITAN} {tmp_path / 'order.csv'}")[0] == 0
     assert run(f"check {tmp_path / 'order.csv'}")[0] == 0
     assert (tmp_path / "order.csv").read_text().startswith("0UNSHARD,3UNSHARD,0F0,0SEND_F0,0F1,")
     code, _, err = run("profile --from nowhere")

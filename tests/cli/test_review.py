@@ -103,7 +103,7 @@ def test_the_table_answers_four_questions_in_their_order(write, capsys):
 
 
 def test_rules_are_listed(capsys):
-    assert main(["review", "--rules", "--json"]) == 0
+    assert main(["list", "rules", "--json"]) == 0
     rules = json.loads(capsys.readouterr().out)["rules"]
     assert len(rules) == len(RULES) == len(pipeplan.review_rules())
     assert {"id", "trainer", "releases", "message", "remedy", "source"} <= rules[0].keys()

@@ -43,7 +43,7 @@ def test_an_answer_that_cannot_be_written_fails_the_command(streams):
         assert REFUSED.fullmatch(refused.stderr)
 
 
-@pytest.mark.parametrize("line", ["convert plan.csv plan.json", "diff plan.csv absent.json"])
+@pytest.mark.parametrize("line", ["export plan.csv -o plan.json", "diff plan.csv absent.json"])
 def test_a_command_without_an_answer_needs_no_standard_output(plan, run, line):
     code, _, err = run(line)
     closed = ran(line, closed=(1,))
@@ -76,7 +76,7 @@ def test_a_closed_stream_gets_no_file(tmp_path):
 
 
 def test_help_and_tables_end_at_any_width_with_all_their_letters(run, monkeypatch):
-    for line, widths in {"help convert": ("80", "0", "2", "9" * 9), "explain -p 2 -m 2": ("80", "²")}.items():
+    for line, widths in {"help export": ("80", "0", "2", "9" * 9), "explain -p 2 -m 2": ("80", "²")}.items():
         usual = None
         for columns in widths:
             monkeypatch.setenv("COLUMNS", columns)

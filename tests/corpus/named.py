@@ -9,7 +9,7 @@ from typing import Any
 import pipeplan
 from docs.build.python_pages import PUBLIC
 from pipeplan.api import all_formats, schedules
-from pipeplan.cli.app import _COMMANDS, OTHER_SPELLINGS, command_line
+from pipeplan.cli.app import _COMMANDS, ALIASES, OTHER_SPELLINGS, command_line
 from pipeplan.costs import SETTINGS
 
 
@@ -49,6 +49,7 @@ def _options() -> dict[str, list[str]]:
         command: {name for argument in app[command].assemble_argument_collection() for name in argument.names}
         for command in _COMMANDS
     }
+    given |= {alias: {*given[command]} for alias, (command, *_) in ALIASES.items()}
     for (command, switch), (other, *_) in OTHER_SPELLINGS.items():
         given[command] |= {switch, *given[other]}
     return {command: sorted(filter(partial(_is_option, names), names)) for command, names in given.items()}

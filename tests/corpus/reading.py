@@ -10,6 +10,7 @@ from typing import Any
 
 import pipeplan
 from pipeplan.api import load_config
+from pipeplan.api.sources import read
 from pipeplan.model import Timeline, format_cells
 from pipeplan.planner import read_calibration
 from pipeplan.sweeps.store import Store
@@ -44,8 +45,8 @@ def figures(path: Path, holds: str, folder: Path) -> Any:
 
 
 def _order(path: Path, _: Path) -> Any:
-    """A schedule or a timeline, as :func:`pipeplan.read` has it."""
-    found = pipeplan.read(path)
+    """A schedule or a timeline, as commands read it."""
+    found = read(path)
     timed = isinstance(found, Timeline)
     schedule = found.schedule if isinstance(found, Timeline) else found
     order = {

@@ -204,7 +204,7 @@ def test_todays_answers_fit_the_schema_of_then(name, monkeypatch):
 
 
 GONE: frozenset[str] = frozenset({
-    ".megatron.txt", "CalibrationProfile", "Gpus", "Models", "ScheduleLike", "SearchRecord",
+    ".megatron.txt", "CalibrationProfile", "Gpus", "Models", "ScheduleLike", "SearchRecord", "convert", "machines", "read",
     "SteadyStates", "steady_state", "answer-steady-state", "--steady-state", "--most", "--schedule",
     "jitter", "slow_rank", "--jitter", "--slow-rank",
     "dask", "searches", "rounds", "store", "--dask", "--searches", "--rounds", "--store",
@@ -238,8 +238,8 @@ def test_functions_are_called_as_before(folder, names):
     for function, were in json.loads((folder / "named.json").read_text())["arguments"].items():
         if function not in names["names"]:
             continue  # test_no_name_is_gone reports it
-        # The names of settings were listed for whatever takes keywords; ``convert`` and ``save`` have none of them.
-        gone = {*GONE, *SettingsKeywords.__optional_keys__} if function in ("convert", "save") else GONE
+        # The names of settings were listed for whatever takes keywords; ``save`` has none of them.
+        gone = {*GONE, *SettingsKeywords.__optional_keys__} if function == "save" else GONE
         then = {argument: said for argument, said in were.items() if argument not in gone}
         now = names["arguments"][function]
         for argument, said in then.items():

@@ -42,7 +42,7 @@ def test_the_skill_names_every_command_and_no_other():
     assert len(about["description"]) <= 1024
     table = body[body.index("| question |") : body.index("## Rules")]
     named = set(re.findall(r"`(?:pipeplan )?([a-z-]+)[ `]", table)) & {*_COMMANDS}
-    assert named == _COMMANDS.keys() - {"serve", "mcp", "warm", "convert", "calibrate", "run"}
+    assert named == _COMMANDS.keys() - {"serve", "mcp", "warm", "calibrate", "run"}
     assert set(re.findall(r"(?:`|\$ )pipeplan ([a-z-]+)", body)) <= {*_COMMANDS}
 
 

@@ -13,7 +13,6 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("ortools", reason="the search needs OR-Tools")
 
 import pipeplan
-from pipeplan.model import Timeline
 from tests.processes import run_ranks
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +44,5 @@ def test_all_schedules_train_alike(tmp_path: Path) -> None:
         assert float(found[2]) < float(found[1])
     assert re.fullmatch(r"searched against 1f1b: [+-][\d.]+% step time; [\d.]+ s were predicted", lines[4])
     assert float(lines[5].rpartition(" ")[2]) < 1e-5
-    measured = pipeplan.read(tmp_path / "searched.json")
-    assert isinstance(measured, Timeline)
-    assert measured.source == "measured"
-    assert pipeplan.read(tmp_path / "found.json").makespan > 0  # type: ignore[union-attr]
+    assert pipeplan.read_timeline(tmp_path / "searched.json").source == "measured"
+    assert pipeplan.read_timeline(tmp_path / "found.json").makespan > 0

@@ -1,4 +1,4 @@
-"""A sample of what ``make torture SUITES=bounds`` judges by the thousand, on smaller instances."""
+"""A sample of what ``make torture`` judges by the thousand, on smaller instances."""
 
 from dataclasses import replace
 

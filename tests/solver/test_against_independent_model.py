@@ -1,6 +1,6 @@
 """A search against the independent model: never worse than published, nor "optimal" or "infeasible" where that is not true.
 
-A sample; ``make torture SUITES=proofs`` judges as many cases as one likes.
+A sample; ``make torture`` judges more cases.
 """
 
 import pytest

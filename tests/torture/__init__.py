@@ -1,1 +1,1 @@
-"""Hostile input of every kind, made from seeds, as long as one likes: ``python -m tests.torture`` (``make torture``)."""
+"""Random schedules, bounds, proofs, searches and plans, made from seeds and judged by something independent."""

@@ -100,6 +100,5 @@ PLANS = Suite(
     name="plans",
     about="random questions; the free plan against each trainer's own, and these against the recipes",
     attempt=attempt,
-    limit=300.0,
     sample=2,
 )

@@ -1,4 +1,4 @@
-"""What a suite of the torture is: cases made from seeds, and what judges them."""
+"""What a suite of random cases is: cases made from seeds, and what judges them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,14 @@ class Suite:
     Attributes
     ----------
     name
-        The suite's name on the command line, such as ``commands``.
+        The suite's name in tests, such as ``mutants``.
     about
         One sentence: what is attacked, and what judges the outcome.
     attempt
-        Takes a seed and an empty folder, which is the working folder too; returns the outcome in a word or two, for the
-        counts. Raises ``Found``; any other exception counts as a finding too.
-    limit
-        Seconds that a case may take; a longer one is a finding.
+        Takes a seed and an empty folder; returns the outcome in a word or two. Raises ``Found``; any other exception is a
+        finding too.
     sample
-        Cases that the tests try: seeds 0 to ``sample - 1``.
-    share
-        Share of the time of a whole run, relative to the other suites.
+        Number of cases that the tests try.
     needs
         Returns why the suite cannot run on this machine, in a sentence; None where it can.
     """
@@ -39,7 +35,5 @@ class Suite:
     name: str
     about: str
     attempt: Callable[[int, Path], str]
-    limit: float = 60.0
     sample: int = 3
-    share: float = 1.0
     needs: Callable[[], str | None] = lambda: None

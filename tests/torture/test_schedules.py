@@ -1,5 +1,6 @@
-"""The suites of schedules find a fault that is planted, within a few cases."""
+"""The suites of schedules find nothing in random cases, and a fault that is planted within a few."""
 
+import os
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -18,10 +19,29 @@ from pipeplan.simulation.chain import Chains
 from pipeplan.solver import layout, problem
 from pipeplan.solver.layout import flatten
 from pipeplan.solver.run import Run
-from tests.torture.schedules import BOUNDS, KERNELS, MUTANTS, SEARCHES, SIMULATOR
+from tests.torture.schedules import BOUNDS, KERNELS, MUTANTS, SCHEDULES, SEARCHES, SIMULATOR
 from tests.torture.schedules.oracle import Oracle
 from tests.torture.schedules.ways import as_python, both_ways, run_by
 from tests.torture.suite import Found, Suite
+
+TIMES_AS_MANY = int(os.environ.get("TORTURE", "1"))
+FIRST = int(os.environ.get("TORTURE_SEED", "0"))
+"""Cases of each suite relative to its sample, and the first seed; ``make torture`` sets both."""
+
+
+@pytest.mark.parametrize("suite", SCHEDULES, ids=[suite.name for suite in SCHEDULES])
+def test_random_cases_find_nothing(suite, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    why = suite.needs()
+    if why is not None:
+        pytest.skip(why)
+
+    for seed in range(FIRST, FIRST + suite.sample * TIMES_AS_MANY):
+        try:
+            suite.attempt(seed, tmp_path)
+        except Exception as error:
+            error.add_note(f"{suite.name}, seed {seed}")
+            raise
 
 
 def finds(suite: Suite, tmp_path: Path, most: int, says: str = "", *, first: int = 0) -> None:

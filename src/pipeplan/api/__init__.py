@@ -9,20 +9,14 @@ from pipeplan.lazy import lazy_names
 if TYPE_CHECKING:
     from pipeplan.api.answers import contents_of, save
     from pipeplan.api.arguments import DEFAULT_SCHEDULE, ScheduleLike, configured
-    from pipeplan.api.catalogue import StrategyRecord, fixed_chunks, schedules
+    from pipeplan.api.catalogue import StrategyRecord, fixed_chunks, machines, schedules
     from pipeplan.api.checks import CheckOptions, Verdict, check, checked
     from pipeplan.api.comparing.bounds import LeastBound
     from pipeplan.api.comparing.columns import ColumnOptions
     from pipeplan.api.comparing.compare import compare, compared, comparison_of, with_shape_of
     from pipeplan.api.comparing.comparison import Comparison, comparison_of_results
     from pipeplan.api.config_files import BundledCosts, load_config, shipped, shipped_costs
-    from pipeplan.api.conversions import (
-        ConvertOptions,
-        LayoutText,
-        convert,
-        converted,
-        converted_layout,
-    )
+    from pipeplan.api.conversions import converted
     from pipeplan.api.differing.diff import DiffOptions, diff, differences
     from pipeplan.api.differing.difference import Diff
     from pipeplan.api.editing.edit_texts import EditedShape, Flaw, Place
@@ -49,6 +43,7 @@ if TYPE_CHECKING:
     from pipeplan.api.planning.presets import Gpus, Models, gpus, models
     from pipeplan.api.published import Allowed, AllowOptions, FasterWithMore, NeedsLike
     from pipeplan.api.registering import Plugin, register
+    from pipeplan.api.reviewing.rules_table import review_rules
     from pipeplan.api.searching.fronts import ParetoFront
     from pipeplan.api.searching.search_words import decisions_of, gain_of
     from pipeplan.api.searching.searched_result import SearchedResult, searched_figures
@@ -57,7 +52,6 @@ if TYPE_CHECKING:
     from pipeplan.api.sources import (
         as_taken_by,
         file_of,
-        read,
         read_schedule,
         read_timeline,
         resolve,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, final, overload
+from typing import TYPE_CHECKING, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -14,8 +14,8 @@ from pipeplan.api.answers import Listing
 from pipeplan.api.parts import columns, facts, line, number
 from pipeplan.api.simulating.simulate import simulated
 from pipeplan.costs import MACHINES, Machine, Settings
-from pipeplan.errors import InputError, PipeplanError
-from pipeplan.model import Need, counted, needs_in_words, require_flags, require_text
+from pipeplan.errors import PipeplanError
+from pipeplan.model import Need, counted, needs_in_words, require_text
 from pipeplan.names import ScheduleName
 from pipeplan.readable import Times, percent
 from pipeplan.records import Evidence, Record, holding
@@ -66,16 +66,27 @@ class Machines(Listing[Machine], frozen=True, kw_only=True, eq=False):
         yield line("'--machine NAME' sets them; '--op-gap', '--message-time' and '--step-time' go before it")
 
 
-def all_machines() -> Machines:
-    """Return every known machine."""
-    machines = tuple(MACHINES.values())
+def machines() -> Machines:
+    """List the machines that the option ``machine`` takes by name, with the runs that they were fitted to.
+
+    Raises
+    ------
+    InputError
+        Never: every preset is right.
+
+    Examples
+    --------
+    >>> pipeplan.machines()["megatron-a100"].overhead.op_gap > 0
+    True
+    """
+    known = tuple(MACHINES.values())
     records = (
         MachineRecord(
             name=machine.name, title=machine.title, time_unit="ms", source=machine.source, **asdict(machine.overhead)
         )
-        for machine in machines
+        for machine in known
     )
-    return holding(Machines(records=tuple(records)), machines=machines)
+    return holding(Machines(records=tuple(records)), machines=known)
 
 
 SHAPES = ((4, 8), (4, 32), (8, 8), (8, 32))
@@ -178,7 +189,7 @@ class Catalogue(Listing[Strategy], frozen=True, kw_only=True, eq=False):
         yield line()
         yield line(
             f"idle time and peak memory on {first.ranks} ranks with {first.microbatches} microbatches; "
-            "'pipeplan schedules NAME' describes one of them"
+            "'pipeplan list schedules NAME' describes one of them"
         )
 
 
@@ -200,44 +211,28 @@ def _record(entry: Strategy, timings: tuple[ShapeTiming, ...] | UnsetType = UNSE
     )
 
 
-@overload
-def schedules(
-    name: ScheduleName | str | Strategy | None = None, /, *, machines: Literal[False] = False
-) -> Catalogue: ...
-@overload
-def schedules(name: None = None, /, *, machines: Literal[True]) -> Machines: ...
-@overload
-def schedules(name: ScheduleName | str | Strategy | None = None, /, *, machines: bool) -> Catalogue | Machines: ...
-def schedules(name: ScheduleName | str | Strategy | None = None, /, *, machines: bool = False) -> Catalogue | Machines:
+def schedules(name: ScheduleName | str | Strategy | None = None, /) -> Catalogue:
     """List the strategies: placement, shapes, bubble and memory formulas, paper.
 
     Parameters
     ----------
     name
         One of them, by name or alias or the strategy itself, with its idea and timings. Default: all.
-    machines
-        List the machines of the option ``machine`` instead.
 
     Raises
     ------
     UnknownNameError
         For an unknown name; the message suggests the nearest one.
     InputError
-        For a name in addition to ``machines``.
+        For a name that is no text.
 
     Examples
     --------
     >>> pipeplan.schedules("ZBVZeroBubble")
     <Catalogue: zbv>
     """
-    require_flags(machines=machines)
     if name is not None and not isinstance(name, Strategy):
         require_text(name, "the name of a schedule", field="schedule")
-    if machines:
-        if name is not None:
-            shown = name.name if isinstance(name, Strategy) else name
-            raise InputError(f"machines takes no schedule: drop {shown} or machines")
-        return all_machines()
     if name is None:
         strategies = tuple(STRATEGIES.values())
         return holding(Catalogue(schedules=tuple(map(_record, strategies))), strategies=strategies)

@@ -1,8 +1,9 @@
-"""Schedules in other tools' formats."""
+"""Schedules, timelines, costs and layouts in other tools' formats."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Unpack, final
@@ -11,7 +12,6 @@ from msgspec import UNSET, UnsetType
 
 from pipeplan.api.answers import contents_of
 from pipeplan.api.arguments import ScheduleLike, apart, asked, takes
-from pipeplan.api.conversions import RearrangementOptions
 from pipeplan.api.keywords import ExportKeywords
 from pipeplan.api.outputs import (
     export_format,
@@ -24,15 +24,49 @@ from pipeplan.api.outputs import (
 )
 from pipeplan.api.simulating.simulate import ordered, simulated, timed
 from pipeplan.api.sources import label, opened, resolve
-from pipeplan.costs import ConfiguredSettings, Settings, options_of
-from pipeplan.errors import InputError
-from pipeplan.files import is_stream
-from pipeplan.formats import Format, TrainerSettings, Training
+from pipeplan.costs import ConfiguredSettings, Options, Settings, option, options_of
+from pipeplan.errors import FormatError, InputError
+from pipeplan.files import MEBIBYTE, is_stream, read_text
+from pipeplan.formats import (
+    Format,
+    TrainerSettings,
+    Training,
+    is_readable,
+    is_standard_input,
+    parse_standard_input,
+    standard_input_text,
+)
 from pipeplan.model import Schedule, Timeline, counted
 from pipeplan.names import FormatName
 from pipeplan.passes import Rearrangement
 from pipeplan.records import Evidence, Record, holding
-from pipeplan.trainers import TrainerLayout, read_layout
+from pipeplan.strategies import is_strategy
+from pipeplan.trainers import TrainerLayout, find_layout, layout_trainers, read_layout, write_layout
+
+_LARGEST_LAYOUT = MEBIBYTE
+"""Maximum size of a file with a layout."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RearrangementOptions(Options):
+    """Passes over a schedule's order of ops, applied one after the other."""
+
+    split_backward: bool = option(
+        False, kind="flag", title="Split backwards", group="order",
+        help="Split every full backward pass into one for the inputs and one for the weights.",
+    )  # fmt: skip
+    retime: bool = option(
+        False, kind="flag", title="Retime", group="order", help="Move weight gradients into earlier idle steps."
+    )
+    merge_backward: bool = option(
+        False, kind="flag", title="Merge backwards", group="order",
+        help="Merge adjacent halves of a backward pass.",
+    )  # fmt: skip
+
+    @property
+    def rearrangement(self) -> Rearrangement:
+        """The passes that are wanted. Raises InputError for passes that undo each other."""
+        return Rearrangement(split_backward=self.split_backward, retime=self.retime, merge_backward=self.merge_backward)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +93,7 @@ class Export(Record, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
     to = Evidence[str]()
-    """Name of the format."""
+    """Name of the format; empty for a layout, which any file may hold."""
 
     origin = Evidence[tuple[Schedule, Training] | None]()
     """Schedule and training of a trainer's settings, which :meth:`save` writes for the place of the file."""
@@ -72,7 +106,8 @@ class Export(Record, frozen=True, kw_only=True):
 
         Raises InputError for an ending of another format.
         """
-        require_own_ending(self.to, Path(path))
+        if self.to:
+            require_own_ending(self.to, Path(path))
         if self.origin is None or is_stream(Path(path)):
             return TrainerSettings(text=self.text)
         schedule, training = self.origin
@@ -95,17 +130,20 @@ class Export(Record, frozen=True, kw_only=True):
 def export(
     schedule: ScheduleLike | UnsetType = UNSET, /, to: FormatName | str = "torch-csv", **options: Unpack[ExportKeywords]
 ) -> Export:
-    """Export a schedule in another tool's format, as text.
+    """Export a schedule in another tool's format, or a layout in another trainer's, as text.
 
     Parameters
     ----------
     schedule
         Argument of :func:`pipeplan.simulate`. A timeline keeps its times: measured ones, or simulated ones
-        unless costs are given here.
+        unless costs are given here. A layout is a text, or a file that contains one: Megatron-LM's ``Et*3|t*4|t*3L``
+        or its flags, Megatron-Bridge's list of stages, torchtitan's ``module_fqns_per_model_part``, or numbers of
+        layers such as ``3+4+3``; it takes neither passes nor settings.
     to
-        The format, by its name in ``pipeplan export --to``; ``docs/reference/formats.md`` lists them.
+        The format, by its name in ``pipeplan export --to``; ``docs/reference/formats.md`` lists them. For a layout,
+        the trainer: ``megatron``, ``bridge`` or ``torchtitan``.
     **options
-        Passes over the order of ops (see :func:`pipeplan.convert`), settings of a trainer
+        Passes over the order of ops, settings of a trainer
         (:class:`~pipeplan.formats.Training`), and shape and costs; ``layers_per_stage`` are a trainer's
         transformer layers of each stage.
 
@@ -126,6 +164,9 @@ def export(
     0F0,0F1,0B0,0B1
     1F0,1B0,1F1,1B1
     <BLANKLINE>
+    >>> print(pipeplan.export("Et*2|t*2|tL", to="torchtitan"))
+    tok_embeddings,layers.0,layers.1 layers.2,layers.3 layers.4,norm,lm_head
+    <BLANKLINE>
     """
     own, keywords = apart(ExportOptions, options)
     return exported_to(to, *asked(schedule, keywords), options_of(ExportOptions, own))
@@ -133,8 +174,16 @@ def export(
 
 def exported_to(to: str, source: ScheduleLike, settings: Settings, options: ExportOptions) -> Export:
     """See :func:`export`."""
+    source, layout = _with_layout(source, to)
+    if layout is not None:
+        for values, default in ((options, ExportOptions()), (settings, Settings())):
+            for name, value in vars(values).items():
+                if value != getattr(default, name):
+                    raise InputError(f"{name} does not apply to a layout, which is translated to {to}", field=name)
+        text = write_layout(layout, to.lower())
+        return holding(Export(text=f"{text}\n", files={}, warnings=()), to="", origin=None)
     chosen = export_format(to)
-    _require_trainer(chosen, options)
+    require_trainer(chosen, options, used=() if chosen.write_for_release is None else ("trainer_version",))
     training: Training = options
     wanted = options.rearrangement
     if chosen.write_settings is None:
@@ -155,6 +204,27 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
         raise InputError(f"csv does not apply to {to}, which generates the order of ops itself", field="csv")
     export = Export(text=made.text, files=dict(made.files), warnings=made.warnings)
     return holding(export, to=to, origin=(schedule, training))
+
+
+def _with_layout(source: ScheduleLike, to: str) -> tuple[ScheduleLike, TrainerLayout | None]:
+    """Return the layout that a source is or contains, if ``to`` is a trainer with layouts; and the source of a schedule."""
+    if to.lower() not in layout_trainers() or not isinstance(source, str | os.PathLike):
+        return source, None
+    text = os.fspath(source)
+    if is_standard_input(source):
+        content = standard_input_text()
+        layout = find_layout(content)
+        return (source, layout) if layout is not None else (parse_standard_input(content), None)
+    if not os.path.isfile(text):
+        return source, None if isinstance(source, os.PathLike) or is_strategy(text) else find_layout(text)
+    may_hold_schedule = is_readable(text)
+    if may_hold_schedule and os.path.getsize(text) > _LARGEST_LAYOUT:
+        return source, None
+    try:
+        content = read_text(Path(text), limit=_LARGEST_LAYOUT, what="layout file")
+    except FormatError:  # a packed schedule
+        content = ""
+    return source, find_layout(content) if may_hold_schedule else read_layout(content)
 
 
 def _of_schedule(
@@ -197,7 +267,7 @@ def _require_same_mtp(layout: TrainerLayout, training: Training) -> None:
     if layout.mtp_stage is not None:
         raise InputError(
             "the layout has layers of multi-token prediction on a stage of their own, but an export writes them before the "
-            "head: translate the layout with convert",
+            "head: export the layout itself first",
             field="layers_per_stage",
         )
     if training.mtp_layers not in (0, layout.mtp_layers):
@@ -208,9 +278,8 @@ def _require_same_mtp(layout: TrainerLayout, training: Training) -> None:
         )
 
 
-def _require_trainer(chosen: Format, training: Training) -> None:
-    """Raise InputError for training options that the format does not use."""
-    used = {"trainer_version"} if chosen.write_for_release is not None else set()
+def require_trainer(chosen: Format, training: Training, used: Collection[str] = ()) -> None:
+    """Raise InputError for training options that the format does not use, apart from the ``used`` ones."""
     default = Training()
     changed = [
         entry.name for entry in fields(Training) if getattr(training, entry.name) != getattr(default, entry.name)

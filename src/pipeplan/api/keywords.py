@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         SettingsLike,
         TimesPer,
     )
-    from pipeplan.drawing import SizeName, ThemeName
     from pipeplan.model import Objective, Sharding, Streams
     from pipeplan.names import TrainerName
     from pipeplan.planner import Objective as PlanObjective
@@ -100,26 +99,12 @@ class CheckOptionsKeywords(TypedDict, total=False):
     trainer_version: str | None
 
 
-class LookOptionsKeywords(TypedDict, total=False):
-    """Keywords of LookOptions."""
-
-    theme: ThemeName | None
-    size: SizeName | None
-
-
 class RearrangementOptionsKeywords(TypedDict, total=False):
     """Keywords of RearrangementOptions."""
 
     split_backward: bool
     retime: bool
     merge_backward: bool
-
-
-class ConvertOptionsKeywords(RearrangementOptionsKeywords, LookOptionsKeywords, total=False):
-    """Keywords of ConvertOptions."""
-
-    to: str | None
-    trainer_version: str | None
 
 
 class DiffOptionsKeywords(TypedDict, total=False):

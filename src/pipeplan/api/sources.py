@@ -47,7 +47,20 @@ def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> Source:
 
 
 def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Schedule | Timeline:
-    """Read the schedule or the timeline in a file: CSV or JSON, or the traces of a run.
+    """Return the schedule or the timeline in a file; see :func:`read_schedule`."""
+    from pipeplan.formats import read_schedule_or_timeline
+
+    path = path_of(path, "the file")
+    require_flags(keep_duplicates=keep_duplicates)
+    runs = service("training", "runs")
+    if runs is not None and runs.holds_run(path):
+        timeline: Timeline = runs.read_run(path).typical
+        return timeline
+    return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
+
+
+def read_schedule(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Schedule:
+    """Read the schedule in a file, or the order of ops of the timeline in it.
 
     Parameters
     ----------
@@ -66,30 +79,6 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
     InvalidScheduleError
         If its ops make no schedule.
     """
-    from pipeplan.formats import read_schedule_or_timeline
-
-    path = path_of(path, "the file")
-    require_flags(keep_duplicates=keep_duplicates)
-    runs = service("training", "runs")
-    if runs is not None and runs.holds_run(path):
-        timeline: Timeline = runs.read_run(path).typical
-        return timeline
-    return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
-
-
-def read_schedule(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Schedule:
-    """Read the schedule in a file, or the order of ops of the timeline in it.
-
-    Parameters
-    ----------
-    path, keep_duplicates
-        As for :func:`pipeplan.read`.
-
-    Raises
-    ------
-    InputError
-        As for :func:`pipeplan.read`.
-    """
     content = read(path, keep_duplicates=keep_duplicates)
     return content.schedule if isinstance(content, Timeline) else content
 
@@ -100,12 +89,12 @@ def read_timeline(path: str | os.PathLike[str]) -> Timeline:
     Parameters
     ----------
     path
-        As for :func:`pipeplan.read`.
+        As for :func:`pipeplan.read_schedule`.
 
     Raises
     ------
     InputError
-        As for :func:`pipeplan.read`, and for a file with a schedule, which has no times.
+        As for :func:`pipeplan.read_schedule`, and for a file with a schedule, which has no times.
     """
     content = read(path)
     if isinstance(content, Schedule):

@@ -26,7 +26,11 @@ Exit codes: 0 success; 1 a negative answer, such as an invalid schedule; 2 inval
 """
 
 _COMMANDS = {
-    "schedules": ("schedules", "List the schedules, or describe one.", "zbv"),
+    "list": (
+        "lists",
+        "List the built-in schedules, models, GPUs, machines or review rules, or describe one schedule.",
+        "schedules zbv",
+    ),
     "simulate": (
         "simulate",
         "Simulate one schedule: times, bubble, memory, lower bound and picture.",
@@ -51,7 +55,6 @@ _COMMANDS = {
         "Review a configuration that you already have, and repair it.",
         "train.sh",
     ),
-    "catalogue": ("schedules", "List the built-in models, GPUs and machines.", "gpus"),
     "check": (
         "schedule_files",
         "Check that a schedule is valid, and that a trainer can run it.",
@@ -59,7 +62,7 @@ _COMMANDS = {
     ),
     "export": (
         "schedule_files",
-        "Write a schedule in another tool's format.",
+        "Write a schedule, a timeline, costs or a layout in another tool's format.",
         "zbv -p 4 -m 8 --to torch-csv -o zbv.csv",
     ),
     "profile": (
@@ -78,11 +81,6 @@ _COMMANDS = {
         "zb-h1 -p 2 -m 4 --verify",
     ),
     "diff": ("diff", "Compare a planned with a measured timeline, op by op.", "1f1b run.json -c costs.yaml"),
-    "convert": (
-        "schedule_files",
-        "Convert a schedule, a timeline or costs to another format, or a layout to another trainer.",
-        "schedule.csv schedule.svg",
-    ),
     "serve": ("serve", "Serve the web app: forms, comparisons and timelines in a browser.", "--open"),
     "mcp": ("mcp", "Serve tools of an agent, over the Model Context Protocol.", "--seconds 300"),
     "warm": ("warm", "Compile the kernels ahead of time, as when an image is built.", "--json"),
@@ -98,12 +96,16 @@ _COSTS = "Every command that builds or times a schedule takes these options; -c 
 
 _HELP_FLAGS = ("--help", "-h", "--help-all")
 
+ALIASES = {"schedules": ("list", "schedules"), "catalogue": ("list",), "convert": ("export",)}
+"""Other names of commands, which help does not list."""
+
 OTHER_SPELLINGS = {
     ("search", "--pareto"): ("pareto",),
-    ("schedules", "--machines"): ("catalogue", "machines"),
-    ("plan", "--models"): ("catalogue", "models"),
-    ("plan", "--gpus"): ("catalogue", "gpus"),
-    ("plan", "--clusters"): ("catalogue", "gpus"),
+    ("schedules", "--machines"): ("list", "machines"),
+    ("plan", "--models"): ("list", "models"),
+    ("plan", "--gpus"): ("list", "gpus"),
+    ("plan", "--clusters"): ("list", "gpus"),
+    ("review", "--rules"): ("list", "rules"),
     ("profile", "--calibrate"): ("calibrate",),
 }
 """Switches that turn a command into another command; the other arguments stay."""
@@ -149,17 +151,17 @@ def _options_of(app: App, arguments: Sequence[str]) -> frozenset[str] | None:
 
 
 def _respelled(arguments: Sequence[str]) -> list[str]:
-    """Replace a switch that means another command by that command."""
-    command, others, switches = list(arguments[:1]), list[str](), list[str]()
+    """Replace an alias of a command by its name, and a switch that means another command by that command."""
+    command, others, switches = [*ALIASES.get("".join(arguments[:1]), arguments[:1])], list[str](), list[str]()
     for word in arguments[1:]:
         switch, _, value = word.partition("=") if word.startswith("--calibrate=") else (word, "", "")
         spelling = OTHER_SPELLINGS.get((arguments[0], switch))
         if spelling is None:
             others.append(word)
             continue
-        if switches and spelling[0] != command[0]:
+        if switches and [*spelling] != command:
             raise InputError(f"{' and '.join([*switches, switch])} exclude each other: choose one of them")
-        command = list(dict.fromkeys((*command, *spelling))) if switches else [*spelling]
+        command = [*spelling]
         switches.append(switch)
         if value:
             others.append(value)
@@ -262,6 +264,7 @@ def register_help(app: App, commands: Collection[str]) -> None:
             app.help_formatter = HelpPanels("costs")
             app.help_print(["simulate"])
             return 0
+        command = ALIASES.get(command, (command,))[0] if command is not None else None
         if command is not None and command not in commands:
             raise UnknownNameError("command", command, [*commands, "costs"])
         if command is not None:

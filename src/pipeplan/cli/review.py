@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from pipeplan.api import require_outputs
 from pipeplan.api.reviewing.result import PATCH_ENDINGS
 from pipeplan.api.reviewing.review import ReviewOptions, reviewed
-from pipeplan.api.reviewing.rules_table import review_rules
 from pipeplan.cli.answers import deliver
-from pipeplan.cli.options import OUTPUT, command, output_option
+from pipeplan.cli.options import command, output_option
 from pipeplan.costs import Options
 from pipeplan.files import require_apart, require_writable
 
@@ -32,7 +28,6 @@ def review(
     *files: Path,
     options: ReviewOptions,
     beside: ReviewOutputOptions,
-    rules: Annotated[bool, Parameter(help="List the rules of reviews.", group=OUTPUT, negative=())] = False,
     json: bool = False,
 ) -> int:
     """Review a configuration that you already have, and repair it.
@@ -46,9 +41,6 @@ def review(
     files
         Files with configurations.
     """
-    if rules:
-        deliver(review_rules(), beside.output, json=json)
-        return 0
     for path in beside.output:
         if path.name.lower().endswith(PATCH_ENDINGS):
             require_writable(path)

@@ -92,7 +92,7 @@ def run(
     Parameters
     ----------
     name
-        Name of a schedule (see `pipeplan schedules`), or a CSV or JSON file with one. Default: 1f1b.
+        Name of a schedule (see `pipeplan list schedules`), or a CSV or JSON file with one. Default: 1f1b.
     """
     traces = () if trace.trace is None else (trace.trace,)
     names = () if name is None else (name,)

@@ -1,4 +1,4 @@
-"""``pipeplan check``, ``convert`` and ``export``: files of schedules."""
+"""``pipeplan check`` and ``export``: files of schedules."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from cyclopts import Parameter
 
 from pipeplan.api import (
     CheckOptions,
-    ConvertOptions,
     Export,
     ExportOptions,
-    LayoutText,
     built_in_formats,
     checked,
     converted,
-    converted_layout,
     export_formats,
     exported_to,
     file_of,
     output_endings,
 )
 from pipeplan.cli.answers import deliver, tell, tell_written
-from pipeplan.cli.options import OUTPUT, LineSettings, ScheduleName, command, request
+from pipeplan.cli.options import OUTPUT, LineSettings, command, request
+from pipeplan.drawing import LookOptions
 from pipeplan.errors import InputError
-from pipeplan.files import path_of, require_apart, write_text
+from pipeplan.files import require_apart, write_text
 from pipeplan.formats import STANDARD_INPUT
 from pipeplan.names import FormatName as BuiltInFormat
+from pipeplan.names import ScheduleName as BuiltInSchedule
+from pipeplan.trainers import layout_trainers
 
 
 @command
@@ -51,78 +51,69 @@ def check(file: str, /, *, options: CheckOptions, settings: LineSettings, json: 
     return 0 if verdict.valid else 1
 
 
-_TARGET = Parameter(
-    help=f"File to write; its suffix selects the format: {' '.join(output_endings(built_in_formats()))}."
-)
-
-Source = Annotated[str, Parameter(allow_leading_hyphen=True)]
-"""A file or a layout, which may be the flags of an uneven division."""
-
-
-@command
-def convert(source: Source, target: Annotated[Path | None, _TARGET] = None, /, *, options: ConvertOptions) -> int:
-    """Convert a schedule, a timeline or costs to another format, or a layout to another trainer.
-
-    Nothing is simulated. A layout divides a model's layers into stages; it needs `--to`, and without an output it is
-    printed.
-
-    Parameters
-    ----------
-    source
-        File with a schedule, a timeline or costs (.csv, .json); with `--to` a layout such as `Et*3|t*4|t*3L`, or a file that
-        contains one.
-    """
-    if source.startswith("-") and source != STANDARD_INPUT and " " not in source:
-        raise InputError(f"unknown option '{source}': see pipeplan convert --help")
-    if target == Path(STANDARD_INPUT):
-        raise InputError("'-' is standard input: the output is a file, whose suffix selects the format")
-    if options.to is not None:
-        layout = converted_layout(source, target, options)
-        if isinstance(layout, LayoutText):
-            layout.print()
-        else:
-            tell_written(layout)
-        return 0
-    files = converted(path_of(source, "the file"), target, options)
-    tell_written(files)
-    for warning in files.warnings:
-        tell(f"warning: {warning}")
-    return 0
-
-
 if TYPE_CHECKING:
+    Source = str
     FormatName = str
 else:
+    Source: Any = Annotated[BuiltInSchedule | str, Parameter(show_choices=False, allow_leading_hyphen=True)]
+    """A schedule's name, a file or a layout, which may be the flags of an uneven division."""
+
     FormatName: Any = Annotated[BuiltInFormat | str, Parameter(show_choices=False)]
 
 _FORMATS = "\n".join(f"- {entry.name}: {entry.help}" for entry in export_formats(built_in_formats()).values())
-_TO = Parameter(group=OUTPUT, help=f"Format to write; without it, list the formats.\n\n{_FORMATS}")
-_FILE = Parameter(name=["--output", "-o"], group=OUTPUT, help="File to write (default: stdout).")
+_TO = Parameter(
+    group=OUTPUT,
+    help=f"Format to write (default: by the suffix of the output). Of a layout, the trainer: {', '.join(layout_trainers())}."
+    f"\n\n{_FORMATS}",
+)
+_FILE = Parameter(
+    name=["--output", "-o"],
+    group=OUTPUT,
+    help="File to write, also as the second argument (default: stdout). Without `--to`, its suffix selects the format: "
+    f"{' '.join(output_endings(built_in_formats()))}.",
+)
 
 
 @command
 def export(
-    name: ScheduleName | None = None,
+    name: Source | None = None,
     /,
+    output: Annotated[Path | None, _FILE] = None,
     *,
     to: Annotated[FormatName | None, _TO] = None,
-    output: Annotated[Path | None, _FILE] = None,
     options: ExportOptions,
+    looks: LookOptions,
     settings: LineSettings,
 ) -> int:
-    """Write a schedule in another tool's format.
+    """Write a schedule, a timeline, costs or a layout in another tool's format.
 
-    Settings of a trainer refer to a CSV file with the order of ops, which is written too. Without `--to`, lists the formats;
-    the exit code is then 2 if a schedule or an output file is given.
+    Settings of a trainer refer to a CSV file with the order of ops, which is written too. With `--to`, a schedule is
+    simulated if the format has times. Without `--to`, a file is converted to the format of the output's suffix, and nothing
+    is simulated; without an output, too, lists the formats, and the exit code is 2 if a source is given.
 
     Parameters
     ----------
     name
-        Name of a schedule, or a CSV or JSON file with one. Default: 1f1b.
+        Name of a schedule; a file with a schedule, a timeline or costs; or, with `--to`, a layout such as
+        `Et*3|t*4|t*3L`, or a file that contains one. Default: 1f1b.
     """
-    if to is None:
-        return _listed(asking=name is None and output is None)
+    if name is not None and name.startswith("-") and name != STANDARD_INPUT and " " not in name:
+        raise InputError(f"unknown option '{name}': see pipeplan export --help")
+    if output == Path(STANDARD_INPUT):
+        raise InputError("'-' is standard input: the output is a file, whose suffix selects the format")
+    if to is None and output is None:
+        return _listed(asking=name is None)
     query = request(() if name is None else (name,), settings, writes=() if output is None else (output,))
+    if to is None:
+        assert output is not None
+        files = converted(query.name, output, query.settings, options, looks.look)
+        tell_written(files)
+        for warning in files.warnings:
+            tell(f"warning: {warning}")
+        return 0
+    unused = next(iter(looks.look), None)
+    if unused is not None:
+        raise InputError(f"{unused} is for pictures, whose format the suffix of the output selects: drop it or --to")
     text = exported_to(to, query.name, query.settings, options)
     read = [path for path in (file_of(query.name), *settings.files) if path is not None]
     if output is None:
@@ -142,13 +133,13 @@ def export(
 
 
 def _listed(*, asking: bool) -> int:
-    """List the formats. Return 2 if a schedule or a file was given, which needs one of them."""
+    """List the formats. Return 2 if a source was given, which needs one of them."""
     from pipeplan.api.parts import facts, show  # brings rich, which an export does without
 
     show(facts((format.name, f"{format.help} ({format.ending})") for format in export_formats().values()))
     if asking:
         return 0
-    tell("pipeplan: --to is missing: choose one of these formats")
+    tell("pipeplan: choose one of these formats with --to, or an output file")
     return 2
 
 

@@ -25,7 +25,7 @@ def simulate(
     Parameters
     ----------
     name
-        Name of a schedule (see `pipeplan schedules`), a CSV, JSON or text file with one, or `-` for standard input.
+        Name of a schedule (see `pipeplan list schedules`), a CSV, JSON or text file with one, or `-` for standard input.
         Default: 1f1b.
     """
     query = request(() if name is None else (name,), settings, output, draws=not json)
@@ -58,7 +58,7 @@ def explain(
     Parameters
     ----------
     name
-        Name of a schedule (see `pipeplan schedules`), a CSV or JSON file with a schedule or a timeline, or a folder of
+        Name of a schedule (see `pipeplan list schedules`), a CSV or JSON file with a schedule or a timeline, or a folder of
         traces. Default: 1f1b.
     """
     query = request(() if name is None else (name,), settings, output)

@@ -42,9 +42,11 @@ if TYPE_CHECKING:
         is_readable,
         is_standard_input,
         parse,
+        parse_standard_input,
         read_file,
         read_schedule_or_timeline,
         read_standard_input,
+        standard_input_text,
         unpacked_name,
     )
     from pipeplan.formats.rows import Rows, is_printed_by_torch, rows_of

@@ -94,13 +94,22 @@ def is_standard_input(source: object) -> bool:
 
 def read_standard_input(source: BinaryIO | None = None, *, keep_duplicates: bool = False) -> Schedule | Timeline:
     """Return the schedule or timeline from standard input: rows of ops, a CSV or JSON."""
+    return parse_standard_input(standard_input_text(source), keep_duplicates=keep_duplicates)
+
+
+def standard_input_text(source: BinaryIO | None = None) -> str:
+    """Return the text of standard input, which can be read once."""
     content = _content(source)
     if len(content) > SIZE_LIMIT:
         raise FormatError(f"standard input is larger than {SIZE_LIMIT // MEBIBYTE} MiB, the maximum size of a schedule")
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FormatError("standard input is not UTF-8 text") from None
+
+
+def parse_standard_input(text: str, *, keep_duplicates: bool = False) -> Schedule | Timeline:
+    """Return the schedule or timeline in the text of standard input."""
     if not text.strip():
         raise FormatError("standard input is empty: expected rows of ops, a CSV or JSON")
     parsed = parse(text, f"{_NAME}{_suffix(text)}", keep_duplicates=keep_duplicates)

@@ -7,6 +7,7 @@ from pipeplan.trainers.megatron_layout import uneven_layers, unrolled
 from pipeplan.trainers.registry import (
     TRAINERS,
     TrainerVerdict,
+    find_layout,
     layout_trainers,
     plan_trainer,
     plan_trainers,
@@ -44,6 +45,7 @@ __all__ = [
     "TrainerKind",
     "TrainerLayout",
     "TrainerVerdict",
+    "find_layout",
     "in_releases",
     "is_release",
     "layout_trainers",

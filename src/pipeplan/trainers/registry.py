@@ -94,6 +94,19 @@ def read_layout(text: str) -> TrainerLayout:
     ShapeError
         If flags do not divide the layers.
     """
+    layout = find_layout(text)
+    if layout is None:
+        raise InputError(
+            f"unknown layout '{one_line(shortened(text.strip(), 60))}': expected one of Megatron-LM (Et*3|t*4|t*3L), of "
+            'Megatron-Bridge ([["embedding", "decoder"], ["decoder", "loss"]]), of torchtitan (tok_embeddings,layers.0 '
+            "layers.1,norm,lm_head), or layers of each stage (3+4+3)",
+            field="layers",
+        )
+    return layout
+
+
+def find_layout(text: str) -> TrainerLayout | None:
+    """Return the layout in a text as :func:`read_layout` does; None for a text that is not meant as a layout."""
     if len(text) > LONGEST:
         raise InputError(f"the layout is longer than {LONGEST:,} characters", field="layers")
     words = re.split(r"[\s+|,]+", text.strip())
@@ -103,12 +116,7 @@ def read_layout(text: str) -> TrainerLayout:
     for trainer in reversed([*TRAINERS.values()]):
         if trainer.parse_layout is not None and re.search(trainer.layout_mark, text, re.MULTILINE):
             return trainer.parse_layout(text)
-    raise InputError(
-        f"unknown layout '{one_line(shortened(text.strip(), 60))}': expected one of Megatron-LM (Et*3|t*4|t*3L), of "
-        'Megatron-Bridge ([["embedding", "decoder"], ["decoder", "loss"]]), of torchtitan (tok_embeddings,layers.0 '
-        "layers.1,norm,lm_head), or layers of each stage (3+4+3)",
-        field="layers",
-    )
+    return None
 
 
 def write_layout(layout: TrainerLayout, to: str) -> str:

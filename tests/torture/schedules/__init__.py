@@ -50,35 +50,27 @@ KERNELS = Suite(
     "kernels",
     "every kernel compiled against plain Python, and what the search takes a candidate for against its simulation",
     kernels.attempt,
-    limit=300.0,
     sample=12,
-    share=1.5,
 )
 BOUNDS = Suite(
     "bounds",
     "lower bounds of makespan and span against the best schedules at hand and an exact model",
     _bounds,
-    limit=300.0,
     sample=1,
-    share=2.0,
     needs=_ortools,
 )
 PROOFS = Suite(
     "proofs",
     "searches, and what they call optimal or infeasible, against an exact model and every order",
     _proofs,
-    limit=300.0,
     sample=4,
-    share=2.0,
     needs=_ortools,
 )
 SEARCHES = Suite(
     "searches",
     "searches at every level of communication: none worse than published orders as they are, or proven what is not true",
     _searches,
-    limit=300.0,
     sample=10,
-    share=2.0,
     needs=_ortools,
 )
 

@@ -172,14 +172,14 @@ function columns(results: readonly Result[]): readonly Column[] {
     },
     {
       key: "gap",
-      usual: false,
-      heading: "gap (placement)",
+      usual: true,
+      heading: "gap",
       title: "optimality gap: makespan above the lower bound of its placement",
       cell: ({ gap }) => gapText(gap),
     },
     {
       key: "any",
-      usual: true,
+      usual: false,
       heading: "gap (any)",
       title:
         "makespan above the best lower bound of any placement and number of chunks here, of schedules that need no more than this one",

@@ -77,7 +77,7 @@ function bubble(now: Result | null, before: Result | null): Row {
 
 function gap(now: Result | null, before: Result | null): Row {
   return shares(
-    "gap (placement)",
+    "gap",
     "makespan above the lower bound of the placement",
     now,
     before,

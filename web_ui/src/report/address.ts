@@ -13,7 +13,7 @@ export interface Shown {
 
 export const AS_MADE: Shown = { drawn: null, limit: undefined, sort: SHORTEST_FIRST };
 
-const KEYS: readonly SortKey[] = ["schedule", "chunks", "makespan", "bubble", "peak", "bound", "gap", "best"];
+const KEYS: readonly SortKey[] = ["schedule", "chunks", "makespan", "bubble", "peak", "bound", "gap"];
 
 /** Differences from the initial state, as parts of a fragment. */
 export function toParts({ drawn, limit, sort }: Shown): URLSearchParams {

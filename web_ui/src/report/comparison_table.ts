@@ -4,7 +4,7 @@ import { make } from "../dom.js";
 import { peakName, percent, Times } from "../format.js";
 import type { ComparisonFacts } from "../records.js";
 import { type MemoryForm, memoryForm } from "./memory_form.js";
-import { leastBound, type Ranked, ranked, type Sort, type SortKey } from "./ranking.js";
+import { type Ranked, ranked, type Sort, type SortKey } from "./ranking.js";
 import { type Column, headings, refilled } from "./sortable.js";
 
 /** More timelines than these below each other are too small to compare. */
@@ -39,7 +39,7 @@ export class ComparisonTable {
       limit,
     };
     const tick = make("th", { scope: "col", class: "tick" }, make("span", { class: "pr-unseen" }, "drawn below"));
-    const head = headings(columns(comparison, forms), sort, (next) => this.handlers.sorted(next));
+    const head = headings(columns(forms), sort, (next) => this.handlers.sorted(next));
     const rows = ranked(comparison, limit, sort).map((each) => this.row(each, drawn, forms));
     refilled(
       this.element,
@@ -47,12 +47,9 @@ export class ComparisonTable {
     );
   }
 
-  private row({ row, over, gap, best }: Ranked, drawn: readonly string[], forms: Forms): HTMLElement {
+  private row({ row, over, gap }: Ranked, drawn: readonly string[], forms: Forms): HTMLElement {
     const { times, memory, longest } = forms;
     const shows = drawn.includes(row.schedule);
-    const ends = over
-      ? [cell("\u2013", "minor"), cell(reasonOf(row, forms), "reason")]
-      : [cell(percent(gap ?? 0), "minor"), cell(percent(best ?? 0))];
     return make(
       "tr",
       { class: [over && "over", shows && "drawn"].filter(Boolean).join(" ") },
@@ -63,7 +60,7 @@ export class ComparisonTable {
       cell(percent(row.bubble)),
       cell(memory.number(row.peak)),
       make("td", { class: "minor", title: row.bound_reason }, times.number(row.bound)),
-      ...ends,
+      over ? cell(reasonOf(row, forms), "reason") : cell(percent(gap ?? 0)),
     );
   }
 
@@ -84,9 +81,8 @@ export class ComparisonTable {
   }
 }
 
-function columns(comparison: ComparisonFacts, { times, memory }: Forms): readonly Column<SortKey>[] {
+function columns({ times, memory }: Forms): readonly Column<SortKey>[] {
   const unit = times.unit === "" ? "" : `, ${times.unit}`;
-  const { bound, placement } = leastBound(comparison);
   return [
     {
       key: "schedule",
@@ -109,17 +105,7 @@ function columns(comparison: ComparisonFacts, { times, memory }: Forms): readonl
       help: "no schedule of this placement and these costs is faster",
       kind: "minor",
     },
-    {
-      key: "gap",
-      name: "gap (placement)",
-      help: "makespan above the lower bound of its placement",
-      kind: "minor",
-    },
-    {
-      key: "best",
-      name: "gap (any)",
-      help: `how far the makespan is above the best lower bound of any placement and number of chunks here, of schedules that need no more: ${times.text(bound)} (${placement}) for the first one`,
-    },
+    { key: "gap", name: "gap", help: "makespan above the lower bound of its placement" },
   ];
 }
 

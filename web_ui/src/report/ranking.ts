@@ -5,7 +5,7 @@ import { missingOf, NEEDS, needsText } from "../needs.js";
 import type { ComparisonFacts, ComparisonRow } from "../records.js";
 import { memoryForm } from "./memory_form.js";
 
-export type SortKey = "schedule" | "chunks" | "makespan" | "bubble" | "peak" | "bound" | "gap" | "best";
+export type SortKey = "schedule" | "chunks" | "makespan" | "bubble" | "peak" | "bound" | "gap";
 
 export interface Sort {
   readonly key: SortKey;
@@ -21,9 +21,8 @@ export interface Ranked {
   readonly over: boolean;
   /** The place of its group; 0 if it needs nothing beyond what is allowed. */
   readonly more: number;
-  /** The makespan above the bound of its placement, and above the least bound of all; null over the limit. */
+  /** The makespan above the bound of its placement; null over the limit. */
   readonly gap: number | null;
-  readonly best: number | null;
 }
 
 /** More than the limit by this share is over it; less is rounding. */
@@ -39,9 +38,8 @@ const EQUAL = 1e-9;
 export function ranked(comparison: ComparisonFacts, limit: number | null, sort: Sort): Ranked[] {
   const rows = comparison.rows.map((row, at): Ranked => {
     const over = isOver(comparison, row, limit);
-    const above = (bound: number) => (over ? null : Math.max(row.makespan / bound - 1, 0));
     const more = placeOf(missingOf(row.needs, comparison.allowed));
-    return { row, at, over, more, gap: above(row.bound), best: above(leastBound(comparison, row).bound) };
+    return { row, at, over, more, gap: over ? null : Math.max(row.makespan / row.bound - 1, 0) };
   });
   const sign = sort.descending ? -1 : 1;
   return rows.sort(
@@ -63,9 +61,8 @@ function isOver({ limit: own }: ComparisonFacts, row: ComparisonRow, limit: numb
   return row.peak > limit * (1 + ROUNDING) || (limit === own && !row.fits);
 }
 
-function sortedBy({ row, gap, best }: Ranked, key: SortKey): number | string {
+function sortedBy({ row, gap }: Ranked, key: SortKey): number | string {
   if (key === "gap") return gap ?? 0;
-  if (key === "best") return best ?? 0;
   return row[key];
 }
 
@@ -74,9 +71,9 @@ function compared(one: number | string, other: number | string): number {
   return Math.abs(one - other) <= EQUAL * Math.max(Math.abs(one), Math.abs(other)) ? 0 : one - other;
 }
 
-/** The placement whose bound is least of the schedules that need no more than is allowed, or than one of them needs. */
-export function leastBound({ rows, allowed }: ComparisonFacts, also = rows[0]): ComparisonRow {
-  const needs = [...allowed, ...(also?.needs ?? [])];
+/** The placement whose bound is least of the schedules that need no more than is allowed, or than the first one needs. */
+export function leastBound({ rows, allowed }: ComparisonFacts): ComparisonRow {
+  const needs = [...allowed, ...(rows[0]?.needs ?? [])];
   const covered = rows.filter((row) => missingOf(row.needs, needs).length === 0);
   return covered.reduce((least, row) => (row.bound < least.bound ? row : least));
 }

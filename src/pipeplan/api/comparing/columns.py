@@ -26,23 +26,23 @@ COLUMNS = {
     "of-span": "of\nspan",
     "peak": "peak",
     "bound": "lower\nbound",
-    "gap-placement": "gap\n(placement)",
+    "gap": "gap",
     "gap-any": "gap\n(any)",
 }
 """Columns of the table by name, with their headings, in the order in which they are shown."""
 
-DEFAULT_COLUMNS = ("chunks", "makespan", "bubble", "peak", "gap-any")
+DEFAULT_COLUMNS = ("chunks", "makespan", "bubble", "peak", "gap")
 
 MEANINGS = {
     "bubble": "bubble: idle time / total time",
     "over-ideal": "over ideal: idle time / busy time",
     "of-span": "of span: idle time within the longest span",
-    "gap-placement": "gap (placement): above the lower bound of the schedule's placement",
+    "gap": "gap: above the lower bound of the schedule's placement",
     "gap-any": "gap (any): above the best lower bound of any placement and number of chunks here",
 }
 """Explanations of the columns that are ratios."""
 
-_LEAST = ("of-span", "over-ideal", "placement", "chunks", "bound", "longest-span", "gap-placement", "bubble", "gap-any")
+_LEAST = ("of-span", "over-ideal", "placement", "chunks", "bound", "longest-span", "gap-any", "bubble", "gap")
 """Columns that narrow terminals drop, in this order."""
 
 
@@ -115,7 +115,7 @@ def table_of(
             "of-span": percent(result.bubble.span),
             "peak": peak,
             "bound": times.number(result.lower_bound),
-            "gap-placement": _gap(result.gap),
+            "gap": _gap(result.gap),
             "gap-any": _gap(least_gap),
         }
         mark = "" if result.fits else " !"

@@ -57,12 +57,12 @@ class PlanOptions(EstimateOptions):
 
     model: ModelLike = option(
         ..., kind="object", title="Model", group="training", longest=4096,
-        help="Model: a preset (see `pipeplan catalogue models`) or an unmodified config.json from a model hub.",
+        help="Model: a preset (see `pipeplan list models`) or an unmodified config.json from a model hub.",
         hint="A preset, or drop a config.json here.",
     )  # fmt: skip
     cluster: ClusterLike = option(
         ..., kind="object", title="Cluster", group="training", longest=4096,
-        help="Cluster: GPU:PER_NODExNODES, such as h100-sxm:8x16 (see `pipeplan catalogue gpus`), or a file.",
+        help="Cluster: GPU:PER_NODExNODES, such as h100-sxm:8x16 (see `pipeplan list gpus`), or a file.",
         hint="GPU:PER_NODExNODES, such as h100-sxm:8x16.",
     )  # fmt: skip
     global_batch: int = option(

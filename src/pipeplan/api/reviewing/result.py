@@ -27,7 +27,7 @@ class ReviewFinding(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     rule
-        Identifier of the rule; ``pipeplan review --rules`` lists all.
+        Identifier of the rule; ``pipeplan list rules`` lists all.
     severity
         ``error``: the trainer refuses the configuration or trains wrongly; ``warning``: it is slow, tight or fragile;
         ``advice``: a better setting exists.

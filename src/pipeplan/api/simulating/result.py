@@ -411,10 +411,8 @@ def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
         ("longest span", times.text(max(result.spans))),
         *_step_rows(result, times),
         ("bubble", f"{percent(bubble.idle_over_total)} (idle / total time)"),
-        ("over ideal", f"{percent(bubble.over_ideal)} (idle / busy time)"),
-        ("of span", f"{percent(bubble.span)} (idle within the longest span)"),
         ("lower bound", f"{times.text(result.lower_bound)} {_where(result)} ({result.bound_reason})"),
-        ("gap (placement)" if _all_layouts(result) is None else "gap (all layouts)", _gap(result)),
+        ("gap" if _all_layouts(result) is None else "gap (all layouts)", _gap(result)),
         *([] if result.sharding is UNSET else [("collectives", in_words(result.sharding, result._settings))]),
     ]
 

@@ -422,7 +422,7 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "schedule's shape",
         "schedule pipeline data microbatch_size chunks group_size",
-        "the schedule does not support this shape (see pipeplan schedules NAME)",
+        "the schedule does not support this shape (see pipeplan list schedules NAME)",
         lambda q, d: takes_shape(d["schedule"], d["pipeline"], _microbatches(q, d), d["chunks"], d.get("group_size")),
     ),
     # The order of these is the order in which they give way if nothing else fits.

@@ -1,0 +1,50 @@
+"""``pipeplan list``."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pipeplan import api
+from pipeplan.cli.answers import deliver, show_above
+from pipeplan.cli.options import PictureOptions, ScheduleName, command
+from pipeplan.errors import InputError
+
+Kind = Literal["schedules", "models", "gpus", "machines", "rules"]
+
+
+@command
+def list(
+    kind: Kind = "schedules",
+    name: ScheduleName | None = None,
+    /,
+    *,
+    looks: PictureOptions,
+    json: bool = False,
+) -> int:
+    """List the built-in schedules, models, GPUs, machines or review rules, or describe one schedule.
+
+    A description has a picture, the supported shapes, bubble and memory formulas, the paper, and the idea. `pipeplan plan`
+    takes the models and GPUs; `--machine` takes the machines, which are overhead presets fitted to runs.
+
+    Parameters
+    ----------
+    kind
+        What to list.
+    name
+        Name of a schedule to describe. Default: all.
+    """
+    if kind != "schedules":
+        if name is not None:
+            raise InputError(f"list {kind} takes no name, but got '{name}'")
+        # Only the function of this kind is loaded.
+        deliver(getattr(api, "review_rules" if kind == "rules" else kind)(), json=json)
+        return 0
+    entries = api.schedules(name)
+
+    def show() -> None:
+        if name is not None and not looks.no_visualization:
+            show_above(api.view_of_result(api.simulate(name)), looks.look)
+        entries.print()
+
+    deliver(entries, json=json, text=show)
+    return 0
