@@ -549,24 +549,6 @@ export type Explanation = {
   readonly step?: StepRecord;
   readonly sharding?: "megatron" | "own" | "pytorch";
   readonly peak_parameter_bytes?: readonly number[];
-  readonly found_by?: string;
-  readonly optimal?: boolean;
-  readonly evaluations?: number;
-  readonly seconds?: number;
-  readonly interrupted?: boolean;
-  readonly compiled_after?: number | null;
-  readonly placements?: readonly PlacementRecord[];
-  readonly objective?: ObjectiveRecord;
-  readonly jitter?: JitterRecord | null;
-  readonly slow_rank?: SlowRankRecord | null;
-  readonly communication?: "blocking" | "contended" | "edge" | "streams";
-  readonly decided?: Decided;
-  readonly best_published?: PublishedSchedule | null;
-  readonly gain?: number | null;
-  readonly best_published_anywhere?: PublishedSchedule | null;
-  readonly gain_anywhere?: number | null;
-  readonly faster_with_more?: readonly FasterWithMore[];
-  readonly layers_per_stage?: readonly number[];
   readonly explain: Reasons;
 };
 
@@ -712,14 +694,6 @@ export type GroupOut = {
   readonly open: boolean;
 };
 
-/** Objective with varying op times, and that of the best published schedule. */
-export type JitterRecord = {
-  readonly deviation: number;
-  readonly mean: number;
-  readonly p95: number;
-  readonly published_p95: number | null;
-};
-
 /** Multi-head latent attention (MLA, DeepSeek-V2, arXiv 2405.04434 section 2.1). */
 export type LatentAttention = {
   readonly query_rank: number | null;
@@ -834,7 +808,6 @@ export type ModelShape = {
 /** Objective of a search, and its lower bound. */
 export type ObjectiveRecord = {
   readonly name: "makespan" | "span";
-  readonly of: "p95" | "plan" | "worst";
   readonly value: number;
   readonly lower_bound: number;
   readonly bound_reason: string;
@@ -1057,24 +1030,6 @@ export type Result = {
   readonly step?: StepRecord;
   readonly sharding?: "megatron" | "own" | "pytorch";
   readonly peak_parameter_bytes?: readonly number[];
-  readonly found_by?: string;
-  readonly optimal?: boolean;
-  readonly evaluations?: number;
-  readonly seconds?: number;
-  readonly interrupted?: boolean;
-  readonly compiled_after?: number | null;
-  readonly placements?: readonly PlacementRecord[];
-  readonly objective?: ObjectiveRecord;
-  readonly jitter?: JitterRecord | null;
-  readonly slow_rank?: SlowRankRecord | null;
-  readonly communication?: "blocking" | "contended" | "edge" | "streams";
-  readonly decided?: Decided;
-  readonly best_published?: PublishedSchedule | null;
-  readonly gain?: number | null;
-  readonly best_published_anywhere?: PublishedSchedule | null;
-  readonly gain_anywhere?: number | null;
-  readonly faster_with_more?: readonly FasterWithMore[];
-  readonly layers_per_stage?: readonly number[];
 };
 
 /** Review of one or more configurations. */
@@ -1224,8 +1179,6 @@ export type SearchReply = {
   readonly compiled_after?: number | null;
   readonly placements?: readonly PlacementRecord[];
   readonly objective?: ObjectiveRecord;
-  readonly jitter?: JitterRecord | null;
-  readonly slow_rank?: SlowRankRecord | null;
   readonly communication?: "blocking" | "contended" | "edge" | "streams";
   readonly decided?: Decided;
   readonly best_published?: PublishedSchedule | null;
@@ -1298,14 +1251,6 @@ export type ShareOut = {
   /** Its colour on a light page. */
   readonly light: string;
   readonly dark: string;
-};
-
-/** Objective if one rank is slower by a share, each in turn, and that of the best published schedule. */
-export type SlowRankRecord = {
-  readonly share: number;
-  readonly mean: number;
-  readonly worst: number;
-  readonly published_worst: number | null;
 };
 
 /** Sparse attention with an indexer (DSA, DeepSeek-V3.2, arXiv 2512.02556 section 2.1). */

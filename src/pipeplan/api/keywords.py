@@ -99,14 +99,6 @@ class CheckOptionsKeywords(TypedDict, total=False):
     trainer_version: str | None
 
 
-class RearrangementOptionsKeywords(TypedDict, total=False):
-    """Keywords of RearrangementOptions."""
-
-    split_backward: bool
-    retime: bool
-    merge_backward: bool
-
-
 class DiffOptionsKeywords(TypedDict, total=False):
     """Keywords of DiffOptions."""
 
@@ -123,6 +115,14 @@ class TrainingKeywords(TypedDict, total=False):
     data_parallel: int
     csv: str | None
     trainer_version: str | None
+
+
+class RearrangementOptionsKeywords(TypedDict, total=False):
+    """Keywords of RearrangementOptions."""
+
+    split_backward: bool
+    retime: bool
+    merge_backward: bool
 
 
 class ExportOptionsKeywords(RearrangementOptionsKeywords, TrainingKeywords, total=False):
