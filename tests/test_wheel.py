@@ -201,7 +201,7 @@ def answers_commands(pipeplan, tmp_path):
     assert "step" in ran(pipeplan, "estimate", ROOT / "examples/plans/llama3-70b-64.yaml", folder=tmp_path)
     offload = ("--offload", "all", "--offload-times", "0.5")
     assert "makespan" in ran(pipeplan, "simulate", "gpipe", *SMALL, *offload, folder=tmp_path)
-    searches = ("--evaluations", "500", "--searches", "2", "--workers", "2")
+    searches = ("--evaluations", "500", "--workers", "2")
     assert "gain" in ran(pipeplan, "search", *SMALL, *searches, "-o", "better.json", folder=tmp_path)
     assert "valid" in ran(pipeplan, "check", "better.json", folder=tmp_path)
 

@@ -347,16 +347,18 @@ def advice_of(result: Result, what_ifs: Sequence[Remedy], times: Times) -> str:
     helping = [what for what in what_ifs if what.helps]
     at_hand = next((what for what in helping if what.kind in _AT_HAND), None)
     over = "" if result.fits else "This is over its memory limit. "
+    # A search supports no transfers that meet.
+    search = "pipeplan search" + (" --communication streams" if result.costs.communication == "blocking" else "")
     if at_hand is not None:
         return f"{over}Recommended: {_done(at_hand)}: {_gained(result, at_hand, times)}."
     if not result.fits:
-        return f"{over}Nothing tried here is within it: raise it, or search under it with 'pipeplan search'."
+        return f"{over}Nothing tried here is within it: raise it, or search under it with '{search}'."
     larger = next((what for what in helping if what.kind == "microbatches"), None)
     costs = next((what for what in helping if what.kind in ("costs", "memory")), None)
     bound = result.bound.value
     if result.gap:
         most = change(bound / result.makespan - 1)
-        first = f"Recommended: look for a better order with 'pipeplan search': the bound allows {times.text(bound)} ({most})"
+        first = f"Recommended: look for a better order with '{search}': the bound allows {times.text(bound)} ({most})"
         later = [] if larger is None else [_if_possible(result, larger)]
     else:
         first = f"No order of ops on this placement is shorter than {times.text(result.makespan)}"
