@@ -50,7 +50,7 @@ PUBLIC = {
         "Execution Experts LatentAttention LayerWork ModelShape ParameterCounts TokenFlops from_dict layers_of model "
         "model_names parameter_counts read_model token_flops",
     ),
-    "planner": (
+    "planner.layout": (
         "Layouts of a model's layers on stages.",
         "BestLayout LaidLayer LayerOption StageOption best_layout",
     ),
