@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from pipeplan.api.simulating.simulate import simulate as simulate
     from pipeplan.api.sources import read as read, read_schedule as read_schedule, read_timeline as read_timeline
     from pipeplan.api.sweeping.study import Study as Study, sweep as sweep
-    from pipeplan.api.training.calibrations import CalibrationProfile as CalibrationProfile
+    from pipeplan.api.planning.calibrations import CalibrationProfile as CalibrationProfile
     from pipeplan.api.training.cost_profiles import CostProfile as CostProfile, profile as profile
     from pipeplan.api.training.training_runs import TrainingRun as TrainingRun, run as run
     from pipeplan.costs import Costs as Costs, Settings as Settings

@@ -8,7 +8,6 @@ from pipeplan.runtime.requirements import BACKWARD_VERSIONS, require_torch
 require_torch(BACKWARD_VERSIONS, what="pipeplan.runtime")
 
 from pipeplan.runtime.group import choose_device  # noqa: E402
-from pipeplan.runtime.kernel_timing import KernelTimer, kernel_timer  # noqa: E402
 from pipeplan.runtime.model import Model  # noqa: E402
 from pipeplan.runtime.models import BUILT_IN, load_model  # noqa: E402
 from pipeplan.runtime.pipeline import Evaluation, Pipeline  # noqa: E402
@@ -23,7 +22,6 @@ from pipeplan.runtime.ties import ties_of  # noqa: E402
 __all__ = [
     "BUILT_IN",
     "Evaluation",
-    "KernelTimer",
     "Model",
     "Pipeline",
     "Profile",
@@ -32,7 +30,6 @@ __all__ = [
     "RunResult",
     "choose_device",
     "from_torch",
-    "kernel_timer",
     "load_model",
     "profile",
     "profile_with",

@@ -7,6 +7,8 @@ EXTENSION = Extension(
     summary="Profiles, runs and traces of training, and one's own training loop; runs need PyTorch.",
     formats=("pipeplan.traces.kineto:FORMATS",),
     services={
+        "choose_device": "pipeplan.runtime:choose_device",
+        "clock_for": "pipeplan.runtime.clocks:clock_for",
         "runs": "pipeplan.traces.run_files",
     },
 )
