@@ -11,14 +11,13 @@ import msgspec
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import columns, line
 from pipeplan.api.planning.options import FilePath, ModelLike
-from pipeplan.api.training.run_costs import PAIR, RunCosts, read_run_costs
 from pipeplan.costs import CalibrationOptions
 from pipeplan.documents import ENDINGS, read_document
 from pipeplan.errors import FormatError, InputError
 from pipeplan.files import path_of
 from pipeplan.flags import model_of, read_configuration
+from pipeplan.foundation.extensions import required_service
 from pipeplan.hardware import Gpu, cluster, gpu
-from pipeplan.model import units_in
 from pipeplan.planner import Calibration, CalibrationRecord, read_calibration, updated_by_run, write_calibration
 from pipeplan.planner import calibrated as kernels_calibrated
 from pipeplan.records import Evidence
@@ -161,18 +160,9 @@ def calibrate_on_run(
         raise FormatError(f"the configuration {path} holds no keys: write 'model: llama3-70b' and so on")
     shape, machines, ran = read_configuration(document, path.parent)
     before = None if calibration is None else read_calibration(Path(calibration))
-    run = read_run_costs(source)
-    seconds = [_microbatch(run, stage) for stage in range(len(run.stages))]
+    run = required_service("training", "run_costs")(source)
+    seconds = run.microbatch_seconds()
     return CalibrationProfile.of(updated_by_run(before, shape, machines, ran, seconds, source=run.source))
-
-
-def _microbatch(run: RunCosts, stage: int) -> float:
-    """Return the seconds that a stage computes for one microbatch."""
-    times = {kind: spread.median for kind, spread in run.stages[stage].items()}
-    if "F" not in times and PAIR in times:
-        return units_in("ms", "s") * (times[PAIR] + times.get("W", 0.0))
-    backward = times.get("B", times.get("I", 0.0) + times.get("W", 0.0))
-    return units_in("ms", "s") * (times.get("F", 0.0) + times.get("R", 0.0) + backward)
 
 
 def _sheet(name: FilePath | Gpu) -> tuple[Gpu, bool]:

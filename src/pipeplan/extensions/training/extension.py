@@ -9,6 +9,7 @@ EXTENSION = Extension(
     services={
         "choose_device": "pipeplan.runtime:choose_device",
         "clock_for": "pipeplan.runtime.clocks:clock_for",
+        "run_costs": "pipeplan.api.training.run_costs:read_run_costs",
         "runs": "pipeplan.traces.run_files",
     },
 )
