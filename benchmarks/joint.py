@@ -24,13 +24,15 @@ from pipeplan.api.searching.layouts import layout_spaces
 from pipeplan.api.searching.options import SearchOptions
 from pipeplan.costs import Layer, Role
 from pipeplan.hardware import cluster
-from pipeplan.model import Placement
-from pipeplan.planner import Configuration, LaidLayer, best_layout, default_limit, joint_search, plan
+from pipeplan.model import LayerKind, Placement
+from pipeplan.planner import Configuration, default_limit, plan
+from pipeplan.planner.joint import joint_search
+from pipeplan.planner.layout import LaidLayer, best_layout
 from pipeplan.planner.selection.finalists import laid_layers
 from pipeplan.solver import Effort
 from pipeplan.strategies import strategy
 from pipeplan.trainers import plan_trainers
-from pipeplan.workload import LayerKind, model
+from pipeplan.workload import model
 
 ROLES: dict[LayerKind, Role] = {"embedding": "embedding", "mtp": "mtp", "head": "head"}
 """Roles of layers by their kinds; the others are blocks."""

@@ -20,7 +20,8 @@ from time import monotonic
 from benchmarks.published_runs.files import read_runs
 from pipeplan.errors import PipeplanError
 from pipeplan.hardware import Cluster, cluster
-from pipeplan.planner import BestLayout, Configuration, estimate
+from pipeplan.planner import Configuration, estimate
+from pipeplan.planner.layout import BestLayout
 from pipeplan.planner.selection.finalists import best_layout_of, held_besides
 from pipeplan.strategies import strategy
 from pipeplan.workload import ModelShape, model

@@ -48,7 +48,7 @@ PUBLIC = {
         "Models: FLOPs, bytes and parameters of their layers.",
         "Execution ModelShape layers_of model parameter_counts read_model token_flops",
     ),
-    "planner": (
+    "planner.layout": (
         "Layouts of a model's layers on stages.",
         "LaidLayer LayerOption best_layout",
     ),

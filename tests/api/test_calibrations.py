@@ -17,7 +17,8 @@ TINY = {"name": "tiny", "layers": 2, "hidden": 64, "heads": 4, "ffn": 128, "voca
 
 @pytest.fixture(scope="module")
 def found() -> CalibrationProfile:
-    return pipeplan.profile(calibrate=TINY, gpu=CPU, sequence=32, device="cpu", repeats=1)
+    calibration: CalibrationProfile = pipeplan.profile(calibrate=TINY, gpu=CPU, sequence=32, device="cpu", repeats=1)
+    return calibration
 
 
 def test_it_has_a_row_a_kind(found):

@@ -209,3 +209,11 @@ def test_the_bubble_of_an_estimate_is_that_of_all_ranks_and_that_of_a_review():
     assert bubble == pytest.approx(result.bubble.idle_over_total, abs=0.01)
     assert max(result.timeline.idle) / result.makespan > 2 * bubble
     assert Estimated(SHAPE, MACHINES, found.configuration, (), guessed=False).bubble == pytest.approx(bubble)
+
+
+def test_a_trainers_file_needs_its_reader(monkeypatch, tmp_path):
+    monkeypatch.setattr("pipeplan.foundation.extensions.extension", lambda name: None)
+    script = tmp_path / "train.sh"
+    script.write_text("torchrun pretrain_gpt.py --num-layers 32\n")
+    with pytest.raises(InputError, match="needs the extension 'review' of pipeplan, which is not installed"):
+        pipeplan.estimate(script)

@@ -10,7 +10,7 @@ import pytest
 from pipeplan.costs import Layer, Limits, Settings
 from pipeplan.errors import InfeasibleError, InputError
 from pipeplan.model import Placement
-from pipeplan.planner import LayoutSpace, joint_search
+from pipeplan.planner.joint import LayoutSpace, joint_search
 from pipeplan.planner.joint.least import LeastBounds
 from pipeplan.planner.joint.proposals import Proposals
 from pipeplan.planner.joint.space import layout_at, positions

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pipeplan.costs import Costs, Memory, Overhead, Transfer
 from pipeplan.errors import CostError, InfeasibleError, InputError, ShapeError
 from pipeplan.model import Kind
-from pipeplan.planner import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
+from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, best_layout
 from pipeplan.simulation import memory_use, simulate
 from pipeplan.strategies import Shape, strategy
 

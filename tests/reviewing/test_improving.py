@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeplan.planner import WorkClock, best_layout_of, costs_of, estimate, schedule_of, stage_costs
+from pipeplan.planner import best_layout_of, costs_of, estimate, schedule_of, stage_costs
+from pipeplan.planner.layout import WorkClock
 from pipeplan.reviewing import RULES, ReviewFacts, combined, improvements, judged
 from pipeplan.reviewing.estimating import estimated
 from pipeplan.reviewing.facts import Entry

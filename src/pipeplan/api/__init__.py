@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         picture_name,
         require_outputs,
     )
+    from pipeplan.api.planning.calibrations import CalibrationProfile
     from pipeplan.api.planning.estimates import EstimatedRow, Estimates
     from pipeplan.api.planning.one_configuration import ChosenConfiguration
     from pipeplan.api.planning.plans import Plan
@@ -60,8 +61,7 @@ if TYPE_CHECKING:
         shape_of,
     )
     from pipeplan.api.sweeping.study import Study, sweep
-    from pipeplan.api.training.calibrations import CalibrationProfile
-    from pipeplan.api.training.cost_profiles import CostProfile, calibrated, costs_of_run, profile, profiled
+    from pipeplan.api.training.cost_profiles import CostProfile, costs_of_run, profile, profiled
     from pipeplan.api.training.measuring import TrainingReport
     from pipeplan.api.training.training_runs import TrainingRun, model_files, run, trained
 else:

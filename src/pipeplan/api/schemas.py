@@ -12,6 +12,7 @@ from pipeplan.api.checks import Verdict
 from pipeplan.api.comparing.comparison import Comparison
 from pipeplan.api.differing.difference import Diff
 from pipeplan.api.explaining.explanation import Explanation
+from pipeplan.api.planning.calibrations import CalibrationProfile
 from pipeplan.api.planning.estimates import Estimates
 from pipeplan.api.planning.plans import Plan
 from pipeplan.api.planning.presets import Gpus, Models
@@ -19,7 +20,6 @@ from pipeplan.api.reviewing.result import Review
 from pipeplan.api.reviewing.rules_table import ReviewRules
 from pipeplan.api.searching.fronts import ParetoFront
 from pipeplan.api.searching.searched_result import SearchedResult
-from pipeplan.api.training.calibrations import CalibrationProfile
 from pipeplan.api.training.cost_profiles import CostProfile
 from pipeplan.api.training.training_runs import TrainingRun
 from pipeplan.formats import CostsRecord, ScheduleRecord, TimelineRecord, TimelineTable

@@ -18,7 +18,7 @@ from pipeplan.api.searching.searches import search
 from pipeplan.api.simulating.simulate import simulate
 from pipeplan.costs import Settings
 from pipeplan.kernels import compiled_at_once
-from pipeplan.planner import LaidLayer, LayerOption, best_layout
+from pipeplan.planner.layout import LaidLayer, LayerOption, best_layout
 from pipeplan.strategies import Shape
 
 if TYPE_CHECKING:

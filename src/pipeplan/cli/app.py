@@ -71,7 +71,7 @@ _COMMANDS = {
         "1f1b -p 4 --model gpt-small -o costs.yaml",
     ),
     "calibrate": (
-        "run",
+        "plan",
         "Calibrate the planner to a GPU, or to the traces of a run.",
         "llama3-8b --gpu h100-sxm -o calibration.yaml",
     ),

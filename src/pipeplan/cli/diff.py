@@ -10,7 +10,7 @@ from pipeplan.api import DiffOptions, differences, require_outputs
 from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import LineSettings, OutputOptions, command, request
 from pipeplan.files import Written, require_apart, require_writable
-from pipeplan.planner import require_calibration_file
+from pipeplan.foundation.extensions import required_service
 
 
 @command
@@ -41,7 +41,7 @@ def diff(
     require_outputs(query.outputs, ("record", "report", "pictures"), what="a diff")
     calibration = None if options.calibration is None else Path(options.calibration)
     if calibration is not None and options.configuration is not None:
-        require_calibration_file(calibration)
+        required_service("planning", "require_calibration_file")(calibration)
         require_writable(calibration)
         require_apart([calibration, *query.outputs], [Path(options.configuration), measured])
     difference = differences(planned, measured, options, query.settings)

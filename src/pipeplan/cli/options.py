@@ -321,6 +321,24 @@ class OutputOptions(PictureOptions):
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions(Options):
+    """Traces to read instead of measuring, and the file to write."""
+
+    source: Path | None = option(
+        kind="file", title="Traces", group="training", flags=("--from",),
+        help="Traces of a run to read costs from instead of measuring: a folder, or a file of `pipeplan run`.",
+    )  # fmt: skip
+    output: Path | None = option(
+        kind="file", title="Output", group="output", flags=("-o",), help="File to write, .yaml or .json."
+    )
+
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """The file to write, if any."""
+        return () if self.output is None else (self.output,)
+
+
 def command(function: Callable[..., int]) -> Callable[..., int]:
     """Make a function a command: a keyword that is a record of options becomes one option for each field.
 

@@ -1,4 +1,4 @@
-"""``pipeplan plan`` and ``estimate``."""
+"""``pipeplan plan``, ``estimate`` and ``calibrate``."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from functools import partial
 from pathlib import Path
 
 from pipeplan.api import require_outputs
+from pipeplan.api.planning.calibrations import calibrated
 from pipeplan.api.planning.estimation import estimated
 from pipeplan.api.planning.options import EstimateOptions, FixLike, PlanOptions
 from pipeplan.api.planning.planned import planned
 from pipeplan.api.planning.plans import OWN_ENDINGS, Plan
 from pipeplan.cli.answers import deliver, tell, written
-from pipeplan.cli.options import command, output_option
-from pipeplan.cli.progress import ProgressBar, progress_bar
-from pipeplan.costs import Options, option
+from pipeplan.cli.options import SourceOptions, command, output_option
+from pipeplan.cli.progress import FEW_REFRESHES, ProgressBar, progress_bar
+from pipeplan.costs import CalibrationOptions, Options, option
 from pipeplan.drawing import LookOptions
 from pipeplan.errors import InputError
 from pipeplan.files import Written, require_apart, require_writable
-from pipeplan.planner import PlanProgress
+from pipeplan.planner import PlanProgress, require_calibration_file
 from pipeplan.readable import time_text
 from pipeplan.trainers import plan_trainer, plan_trainers, require_release
 
@@ -150,3 +151,46 @@ def estimate(file: Path, /, *, options: EstimateOptions, beside: FileOptions, js
         estimates = estimated(file, options, progress=lambda share: bar.show(share, "estimating"))
     deliver(estimates, output, json=json)
     return 0 if any(row.refused is None for row in estimates) else 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorOptions(SourceOptions):
+    """GPU and existing factors of a calibration."""
+
+    gpu: str | None = option(
+        kind="text", title="GPU", group="calibration", longest=4096,
+        help="GPU to calibrate: a name, or a cluster file that describes your own.",
+    )  # fmt: skip
+    calibration: Path | None = option(
+        kind="file", title="Calibration", group="calibration", help="Existing calibration file to update, with --from."
+    )
+
+
+@command
+def calibrate(model: str, /, *, options: CalibrationOptions, beside: FactorOptions, json: bool = False) -> int:
+    """Calibrate the planner to a GPU, or to the traces of a run.
+
+    Measures how much longer kernels or stages take than the planner expects. Pass the file to `pipeplan plan` with
+    `--calibration`.
+
+    Parameters
+    ----------
+    model
+        Model whose kernels are measured: a preset or a config.json. With --from: the file of the configuration that ran.
+    """
+    for path in beside.outputs:
+        require_calibration_file(path)
+        require_writable(path)
+    reads = [path for path in (Path(model), beside.source) if path is not None and os.path.exists(path)]
+    require_apart([path for path in beside.outputs if path != beside.calibration], reads)
+    with progress_bar("starting up", quiet=json or beside.source is not None, refreshes=FEW_REFRESHES) as bar:
+        factors = calibrated(
+            model,
+            options,
+            gpu=beside.gpu,
+            source=beside.source,
+            calibration=beside.calibration,
+            progress=lambda description, share: bar.show(share, description),
+        )
+    deliver(factors, beside.outputs, json=json)
+    return 0

@@ -17,6 +17,9 @@ from pipeplan.cli.answers import tell
 EVERY = 5.0
 """Minimum number of seconds between two lines if stderr is not a terminal; a shorter command prints none."""
 
+FEW_REFRESHES = 2.0
+"""Refreshes of the bar per second while the cores are being measured."""
+
 _WIDE = 110
 """Minimum number of columns for a long bar."""
 

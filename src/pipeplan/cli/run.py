@@ -1,4 +1,4 @@
-"""``pipeplan run``, ``profile`` and ``calibrate``, which need PyTorch or the traces of a run."""
+"""``pipeplan run`` and ``profile``, which need PyTorch or the traces of a run."""
 
 from __future__ import annotations
 
@@ -9,24 +9,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pipeplan.api import TrainingReport, calibrated, costs_of_run, model_files, profiled, trained
+from pipeplan.api import TrainingReport, costs_of_run, model_files, profiled, trained
 from pipeplan.cli.answers import deliver
-from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
-from pipeplan.cli.progress import progress_bar
-from pipeplan.costs import (
-    CalibrationOptions,
-    ModelOptions,
-    Options,
-    ProfileOptions,
-    RunOptions,
-    option,
-    require_costs_file,
-)
-from pipeplan.files import require_apart, require_writable
-from pipeplan.planner import require_calibration_file
-
-REFRESHES = 2.0
-"""Refreshes of the bar per second; few, since the cores are being measured."""
+from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, SourceOptions, command, request
+from pipeplan.cli.progress import FEW_REFRESHES, progress_bar
+from pipeplan.costs import ModelOptions, Options, ProfileOptions, RunOptions, option, require_costs_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,37 +25,6 @@ class TraceOptions(Options):
         title="Trace",
         group="training",
         help="File for the measured timeline, as a Chrome or Perfetto trace.",
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceOptions(Options):
-    """Traces to read instead of measuring, and the file to write."""
-
-    source: Path | None = option(
-        kind="file", title="Traces", group="training", flags=("--from",),
-        help="Traces of a run to read costs from instead of measuring: a folder, or a file of `pipeplan run`.",
-    )  # fmt: skip
-    output: Path | None = option(
-        kind="file", title="Output", group="output", flags=("-o",), help="File to write, .yaml or .json."
-    )
-
-    @property
-    def outputs(self) -> tuple[Path, ...]:
-        """The file to write, if any."""
-        return () if self.output is None else (self.output,)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FactorOptions(SourceOptions):
-    """GPU and existing factors of a calibration."""
-
-    gpu: str | None = option(
-        kind="text", title="GPU", group="calibration", longest=4096,
-        help="GPU to calibrate: a name, or a cluster file that describes your own.",
-    )  # fmt: skip
-    calibration: Path | None = option(
-        kind="file", title="Calibration", group="calibration", help="Existing calibration file to update, with --from."
     )
 
 
@@ -144,36 +100,6 @@ def profile(
     return 0
 
 
-@command
-def calibrate(model: str, /, *, options: CalibrationOptions, beside: FactorOptions, json: bool = False) -> int:
-    """Calibrate the planner to a GPU, or to the traces of a run.
-
-    Measures how much longer kernels or stages take than the planner expects. Pass the file to `pipeplan plan` with
-    `--calibration`.
-
-    Parameters
-    ----------
-    model
-        Model whose kernels are measured: a preset or a config.json. With --from: the file of the configuration that ran.
-    """
-    for path in beside.outputs:
-        require_calibration_file(path)
-        require_writable(path)
-    reads = [path for path in (Path(model), beside.source) if path is not None and os.path.exists(path)]
-    require_apart([path for path in beside.outputs if path != beside.calibration], reads)
-    with _bar(quiet=json or beside.source is not None) as progress:
-        factors = calibrated(
-            model,
-            options,
-            gpu=beside.gpu,
-            source=beside.source,
-            calibration=beside.calibration,
-            progress=progress,
-        )
-    deliver(factors, beside.outputs, json=json)
-    return 0
-
-
 def _model(options: ModelOptions) -> str:
     assert isinstance(options.model, str)
     return options.model
@@ -181,5 +107,5 @@ def _model(options: ModelOptions) -> str:
 
 @contextmanager
 def _bar(*, quiet: bool) -> Iterator[TrainingReport]:
-    with progress_bar("starting up", quiet=quiet, refreshes=REFRESHES) as bar:
+    with progress_bar("starting up", quiet=quiet, refreshes=FEW_REFRESHES) as bar:
         yield lambda description, share: bar.show(share, description)

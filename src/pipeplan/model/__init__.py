@@ -15,6 +15,7 @@ from pipeplan.model.dependency import (
     require_order,
     source_of,
 )
+from pipeplan.model.layers import LayerKind
 from pipeplan.model.memory import (
     NOT_GIVEN,
     MemoryCurve,
@@ -129,6 +130,7 @@ __all__ = [
     "Floats",
     "Ints",
     "Kind",
+    "LayerKind",
     "MemoryCurve",
     "MemoryRule",
     "MemoryUse",

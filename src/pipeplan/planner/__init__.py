@@ -1,4 +1,4 @@
-"""Planner: estimates of given configurations, layouts of layers, and the search over all valid configurations."""
+"""Planner: estimates of given configurations, and the search over all valid configurations."""
 
 from pipeplan.planner.answers import (
     ClosestMiss,
@@ -35,8 +35,6 @@ from pipeplan.planner.estimates.running import costs_of, placed, schedule_of
 from pipeplan.planner.estimates.software import EARLY, software
 from pipeplan.planner.estimates.stages import even_layout, layout_of, stage_costs
 from pipeplan.planner.fitting import default_limit, fit_of, widest_limit
-from pipeplan.planner.joint import LayoutSpace, joint_search
-from pipeplan.planner.layout import BestLayout, LaidLayer, LayerOption, StageOption, WorkClock, best_layout
 from pipeplan.planner.selection.finalists import best_layout_of
 from pipeplan.planner.selection.legality import UNUSUAL
 from pipeplan.planner.selection.plans import DEFAULT_TOKENS, plan
@@ -55,7 +53,6 @@ __all__ = [
     "DEFAULT_TOKENS",
     "EARLY",
     "UNUSUAL",
-    "BestLayout",
     "Calibration",
     "CalibrationRecord",
     "ClosestMiss",
@@ -67,9 +64,6 @@ __all__ = [
     "Estimate",
     "Fit",
     "GpuMemory",
-    "LaidLayer",
-    "LayerOption",
-    "LayoutSpace",
     "Objective",
     "Pipelined",
     "PlanListener",
@@ -78,12 +72,9 @@ __all__ = [
     "RunnerUp",
     "SearchedOrder",
     "Sensitivity",
-    "StageOption",
     "StepTime",
     "Totals",
     "TrainerPlan",
-    "WorkClock",
-    "best_layout",
     "best_layout_of",
     "calibrated",
     "costs_of",
@@ -92,7 +83,6 @@ __all__ = [
     "estimate",
     "even_layout",
     "fit_of",
-    "joint_search",
     "layout_of",
     "memory_rules",
     "part_of",

@@ -12,7 +12,6 @@ from pipeplan.planner import (
     Configuration,
     Estimate,
     Fit,
-    WorkClock,
     best_layout_of,
     costs_of,
     default_limit,
@@ -23,6 +22,7 @@ from pipeplan.planner import (
     stage_costs,
     widest_limit,
 )
+from pipeplan.planner.layout import WorkClock
 from pipeplan.reviewing.conversion import Configured, configured
 from pipeplan.reviewing.facts import NotSet, ReviewFacts
 from pipeplan.workload import ModelShape

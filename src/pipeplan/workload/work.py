@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pipeplan.model import LayerKind
 from pipeplan.workload.components import Precision
 
 ContextMethod = Literal["ring", "all_to_all"]
@@ -308,9 +309,6 @@ class RankParameters:
 
     def __mul__(self, count: int) -> RankParameters:
         return RankParameters(dense=self.dense * count, expert=self.expert * count)
-
-
-LayerKind = Literal["embedding", "dense", "moe", "mtp", "head", "loss"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

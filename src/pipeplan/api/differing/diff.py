@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.api.answers import FilePath
+from pipeplan.api.answers import AnswerRecord, FilePath
 from pipeplan.api.arguments import ScheduleLike, options_and_settings, takes
 from pipeplan.api.differing.difference import Diff
 from pipeplan.api.differing.op_differences import (
@@ -27,15 +27,13 @@ from pipeplan.api.simulating.simulate import simulated
 from pipeplan.api.sources import as_taken_by, in_unit, opened
 from pipeplan.costs import ConfiguredSettings, Options, Settings, option
 from pipeplan.errors import InputError
+from pipeplan.foundation.extensions import required_service
 from pipeplan.model import TIME_UNITS, Schedule, Timeline, counted, dependencies, require_order
 from pipeplan.readable import Times
 from pipeplan.records import holding, replaced
 from pipeplan.simulation import compute_only, critical_ops
 from pipeplan.strategies import Strategy
 from pipeplan.traces import MeasuredRun, read_run
-
-if TYPE_CHECKING:
-    from pipeplan.api.training.calibrations import CalibrationProfile
 
 _SCALED = (
     "the planned times have no unit: 1 counts as {scale:.4g} {unit}, with which all ops take as long in sum as in the run; "
@@ -105,15 +103,15 @@ def differences(
     return holding(_differences(planned, measured, settings), calibration=calibration)
 
 
-def _calibration(options: DiffOptions, measured: FilePath | Timeline | Result) -> CalibrationProfile:
-    from pipeplan.api.training.calibrations import calibrate_on_run  # the planner loads the solver
-
+def _calibration(options: DiffOptions, measured: FilePath | Timeline | Result) -> AnswerRecord:
     assert options.configuration is not None
     assert options.calibration is not None
     if isinstance(measured, Timeline | Result):
         raise InputError("a calibration needs the run's files, not a timeline", field="configuration")
     existing = options.calibration if os.path.exists(options.calibration) else None
-    return calibrate_on_run(os.fspath(options.configuration), measured, calibration=existing)
+    calibrate_on_run = required_service("planning", "calibrate_on_run")
+    updated: AnswerRecord = calibrate_on_run(os.fspath(options.configuration), measured, calibration=existing)
+    return updated
 
 
 def _differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, settings: Settings) -> Diff:

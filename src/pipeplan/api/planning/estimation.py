@@ -18,10 +18,10 @@ from pipeplan.documents import ENDINGS, read_document
 from pipeplan.errors import FormatError, InputError, PipeplanError
 from pipeplan.files import MEBIBYTE, path_of
 from pipeplan.flags import assumptions_of, read_configuration
+from pipeplan.foundation.extensions import required_service
 from pipeplan.hardware import Cluster
 from pipeplan.planner import Calibration, Configuration, Estimate, read_calibration
 from pipeplan.planner import estimate as estimate_one
-from pipeplan.reviewing import NotSet, Reading, configured, missing_facts, read_configurations
 from pipeplan.sweeps import Finished, SweepTask, sweep
 from pipeplan.workload import ModelShape
 
@@ -111,9 +111,11 @@ def estimated(
 def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tuple[list[ConfigurationRow], bool]:
     """Return the rows of a source, and whether it is a single configuration, whose errors are raised."""
     document, name, folder = _opened(source)
-    readings = () if isinstance(source, Mapping) else _of_trainer(path_of(source, _FILE), document)
-    if readings:
-        return [_reviewed(reading, alone=len(readings) == 1) for reading in readings], len(readings) == 1
+    rows = () if isinstance(source, Mapping) else _of_trainer(path_of(source, _FILE), document)
+    if rows:
+        if len(rows) == 1 and rows[0].refused:
+            raise InputError(f"{rows[0].id}: {rows[0].refused}")
+        return list(rows), len(rows) == 1
     read = partial(read_configuration, folder=folder, approximate=options.approximate)
     if "rows" not in document:
         return [_configured(document, name, read)], True
@@ -127,35 +129,13 @@ _OWN_KEYS = frozenset({"rows", "cluster", "global_batch"})
 """Keys of pipeplan's own files, one of which each of them has."""
 
 
-def _of_trainer(path: Path, document: Mapping[str, Any]) -> tuple[Reading, ...]:
+def _of_trainer(path: Path, document: Mapping[str, Any]) -> tuple[ConfigurationRow, ...]:
     """Return the configurations in a trainer's file, or in a plan's answer; none for a file of pipeplan's own."""
-    if path.suffix.lower() not in ENDINGS:
-        return read_configurations(path)
-    if _OWN_KEYS.isdisjoint(document) or "best" in document:
-        try:
-            return read_configurations(path)
-        except PipeplanError:
-            return ()  # what is missing in a file of pipeplan's own is said by its reader
-    return ()
-
-
-def _reviewed(reading: Reading, *, alone: bool) -> ConfigurationRow:
-    """Return the row of a trainer's configuration. Raises InputError if it cannot be estimated and is the only one."""
-    name = reading.facts.name or Path(reading.source.file).name
-    try:
-        made = configured(reading.facts)
-    except NotSet:
-        reason = missing_facts(reading.facts)
-        if alone:
-            raise InputError(f"{name}: {reason}") from None
-        return ConfigurationRow(id=name, refused=reason)
-    return ConfigurationRow(
-        id=name,
-        model=made.model,
-        cluster=made.cluster,
-        configuration=made.configuration,
-        assumed=made.assumed,
-    )
+    may_be_own = path.suffix.lower() in ENDINGS
+    if may_be_own and not (_OWN_KEYS.isdisjoint(document) or "best" in document):
+        return ()
+    rows: tuple[ConfigurationRow, ...] = required_service("review", "configuration_rows")(path, may_be_own=may_be_own)
+    return rows
 
 
 def _row(row: ConfigurationRow, finished: Finished[Estimate] | None) -> EstimatedRow:

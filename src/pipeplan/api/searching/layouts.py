@@ -21,7 +21,7 @@ from pipeplan.errors import CostError, InfeasibleError, InputError, PipeplanErro
 from pipeplan.solver import Problem
 
 if TYPE_CHECKING:
-    from pipeplan.planner import LayoutSpace
+    from pipeplan.planner.joint import LayoutSpace
 
 MOST_CHUNKS = 4
 """Largest number of chunks that a search for a layout tries by itself; ``chunks`` sets another."""
@@ -68,7 +68,7 @@ def layout_spaces(settings: Settings, options: SearchOptions) -> list[LayoutSpac
 
     Raises the error of the placement that comes the nearest where none can be searched.
     """
-    from pipeplan.planner import LayoutSpace  # the planner takes time to import
+    from pipeplan.planner.joint import LayoutSpace  # it takes time to import
 
     free = replace(settings, layers_per_stage=None, memory_limit=None)
     assert settings.layers is not None

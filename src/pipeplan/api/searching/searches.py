@@ -119,7 +119,7 @@ def _laid_out(
     outputs: Sequence[Path],
 ) -> Result:
     """Return the best schedule over all layouts of the searched placements."""
-    from pipeplan.planner import joint_search  # the planner takes time to import
+    from pipeplan.planner.joint import joint_search  # it takes time to import
 
     spaces = layout_spaces(settings, options)
     examples = [space.example for space in spaces]

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast, final, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Unpack, final, get_type_hints, overload
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -39,17 +39,14 @@ from pipeplan.costs import (
     write_costs_file,
 )
 from pipeplan.errors import InputError
-from pipeplan.files import path_of
+from pipeplan.foundation.extensions import required_service
 from pipeplan.readable import Times, change, size_texts, time_text
 from pipeplan.records import Evidence, holding
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pipeplan.api.planning.options import ModelLike
-    from pipeplan.api.training.calibrations import CalibrationProfile
-    from pipeplan.hardware import Gpu
-    from pipeplan.names import GpuName
+    from pipeplan.names import GpuName, ModelName
     from pipeplan.runtime.results import Profile
 
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
@@ -154,13 +151,13 @@ def profile(
 @overload
 def profile(
     *,
-    calibrate: ModelLike,
-    gpu: GpuName | str | os.PathLike[str] | Gpu | None = None,
+    calibrate: ModelName | Any,
+    gpu: GpuName | Any = None,
     source: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
     **options: Unpack[CalibrationOptionsKeywords],
-) -> CalibrationProfile: ...
+) -> Any: ...
 
 
 @takes(ProfileOptions, CalibrationOptions, ConfiguredSettings)
@@ -169,12 +166,12 @@ def profile(
     /,
     *,
     source: str | os.PathLike[str] | None = None,
-    calibrate: ModelLike | None = None,
-    gpu: GpuName | str | os.PathLike[str] | Gpu | None = None,
+    calibrate: ModelName | Any = None,
+    gpu: GpuName | Any = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
     **options: Any,
-) -> CostProfile | CalibrationProfile:
+) -> CostProfile | Any:
     """Measure the costs of a model's stages, or take them from a run's traces; the answer can be saved as a config file.
 
     With ``calibrate``: the measured over the expected times of one GPU, for ``calibration`` of a plan.
@@ -212,6 +209,7 @@ def profile(
     """
     if calibrate is not None:
         chosen = options_of(CalibrationOptions, options)
+        calibrated = required_service("planning", "calibrated")
         return calibrated(calibrate, chosen, gpu=gpu, source=source, calibration=calibration, progress=progress)
     own, keywords = apart(ProfileOptions, options)
     profiled_as = options_of(ProfileOptions, own)
@@ -241,35 +239,6 @@ _OF_COSTS = tuple(
     name for name, setting in SETTINGS.items() if setting.group not in ("shape", "more") or name == "slice_attention"
 )
 """Settings that do not determine the stages of a profile."""
-
-
-def calibrated(
-    calibrate: ModelLike,
-    options: CalibrationOptions,
-    *,
-    gpu: GpuName | str | os.PathLike[str] | Gpu | None = None,
-    source: str | os.PathLike[str] | None = None,
-    calibration: str | os.PathLike[str] | None = None,
-    progress: TrainingReport | None = None,
-) -> CalibrationProfile:
-    """Return the calibration of one GPU, measured or taken from a run; see :func:`profile`."""
-    from pipeplan.api.training.calibrations import calibrate_gpu, calibrate_on_run  # the planner loads the solver
-
-    if source is not None:
-        of = path_of(cast("str", calibrate), "the file of the configuration", field="calibrate")
-        return calibrate_on_run(of, source, calibration=calibration)
-    if gpu is None:
-        raise InputError("gpu is required: a name such as h100-sxm, or a cluster file", field="gpu")
-    return calibrate_gpu(
-        calibrate,
-        gpu,
-        sequence=options.sequence,
-        microbatch_size=options.microbatch_size,
-        device=options.device,
-        threads=options.threads,
-        samples=options.repeats,
-        progress=lambda share: None if progress is None else progress("measuring kernels", share),
-    )
 
 
 def costs_of_run(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pipeplan.api.sources import in_unit
 from pipeplan.costs import Settings, Spread
 from pipeplan.errors import InputError
-from pipeplan.model import HOST_KINDS, Floats, Schedule, Timeline, among, crosses_ranks, dependencies
+from pipeplan.model import HOST_KINDS, Floats, Schedule, Timeline, among, crosses_ranks, dependencies, units_in
 from pipeplan.readable import change
 from pipeplan.simulation import TIMED_KINDS, compute_only, simulate, timed_only
 from pipeplan.traces import MeasuredRun, read_run
@@ -161,6 +161,13 @@ class RunCosts:
         """By how much the predicted step differs from the median measured one, as a share of that."""
         return self.predicted_step / self.measured_steps.median - 1
 
+    def microbatch_seconds(self) -> list[float]:
+        """Return the seconds that each stage computes for one microbatch."""
+        return [
+            units_in(UNIT, "s") * _microbatch({kind: spread.median for kind, spread in times.items()})
+            for times in self.stages
+        ]
+
     def rows(self) -> list[dict[str, float | None]]:
         """Return a row per stage: median times by the names of the settings, None for kinds that it did not run."""
         names = {kind.name: name.removesuffix("_times") for kind, name in TIMED_KINDS.items()} | {
@@ -179,6 +186,14 @@ class RunCosts:
         yield "gap before every op", self.gaps.op
         yield "a message takes from a rank", self.gaps.message
         yield "end of a step", self.step_time
+
+
+def _microbatch(times: Mapping[str, float]) -> float:
+    """Return the time that a stage computes for one microbatch."""
+    if "F" not in times and PAIR in times:
+        return times[PAIR] + times.get("W", 0.0)
+    backward = times.get("B", times.get("I", 0.0) + times.get("W", 0.0))
+    return times.get("F", 0.0) + times.get("R", 0.0) + backward
 
 
 def _at_least_0(spread: Spread | None) -> float | None:

@@ -5,5 +5,8 @@ from pipeplan.foundation.extensions import Extension
 EXTENSION = Extension(
     name="review",
     summary="Review of configurations that users already have.",
-    needs=("planning",),
+    needs=("search", "planning"),
+    services={
+        "configuration_rows": "pipeplan.api.reviewing.configuration_rows:configuration_rows",
+    },
 )

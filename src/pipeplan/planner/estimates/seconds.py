@@ -16,7 +16,7 @@ from pipeplan.hardware import (
     grouped_gemm_time,
     memory_time,
 )
-from pipeplan.model import Floats
+from pipeplan.model import Floats, LayerKind
 from pipeplan.planner.estimates.properties import CORES, Software
 from pipeplan.workload import (
     AttentionCore,
@@ -25,7 +25,6 @@ from pipeplan.workload import (
     Gemm,
     Group,
     GroupedGemm,
-    LayerKind,
     MemoryPass,
     Work,
 )

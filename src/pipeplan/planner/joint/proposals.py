@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeplan.costs import Layer, Layout
 from pipeplan.errors import PipeplanError
-from pipeplan.model import Bools, Floats, Kind, Schedule, tolerances
+from pipeplan.model import Bools, Floats, Kind, LayerKind, Schedule, tolerances
 from pipeplan.planner.joint.least import LeastBounds
 from pipeplan.planner.joint.space import LayoutSpace, Numbers, layout_at, positions
 from pipeplan.planner.layout.best import search as best_of_order
@@ -27,7 +27,6 @@ from pipeplan.planner.layout.stages import (
     StageTables,
     parts_of,
 )
-from pipeplan.workload import LayerKind
 
 _KINDS: dict[str | None, LayerKind] = {
     "embedding": "embedding",

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.errors import CostError, InputError
-from pipeplan.model import Bools, Floats, Schedule, tolerances
+from pipeplan.model import Bools, Floats, LayerKind, Schedule, tolerances
 from pipeplan.planner.layout.order import holdings
-from pipeplan.workload import LayerKind
 
 MOST_LAYERS = 512
 """Maximum number of layers of a model: four times as many as any published model has."""

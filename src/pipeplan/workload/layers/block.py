@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from pipeplan.errors import ShapeError
+from pipeplan.model import LayerKind
 from pipeplan.workload.layers.attention import attention, latent_attention
 from pipeplan.workload.layers.feed_forward import mixture, mlp
 from pipeplan.workload.layers.norms import norm, residual
@@ -31,7 +32,6 @@ from pipeplan.workload.work import (
     Execution,
     Group,
     Kept,
-    LayerKind,
     LayerWork,
     MemoryPass,
     RankParameters,

@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import msgspec
 
 from pipeplan.api.answers import AnswerRecord
 from pipeplan.api.parts import columns, line
-from pipeplan.api.training.run_costs import PAIR, RunCosts, read_run_costs
+from pipeplan.api.planning.options import FilePath, ModelLike
+from pipeplan.costs import CalibrationOptions
 from pipeplan.documents import ENDINGS, read_document
 from pipeplan.errors import FormatError, InputError
+from pipeplan.files import path_of
 from pipeplan.flags import model_of, read_configuration
+from pipeplan.foundation.extensions import required_service
 from pipeplan.hardware import Gpu, cluster, gpu
-from pipeplan.model import units_in
-from pipeplan.planner import (
-    Calibration,
-    CalibrationRecord,
-    calibrated,
-    read_calibration,
-    updated_by_run,
-    write_calibration,
-)
+from pipeplan.planner import Calibration, CalibrationRecord, read_calibration, updated_by_run, write_calibration
+from pipeplan.planner import calibrated as kernels_calibrated
 from pipeplan.records import Evidence, holding
-from pipeplan.workload import ModelShape
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from pipeplan.names import GpuName
+
 USUAL_SEQUENCE = 4096
 """Default sequence length in tokens, for models without a trained length."""
-
-FilePath = str | os.PathLike[str]
 
 
 @final
@@ -88,8 +82,35 @@ class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=T
         return f"<CalibrationProfile of {self.calibration.gpu}: {factors}>"
 
 
+def calibrated(
+    calibrate: ModelLike,
+    options: CalibrationOptions,
+    *,
+    gpu: GpuName | FilePath | Gpu | None = None,
+    source: FilePath | None = None,
+    calibration: FilePath | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> CalibrationProfile:
+    """Return the calibration of one GPU, measured or taken from a run; see :func:`pipeplan.profile`."""
+    if source is not None:
+        of = path_of(cast("str", calibrate), "the file of the configuration", field="calibrate")
+        return calibrate_on_run(of, source, calibration=calibration)
+    if gpu is None:
+        raise InputError("gpu is required: a name such as h100-sxm, or a cluster file", field="gpu")
+    return calibrate_gpu(
+        calibrate,
+        gpu,
+        sequence=options.sequence,
+        microbatch_size=options.microbatch_size,
+        device=options.device,
+        threads=options.threads,
+        samples=options.repeats,
+        progress=lambda share: None if progress is None else progress("measuring kernels", share),
+    )
+
+
 def calibrate_gpu(
-    model: FilePath | ModelShape | Mapping[str, Any],
+    model: ModelLike,
     gpu_name: FilePath | Gpu,
     *,
     sequence: int | None = None,
@@ -107,12 +128,12 @@ def calibrate_gpu(
     for name, value in (("sequence", tokens), ("microbatch_size", microbatch_size), ("samples", samples)):
         if value < 1:
             raise InputError(f"{name} must be at least 1, not {value}", field=name)
-    from pipeplan.runtime.kernel_timing import kernel_timer
+    from pipeplan.planner.kernel_timing import kernel_timer  # needs PyTorch
 
     timer = kernel_timer(
         device, precision=precision, threads=threads, name=sheet.name if preset else "", samples=samples
     )
-    factors = calibrated(
+    factors = kernels_calibrated(
         shape,
         sheet,
         timer,
@@ -137,18 +158,9 @@ def calibrate_on_run(
         raise FormatError(f"the configuration {path} holds no keys: write 'model: llama3-70b' and so on")
     shape, machines, ran = read_configuration(document, path.parent)
     before = None if calibration is None else read_calibration(Path(calibration))
-    run = read_run_costs(source)
-    seconds = [_microbatch(run, stage) for stage in range(len(run.stages))]
+    run = required_service("training", "run_costs")(source)
+    seconds = run.microbatch_seconds()
     return CalibrationProfile.of(updated_by_run(before, shape, machines, ran, seconds, source=run.source))
-
-
-def _microbatch(run: RunCosts, stage: int) -> float:
-    """Return the seconds that a stage computes for one microbatch."""
-    times = {kind: spread.median for kind, spread in run.stages[stage].items()}
-    if "F" not in times and PAIR in times:
-        return units_in("ms", "s") * (times[PAIR] + times.get("W", 0.0))
-    backward = times.get("B", times.get("I", 0.0) + times.get("W", 0.0))
-    return units_in("ms", "s") * (times.get("F", 0.0) + times.get("R", 0.0) + backward)
 
 
 def _sheet(name: FilePath | Gpu) -> tuple[Gpu, bool]:

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from pipeplan.errors import InputError
-from pipeplan.runtime.clocks import clock_for
-from pipeplan.runtime.group import choose_device
+from pipeplan.foundation.extensions import required_service
 from pipeplan.workload import AttentionCore, Gemm, GroupedGemm, MemoryPass, Work
+
+# Its parts check that PyTorch is installed when they are loaded.
+choose_device, clock_for = (required_service("training", name) for name in ("choose_device", "clock_for"))
+
+import torch  # noqa: E402
+from torch import Tensor  # noqa: E402
 
 SAMPLE = 2e-3
 """Least duration of a sample in seconds, long enough to make launches and the clock's own time negligible."""

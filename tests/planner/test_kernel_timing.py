@@ -9,7 +9,8 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 
 from pipeplan.errors import InputError
-from pipeplan.runtime.kernel_timing import KernelTimer, kernel_timer
+from pipeplan.planner import kernel_timing
+from pipeplan.planner.kernel_timing import KernelTimer, kernel_timer
 from pipeplan.workload import AttentionCore, Collective, Gemm, GroupedGemm, MemoryPass
 
 
@@ -85,8 +86,6 @@ def test_a_gpu_that_is_not_there():
     ],
 )
 def test_the_gpu_is_told_by_its_name(monkeypatch, found, asked, same):
-    from pipeplan.runtime import kernel_timing
-
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: found)
     device = torch.device("cuda")
     if same:
