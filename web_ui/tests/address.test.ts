@@ -22,7 +22,7 @@ const STATE: PageState = {
   typed: { ranks: "4", forward_times: "1,2,3" },
   schedules: ["1f1b", "zbv"],
   allow: [],
-  shown: ["zbv"],
+  visible: ["zbv"],
   open: "why",
 };
 
@@ -34,7 +34,7 @@ describe("the page's address", () => {
   test("without a list of schedules means all of them", () => {
     expect(INITIAL.schedules).toBeNull();
     expect(fromQuery("?ranks=4", FIELDS).schedules).toBeNull();
-    expect(toQuery({ ...STATE, schedules: null, shown: [], open: "" })).toBe("ranks=4&forward_times=1,2,3");
+    expect(toQuery({ ...STATE, schedules: null, visible: [], open: "" })).toBe("ranks=4&forward_times=1,2,3");
   });
 
   test("carries what was typed, chosen, shown and opened", () => {
@@ -49,12 +49,12 @@ describe("the page's address", () => {
   });
 
   test("leaves out empty fields, and reads none that the form lacks", () => {
-    expect(toQuery({ ...STATE, typed: { ranks: " " }, shown: [], open: "" })).toBe("schedules=1f1b,zbv");
+    expect(toQuery({ ...STATE, typed: { ranks: " " }, visible: [], open: "" })).toBe("schedules=1f1b,zbv");
     expect(fromQuery("?unknown=1&schedules=", FIELDS)).toEqual({
       typed: {},
       schedules: [],
       allow: [],
-      shown: [],
+      visible: [],
       open: "",
     });
   });

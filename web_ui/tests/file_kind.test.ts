@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { holdsSchedule, suffixOf } from "../src/app/file_kind.js";
+import { isSchedule, suffixOf } from "../src/app/file_kind.js";
 
 const SUFFIXES = new Set([".csv", ".json", ".words"]);
 
@@ -10,14 +10,14 @@ test("the last part of a name is its suffix", () => {
 
 describe("a dropped file is a schedule", () => {
   test("where its ending is of schedules alone", () => {
-    expect(holdsSchedule("plan.CSV", "", SUFFIXES)).toBe(true);
-    expect(holdsSchedule("plan.words", "0F0", SUFFIXES)).toBe(true);
-    expect(holdsSchedule("costs.yaml", "", SUFFIXES)).toBe(false);
-    expect(holdsSchedule("notes", "", SUFFIXES)).toBe(false);
+    expect(isSchedule("plan.CSV", "", SUFFIXES)).toBe(true);
+    expect(isSchedule("plan.words", "0F0", SUFFIXES)).toBe(true);
+    expect(isSchedule("costs.yaml", "", SUFFIXES)).toBe(false);
+    expect(isSchedule("notes", "", SUFFIXES)).toBe(false);
   });
 
   test("where its JSON says so; costs and configs fill the form", () => {
-    const json = (start: string) => holdsSchedule("a.json", start, SUFFIXES);
+    const json = (start: string) => isSchedule("a.json", start, SUFFIXES);
     expect(json('{"format": "pipeplan-schedule", "version": 1')).toBe(true);
     expect(json('{"format":"pipeplan-timeline"')).toBe(true);
     expect(json('{"schedule":["1f1b","1f1b"]')).toBe(true);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Finding, Review } from "../src/review/api.js";
-import { shownLines } from "../src/review/listing.js";
+import { visibleLines } from "../src/review/listing.js";
 import { kindOf } from "../src/review/patch.js";
 import { verdict, wordsOf } from "../src/review/summary.js";
 
@@ -21,7 +21,7 @@ function finding(line: number, severity: Finding["severity"] = "error"): Finding
 
 describe("the listing", () => {
   test("shows a short text whole, with findings at their lines", () => {
-    const shown = shownLines("one\ntwo\nthree\n", [finding(2)]);
+    const shown = visibleLines("one\ntwo\nthree\n", [finding(2)]);
     expect(shown).toEqual([
       { line: 1, text: "one", findings: [] },
       { line: 2, text: "two", findings: [finding(2)] },
@@ -31,7 +31,7 @@ describe("the listing", () => {
 
   test("leaves out the lines of a long text that are far from findings", () => {
     const text = Array.from({ length: 200 }, (_, at) => `line ${at + 1}`).join("\n");
-    const shown = shownLines(text, [finding(0), finding(100)]);
+    const shown = visibleLines(text, [finding(0), finding(100)]);
     expect(shown[0]).toEqual({ skipped: 96 });
     expect(shown.at(-1)).toEqual({ skipped: 97 });
     expect(shown.length).toBe(9);

@@ -145,7 +145,7 @@ export class EditPanel implements Panel {
       return;
     }
     try {
-      const session = name === EMPTY ? Session.empty() : Session.of(await api.begin(this.host.question([name])));
+      const session = name === EMPTY ? Session.empty() : Session.of(await api.begin(this.host.request([name])));
       if (turn === this.beginning) this.use(session);
     } catch (error) {
       if (turn === this.beginning) this.fail(error);
@@ -161,7 +161,7 @@ export class EditPanel implements Panel {
     }
     this.area.text = session.text;
     this.offer();
-    void this.judging.ask();
+    void this.judging.request();
   }
 
   /** The same text on other costs. */
@@ -170,7 +170,7 @@ export class EditPanel implements Panel {
       this.session.baseline = null;
       this.session.before = null;
     }
-    void this.judging.ask();
+    void this.judging.request();
   }
 
   private change(text: string, place: Place | null, typed: boolean): void {
@@ -180,8 +180,8 @@ export class EditPanel implements Panel {
     if (!typed) this.area.text = text;
     this.update();
     clearTimeout(this.waiting);
-    if (typed) this.waiting = setTimeout(() => void this.judging.ask(), QUIET);
-    else void this.judging.ask();
+    if (typed) this.waiting = setTimeout(() => void this.judging.request(), QUIET);
+    else void this.judging.request();
   }
 
   private step(step: { readonly text: string; readonly place: Place | null } | null): void {
@@ -189,14 +189,14 @@ export class EditPanel implements Panel {
     this.area.text = step.text;
     this.update();
     if (step.place !== null) this.look(step.place, this.area.element.contains(document.activeElement));
-    void this.judging.ask();
+    void this.judging.request();
   }
 
   private async judge(): Promise<void> {
     const { session } = this;
     if (session === null) return;
     const { text } = session;
-    const settings = api.costsOf(this.host.question([]).settings);
+    const settings = api.costsOf(this.host.request([]).settings);
     const { name, shape } = session;
     const ask = (rows: string, before: string | null, draw: boolean) =>
       api.judge({ settings, name: draw ? `edited ${name}`.slice(0, 80) : name, rows, shape, before, draw });
@@ -395,7 +395,7 @@ export class EditPanel implements Panel {
     const { session } = this;
     if (session === null) return [];
     const files = [{ name: session.fileName, text: session.text }];
-    const settings = api.costsOf(this.host.question([]).settings);
+    const settings = api.costsOf(this.host.request([]).settings);
     const { blob, name, warnings } = await download({ settings, allow: [], schedules: [], files }, format);
     saveFile(blob, name);
     return warnings;
