@@ -1,4 +1,4 @@
-/** The written contract with Python: what `timeline_data` in pipeplan.drawing.html hands over, and how columns are read. */
+/** Data from Python: the types of `timeline_data` in pipeplan.drawing.html, and the decoding of columns. */
 
 export const VERSION = 1;
 
@@ -55,13 +55,13 @@ export interface WindowsJson {
   kind: readonly string[];
 }
 
-/** State of an edited schedule; set by the page, not by Python. */
-export interface JudgedJson {
-  /** When the last op ends that runs: those after it never do. Null where all run. */
+/** Marks on the timeline of an edited schedule; set by the page, not by Python. */
+export interface EditMarks {
+  /** End of the last op that runs; later ops never run. Null if all ops run. */
   until: number | null;
-  /** The bars at fault. */
+  /** Bars of invalid ops. */
   wrong: readonly number[];
-  /** The bar whose word the caret is in, -1 for none. */
+  /** Bar of the selected op, -1 for none. */
   lit: number;
 }
 
@@ -85,7 +85,7 @@ export interface ViewJson {
   /** Lower bound on schedules within the limits, and its reason. */
   bound?: string;
   windows?: WindowsJson | null;
-  judged?: JudgedJson;
+  judged?: EditMarks;
 }
 
 export type ThemeName = "light" | "dark";

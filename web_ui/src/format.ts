@@ -1,4 +1,4 @@
-/** Numbers as people read them. */
+/** Numbers as text. */
 
 /** Units per second, as `TIME_UNITS` in pipeplan.model. */
 const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 1e3, us: 1e6, ns: 1e9 };
@@ -12,29 +12,29 @@ const MOST_DECIMALS = 6;
  */
 export class Times {
   private constructor(
-    /** Empty where the times have none (a forward is 1). */
+    /** Empty if the times have no unit (a forward is 1). */
     readonly unit: string,
-    /** Turns a time into the unit. */
+    /** Factor from a time to the unit. */
     readonly scale: number,
     readonly decimals: number,
   ) {}
 
   /**
-   * The form for some times in a unit: the largest is between 1 and 1000 of the unit chosen, with four digits. Times in an
+   * Return the format for times in a unit: the largest is between 1 and 1000 of the displayed unit, with four digits. Times in an
    * unknown unit, or in none, keep it. Decimals that are zero for every value are left out.
    */
   static of(values: Iterable<number>, unit: string): Times {
-    const given = [...values].map(Math.abs);
-    const largest = given.reduce((most, value) => Math.max(most, value), 0);
-    const [shown, scale] = unitFor(largest, unit);
-    return new Times(shown, scale, needed(given, scale, largest > 0 ? decimalsOf(largest * scale) : 0));
+    const magnitudes = [...values].map(Math.abs);
+    const largest = magnitudes.reduce((most, value) => Math.max(most, value), 0);
+    const [display, scale] = unitFor(largest, unit);
+    return new Times(display, scale, needed(magnitudes, scale, largest > 0 ? decimalsOf(largest * scale) : 0));
   }
 
-  /** Times of one unit fine enough to tell those apart that differ by `step`: three digits of it. */
+  /** Return a format that distinguishes times that differ by `step`: it shows three digits of it. */
   static fine(values: readonly number[], step: number, unit: string): Times {
-    const { unit: shown, scale, decimals } = Times.of(values, unit);
+    const { unit: display, scale, decimals } = Times.of(values, unit);
     const finer = step > 0 ? Math.max(decimalsOf(step * scale) - 1, decimals) : decimals;
-    return new Times(shown, scale, needed(values.map(Math.abs), scale, finer));
+    return new Times(display, scale, needed(values.map(Math.abs), scale, finer));
   }
 
   /** A time without its unit: `2.02`, `1,234`. */
@@ -66,7 +66,7 @@ export class Times {
   }
 }
 
-/** One time in the unit in which it is read best: `2.019 s` for 2,019,403 us. */
+/** Return one time in its most readable unit: `2.019 s` for 2,019,403 us. */
 export function timeText(value: number, unit = ""): string {
   return Times.of([value], unit).text(value);
 }
@@ -87,7 +87,7 @@ export function signed(value: number): string {
   return Times.of([value], "").signed(value);
 }
 
-/** The unit in which a time is at least 1, and how many of it the given one is. */
+/** Return the largest unit in which a time is at least 1, and the factor from the original unit. */
 function unitFor(largest: number, unit: string): [string, number] {
   const own = TIME_UNITS[unit];
   if (own === undefined || !(largest > 0)) return [unit, 1];
@@ -97,7 +97,7 @@ function unitFor(largest: number, unit: string): [string, number] {
   return ["ns", TIME_UNITS.ns / own];
 }
 
-/** So many decimals, or fewer where the last ones are zero for every value. */
+/** Return the number of decimals, reduced if the last ones are zero for every value. */
 function needed(values: readonly number[], scale: number, decimals: number): number {
   let left = decimals;
   while (left > 0 && values.every((value) => whole(value * scale, left - 1))) left -= 1;
@@ -115,7 +115,7 @@ function whole(value: number, decimals: number): boolean {
   return Math.abs(value - rounded) <= Math.max(1e-9 * Math.max(Math.abs(value), Math.abs(rounded)), 1e-12);
 }
 
-/** With this many decimals; a tie goes to the even digit, as in Python, where `toFixed` rounds it up. */
+/** Format with a number of decimals; ties round to even, as in Python, whereas `toFixed` rounds them up. */
 export function fixed(value: number, decimals: number): string {
   const size = Math.abs(value);
   const shifted = size * 10 ** decimals;
@@ -134,7 +134,7 @@ function unsignedZero(text: string): string {
   return /^-[0.,]*$/.test(text) ? text.slice(1) : text;
 }
 
-/** A prediction, which is not worth more than four digits. */
+/** Return a predicted value with four significant digits. */
 export function figure(value: number): string {
   if (value === 0) return "0";
   const decimals = 3 - Math.floor(Math.log10(Math.abs(value)));
@@ -142,7 +142,7 @@ export function figure(value: number): string {
   return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** So many of something: `1 chunk`, `2,048 chunks`. */
+/** Return a count with its noun: `1 chunk`, `2,048 chunks`. */
 export function countedAs(count: number, noun: string): string {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }

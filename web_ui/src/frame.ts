@@ -1,4 +1,4 @@
-/** One picture to be drawn: what, how large, and which part of it. */
+/** Input of one picture: plots, layout, size and visible part. */
 
 import type { ScaleLinear } from "d3-scale";
 import { AXIS, type Content, type Row } from "./layout.js";
@@ -10,10 +10,10 @@ export const FONT = 'system-ui, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-ser
 export const RIGHT = 14;
 
 export interface Frame {
-  /** All of them, by the numbers of their views. */
+  /** All plots, by the numbers of their views. */
   readonly plots: readonly Plot[];
-  /** Plots that are drawn. */
-  readonly shown: readonly Plot[];
+  /** Visible plots. */
+  readonly visible: readonly Plot[];
   readonly theme: Theme;
   readonly state: State;
   readonly content: Content;

@@ -13,7 +13,7 @@ import { isBeside, Part } from "./part.js";
 import { EDGES, GAP_EDGES, type Plot } from "./plot.js";
 import { fitted, type Strip, type Surface } from "./surface.js";
 
-/** Test whether any visible lane is too fine to draw its ops one by one. */
+/** Return whether any visible lane is too fine to draw its ops individually. */
 export function anyTooFine(frame: Frame, ratio: number): boolean {
   const window = timeWindow(frame);
   return visibleRows(frame).some((row) => row.plot.tracks[row.lane].some((track) => tooFine(track, window, ratio)));
@@ -76,7 +76,7 @@ function drawWindows(surface: Surface, frame: Frame, row: Row): void {
   }
 }
 
-/** A lane as shares of time, with its idle time by reason where that is asked for. */
+/** Return a lane as shares of time, with its idle time by reason if gaps are enabled. */
 function mixOf(frame: Frame, row: Row): Mix {
   const { plot, lane } = row;
   const [top, height] = stripOf(frame, row, EDGES[Part.FULL]);
@@ -155,7 +155,7 @@ function placeName(at: number, count: number): string {
   return at === count - 1 ? "lower" : "middle";
 }
 
-/** The longest form of a view's figures that leaves room for its name, or the shortest. */
+/** Return the longest form of a view's figures that leaves room for its name, or the shortest. */
 function figuresThatFit(surface: Surface, plot: Plot, room: number): string {
   const { view } = plot;
   if (view.source === "order") return surface.textWidth(figuresOf(plot), 12) <= room ? figuresOf(plot) : "order only";

@@ -16,6 +16,6 @@ export function rememberWheel(wheel: Wheel): void {
   try {
     localStorage.setItem(WHEEL, wheel);
   } catch {
-    // the choice holds for this page
+    // the choice applies only to this page
   }
 }

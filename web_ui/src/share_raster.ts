@@ -3,9 +3,9 @@
 import type { TimeWindow } from "./mix.js";
 import { columnOf, eachBox, type Mix, type Share, sharesOf } from "./mix.js";
 
-/** Rows of pixels of a mix, at most. */
+/** Maximum number of pixel rows of a mix. */
 const MOST_ROWS = 64;
-/** A boundary stays in its row of pixels until it has moved this far, so that equal shares give straight lines. */
+/** Distance by which a boundary moves before it changes its pixel row, so that equal shares give straight lines. */
 const STEADY = 0.85;
 
 export class ShareRaster {

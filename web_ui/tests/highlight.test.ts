@@ -10,7 +10,7 @@ const NOTHING: Lit = {
   chain: [],
   twins: [],
   critical: [],
-  found: [],
+  matches: [],
   current: null,
   ghost: null,
   band: null,
@@ -59,7 +59,7 @@ describe("what is lit", () => {
   });
 
   test("what was found is ringed, and the current match more than the others", () => {
-    expect(lit({ found: [bar(0), bar(4)] }).outlines).toHaveLength(2);
-    expect(lit({ found: [bar(0), bar(4)], current: bar(4) }).outlines).toHaveLength(3);
+    expect(lit({ matches: [bar(0), bar(4)] }).outlines).toHaveLength(2);
+    expect(lit({ matches: [bar(0), bar(4)], current: bar(4) }).outlines).toHaveLength(3);
   });
 });

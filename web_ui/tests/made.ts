@@ -133,7 +133,7 @@ export function frameOf(plots: readonly Plot[], width = 1000, change: Partial<St
   const content = layOut(plots, state, height - AXIS);
   const last = Math.max(...plots.map((plot) => plot.view.makespan));
   const x = scaleLinear(state.span ?? [0, last], [100, width - RIGHT]);
-  return { plots, shown: plots, theme: themeOf(plots), state, content, width, height, left: 100, scroll: 0, x };
+  return { plots, visible: plots, theme: themeOf(plots), state, content, width, height, left: 100, scroll: 0, x };
 }
 
 /** A surface whose letters are all as wide as half their size. */

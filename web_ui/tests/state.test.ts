@@ -3,7 +3,7 @@ import { fromFragment, INITIAL, MOST_TALL, type State, toFragment } from "../src
 
 const EVERYTHING: State = {
   span: [3.25, 9],
-  shown: [0, 2],
+  views: [0, 2],
   layout: "overlaid",
   gaps: true,
   memory: false,

@@ -4,7 +4,7 @@ import "./edit.css";
 import { type Comparison, download, type Result } from "../app/api.js";
 import { Latest } from "../app/latest.js";
 import type { Host, Panel } from "../app/panel.js";
-import type { JudgedJson } from "../data.js";
+import type { EditMarks } from "../data.js";
 import { make } from "../dom.js";
 import { download as saveFile } from "../export.js";
 import type { Editing, Move, mountTimeline, State, Timeline, TimelineData } from "../index.js";
@@ -65,7 +65,7 @@ export class EditPanel implements Panel {
   private session: Session | null = null;
   private timeline: Timeline | null = null;
   private places: BarPlaces | null = null;
-  private judged: JudgedJson | null = null;
+  private judged: EditMarks | null = null;
   private verdict: api.Verdict | null = null;
   private chosen: Place | null = null;
   private pointing = false;
