@@ -67,8 +67,8 @@ function movedBy(text: string, share: number): string {
 }
 
 /** Less is better; what shows as no change is none. */
-function betterBy(by: number | undefined, shown: string): boolean | null {
-  return by === undefined || /^[+-]?[0.,]*%?$/.test(shown) ? null : by < 0;
+function betterBy(by: number | undefined, text: string): boolean | null {
+  return by === undefined || /^[+-]?[0.,]*%?$/.test(text) ? null : by < 0;
 }
 
 function bubble(now: Result | null, before: Result | null): Row {

@@ -3,7 +3,7 @@ import { Picks } from "../../src/picks.js";
 import { Plot } from "../../src/plot.js";
 import type { DifferenceRow } from "../../src/records.js";
 import { byEffect, orderedKinds } from "../../src/report/difference_table.js";
-import { placesOf, told } from "../../src/report/op_pair.js";
+import { placesOf, sentenceOf } from "../../src/report/op_pair.js";
 import { INITIAL } from "../../src/state.js";
 import { TWO_BY_TWO, TWO_BY_TWO_LINKS, viewOf } from "../made.js";
 
@@ -51,10 +51,10 @@ describe("an op in the plan and in the run", () => {
   });
 
   test("is told in a sentence", () => {
-    expect(told(plan, run, [7, 0])).toBe(
+    expect(sentenceOf(plan, run, [7, 0])).toBe(
       "1B1 on rank 1 took 3 ms, 1.50 times the planned 2 ms (+50.0%), and started 500 us later than planned.",
     );
-    expect(told(plan, plan, [7, 7])).toBe(
+    expect(sentenceOf(plan, plan, [7, 7])).toBe(
       "1B1 on rank 1 took 2 ms, 1.00 times the planned 2 ms (0.0%), and started as planned.",
     );
   });

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { freeLabels, front } from "../../src/report/front.js";
-import { answer, firstDrawn, leastBound, ranked, SHORTEST_FIRST, type SortKey } from "../../src/report/ranking.js";
+import {
+  answer,
+  initialSchedules,
+  leastBound,
+  ranked,
+  SHORTEST_FIRST,
+  type SortKey,
+} from "../../src/report/ranking.js";
 import { comparison, gib, row, SMALL } from "./made.js";
 
 const names = (limit: number | null, key: SortKey = "makespan", descending = false) =>
@@ -68,8 +75,8 @@ describe("the answer", () => {
         "30.0% slower than zbv, neither of which fits.",
     ],
     [10, "No schedule fits 10.0 GiB: the leanest, v-min, needs 14.0 GiB."],
-  ])("within %s GiB", (limit, said) => {
-    expect(answer(SMALL, limit === null ? null : gib(limit))).toBe(said);
+  ])("within %s GiB", (limit, sentence) => {
+    expect(answer(SMALL, limit === null ? null : gib(limit))).toBe(sentence);
   });
 
   test("compares nothing with itself", () => {
@@ -83,10 +90,10 @@ describe("the answer", () => {
 });
 
 test("the shortest that fits and the best known are drawn first", () => {
-  expect(firstDrawn(SMALL, null)).toEqual(["zbv", "1f1b"]);
-  expect(firstDrawn(SMALL, gib(20))).toEqual(["v-half", "1f1b"]);
-  expect(firstDrawn(comparison([row("1f1b", 1, 1), row("x", 2, 1)]), null)).toEqual(["1f1b", "x"]);
-  expect(firstDrawn(comparison([row("x", 2, 1)]), null)).toEqual(["x"]);
+  expect(initialSchedules(SMALL, null)).toEqual(["zbv", "1f1b"]);
+  expect(initialSchedules(SMALL, gib(20))).toEqual(["v-half", "1f1b"]);
+  expect(initialSchedules(comparison([row("1f1b", 1, 1), row("x", 2, 1)]), null)).toEqual(["1f1b", "x"]);
+  expect(initialSchedules(comparison([row("x", 2, 1)]), null)).toEqual(["x"]);
 });
 
 test("the front is what none beats in both", () => {
@@ -97,8 +104,8 @@ describe("names of points", () => {
   const label = (text: string, x: number, y: number) => ({ text, x, y, width: 40 });
 
   test("go down where others stand, and away where nothing helps", () => {
-    const wanted = [label("a", 60, 30), label("b", 62, 35), label("c", 200, 95)];
-    const placed = freeLabels(wanted, [label("tick", 90, 40)], 0, 100);
+    const names = [label("a", 60, 30), label("b", 62, 35), label("c", 200, 95)];
+    const placed = freeLabels(names, [label("tick", 90, 40)], 0, 100);
     expect(placed.map(({ text, x, y }) => [text, x, y])).toEqual([
       ["c", 200, 95],
       ["b", 62, 56],
