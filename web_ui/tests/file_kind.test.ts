@@ -3,20 +3,20 @@ import { isSchedule, suffixOf } from "../src/app/file_kind.js";
 
 const SUFFIXES = new Set([".csv", ".json", ".words"]);
 
-test("the last part of a name is its suffix", () => {
+test("the suffix of a file is the last part of its name", () => {
   expect(suffixOf("run.trace.JSON")).toBe(".json");
   expect(suffixOf("name")).toBe("");
 });
 
 describe("a dropped file is a schedule", () => {
-  test("where its ending is of schedules alone", () => {
+  test("if only schedules have its suffix", () => {
     expect(isSchedule("plan.CSV", "", SUFFIXES)).toBe(true);
     expect(isSchedule("plan.words", "0F0", SUFFIXES)).toBe(true);
     expect(isSchedule("costs.yaml", "", SUFFIXES)).toBe(false);
     expect(isSchedule("notes", "", SUFFIXES)).toBe(false);
   });
 
-  test("where its JSON says so; costs and configs fill the form", () => {
+  test("if its JSON contains a schedule; costs and configs fill the form", () => {
     const json = (start: string) => isSchedule("a.json", start, SUFFIXES);
     expect(json('{"format": "pipeplan-schedule", "version": 1')).toBe(true);
     expect(json('{"format":"pipeplan-timeline"')).toBe(true);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { fromFragment, INITIAL, type ReportState, toParts } from "../../src/report/address.js";
 
 describe("a link to a comparison", () => {
-  test("says nothing of how the page begins", () => {
+  test("omits the initial state", () => {
     expect(toParts(INITIAL).toString()).toBe("");
     expect(fromFragment("")).toEqual(INITIAL);
   });
@@ -13,7 +13,7 @@ describe("a link to a comparison", () => {
     { drawn: null, limit: 0, sort: { key: "makespan", descending: false } },
     { drawn: [], limit: null, sort: { key: "gap", descending: false } },
     { drawn: null, limit: undefined, sort: { key: "makespan", descending: true } },
-  ])("carries what was chosen: %o", (state) => {
+  ])("contains the state: %o", (state) => {
     expect(fromFragment(`#${toParts(state)}&op=0:3F7`)).toEqual(state);
   });
 
