@@ -1,7 +1,8 @@
 /** List of schedules to compare: built-in schedules and the user's files. */
 
 import { button, make } from "../dom.js";
-import { NEED_WORDS, NEEDS, type Need, needsText } from "../needs.js";
+import { NEEDS, type Need, needsText } from "../needs.js";
+import { NEED_WORDS } from "../records.js";
 import type { OwnFile, Schedule } from "./api.js";
 
 export class ScheduleList {
