@@ -71,14 +71,14 @@ const WINDOWS: Readonly<Record<string, string>> = {
   owed: "after the last input backward",
 };
 
-/** Idle time that a memory limit costs in a window: `of a round trip, 9.1 to 13.2: idle 0.6, under the limit 0.5 or more`. */
+/** Return the idle time that a memory limit costs in a window: `of a round trip, 9.1 to 13.2: idle 0.6, under the limit 0.5 or more`. */
 export function windowText({ kind, start, end, idle, least }: IdleWindow, unit: string): string {
   const form = Times.fine([start, end], end - start, unit);
   const about = `${WINDOWS[kind] ?? kind}, ${form.number(start)} to ${form.text(end)}`;
   return `${about}: idle ${timeText(idle, unit)}, under the memory limit ${timeText(least, unit)} or more`;
 }
 
-/** `4.25 to 5.5 ms (1.25 ms)`: both ends fine enough for what lies between them. */
+/** Return an interval with both ends precise enough for its length: `4.25 to 5.5 ms (1.25 ms)`. */
 export function intervalText(start: number, end: number, unit: string): string {
   const form = Times.fine([start, end], end - start, unit);
   return `${form.number(start)} to ${form.text(end)} (${timeText(end - start, unit)})`;

@@ -2,7 +2,7 @@
  * Moving ops by hand: the interface between a timeline and a page that edits its schedule.
  *
  * While a timeline has an `Editing`, a drag that begins on an op (by touch: on the selected op) moves a ghost of it, with a
- * mark where it would go; alt with left or right moves the focused op one place. The timeline changes nothing itself:
+ * mark at its new position; alt with left or right moves the focused op by one position. The timeline itself changes nothing:
  * the page receives a `Move`, and updates the data or ignores it.
  */
 

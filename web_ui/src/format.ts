@@ -8,7 +8,7 @@ const MOST_DECIMALS = 6;
 
 /**
  * Number format of the times of one table, sentence or axis: one unit, the same decimals, so that sums add up.
- * The twin of `Times` in pipeplan.readable; `web_ui/tests/readable.json` holds both to the same texts.
+ * It equals `Times` in pipeplan.readable: `web_ui/tests/readable.json` tests both against the same texts.
  */
 export class Times {
   private constructor(
@@ -21,7 +21,7 @@ export class Times {
 
   /**
    * Return the format for times in a unit: the largest is between 1 and 1000 of the displayed unit, with four digits. Times in an
-   * unknown unit, or in none, keep it. Decimals that are zero for every value are left out.
+   * unknown unit, or without one, keep it. Decimals that are zero for every value are omitted.
    */
   static of(values: Iterable<number>, unit: string): Times {
     const magnitudes = [...values].map(Math.abs);
@@ -37,12 +37,12 @@ export class Times {
     return new Times(display, scale, needed(values.map(Math.abs), scale, finer));
   }
 
-  /** A time without its unit: `2.02`, `1,234`. */
+  /** Return a time without its unit: `2.02`, `1,234`. */
   number(value: number): string {
     return unsignedZero(grouped(fixed(value * this.scale, this.decimals)));
   }
 
-  /** The numbers of parts, each rounded so that they add up to the `number` of their sum; a part of 0 stays 0. */
+  /** Return the numbers of parts, rounded so that they add up to the `number` of their sum; a part of 0 stays 0. */
   parts(values: readonly number[]): string[] {
     let [total, before] = [0, 0];
     return values.map((value) => {
@@ -54,12 +54,12 @@ export class Times {
     });
   }
 
-  /** A time with its unit: `2.02 s`; without one `28.2`. */
+  /** Return a time with its unit: `2.02 s`; without one `28.2`. */
   text(value: number): string {
     return `${this.number(value)} ${this.unit}`.trimEnd();
   }
 
-  /** A difference with its sign: `+0.25`, `-3`, `0`. */
+  /** Return a difference with its sign: `+0.25`, `-3`, `0`. */
   signed(value: number): string {
     const text = this.number(value);
     return value > 0 && !/^[0.,]*$/.test(text) ? `+${text}` : text;
@@ -71,18 +71,18 @@ export function timeText(value: number, unit = ""): string {
   return Times.of([value], unit).text(value);
 }
 
-/** A share of a whole: `6.0%`; `0.0%` has no sign. */
+/** Return a share of a whole: `6.0%`; `0.0%` has no sign. */
 export function percent(share: number): string {
   return `${unsignedZero(fixed(100 * share, 1))}%`;
 }
 
-/** A change against what was: `+10.6%`, `-4.3%`; `0.0%` where it rounds to none. */
+/** Return a relative change: `+10.6%`, `-4.3%`; `0.0%` if it rounds to zero. */
 export function change(share: number): string {
   const text = unsignedZero(fixed(100 * share, 1));
   return `${share > 0 && text !== "0.0" ? "+" : ""}${text}%`;
 }
 
-/** A difference with its sign. */
+/** Return a difference with its sign. */
 export function signed(value: number): string {
   return Times.of([value], "").signed(value);
 }
@@ -154,7 +154,7 @@ export interface Scale {
   unit: string;
 }
 
-/** Divisor of memory values, and the resulting unit. */
+/** Divisor and unit of memory values. */
 export function memoryScale(unit: "activations" | "bytes", highest: number): Scale {
   if (unit === "activations") return { divisor: 1, unit };
   const power = Math.min(Math.max(Math.floor(Math.log2(Math.max(highest, 1)) / 10), 0), BINARY.length - 1);

@@ -24,11 +24,11 @@ export interface Frame {
   readonly left: number;
   /** Vertical scroll offset of the content. */
   readonly scroll: number;
-  /** From times to pixels of the picture. */
+  /** Scale from times to pixels of the picture. */
   readonly x: ScaleLinear<number, number>;
 }
 
-/** The times at both edges. */
+/** Return the times at both edges of the picture. */
 export function spanOf(frame: Frame): [number, number] {
   const [from, to] = frame.x.domain();
   return [from, to];
@@ -38,7 +38,7 @@ export function plotWidth(frame: Frame): number {
   return frame.width - frame.left - RIGHT;
 }
 
-/** From the content's y to the picture's. */
+/** Convert the content's y to the picture's y. */
 export function toPicture(frame: Frame, y: number): number {
   return y - frame.scroll + AXIS;
 }

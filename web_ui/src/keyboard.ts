@@ -1,4 +1,4 @@
-/** Moving from op to op, and what each key does. */
+/** Keyboard control: movement from op to op, and the action of each key. */
 
 import type { Frame } from "./frame.js";
 import { isBeside } from "./part.js";

@@ -15,7 +15,7 @@ const NARROWEST = 8;
 /** Font size down to which labels shrink to fit. */
 const SMALLER = 9.5;
 
-/** Least share of a kind's bars with room for their numbers: below it none is labelled, because a few labels would mislead. */
+/** Minimum share of a kind's bars with room for their numbers: below it, no bar is labelled, because a few labels would mislead. */
 const LEAST_SHARE = 0.9;
 
 interface Place {
@@ -26,8 +26,8 @@ interface Place {
 }
 
 /**
- * Draw the labels of visible rows. The bars of a plot are named in full (`3F7`) where nearly all have room for that, and
- * by their microbatch otherwise, in smaller characters if necessary; kinds whose bars are too narrow for that go without.
+ * Draw the labels of visible rows. The bars of a plot have full names (`3F7`) if nearly all have room for them, and
+ * their microbatches otherwise, in smaller characters if necessary; kinds whose bars are too narrow have no labels.
  */
 export function drawLabels(surface: Surface, frame: Frame, rows: readonly Row[]): void {
   for (const plot of frame.visible) {

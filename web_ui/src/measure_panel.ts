@@ -55,7 +55,7 @@ export class MeasurePanel {
   }
 }
 
-/** `2.5 ms, from 3.0 to 5.5 ms, on 4 ranks`. */
+/** Return the title of an interval: `2.5 ms, from 3.0 to 5.5 ms, on 4 ranks`. */
 export function titleOf({ rows, length }: Measured, from: number, to: number): string {
   const unit = rows[0]?.plot.view.unit ?? "";
   const form = Times.fine([from, to], length, unit);

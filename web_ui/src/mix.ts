@@ -1,12 +1,12 @@
 /**
  * Lanes whose bars are finer than pixels: columns a few pixels wide, each divided from top to bottom by the share of time
- * that every colour has in it. Colours are never blended, so that each is one that the legend names.
+ * of each colour. Colours are never blended, so that the legend names every visible colour.
  */
 
 import type { Palette } from "./palette.js";
 import type { Track } from "./plot.js";
 
-/** From times to pixels: `x = left + (time - from) * scale`, shown from `left` to `left + width`. */
+/** Mapping from times to pixels: `x = left + (time - from) * scale`, visible from `left` to `left + width`. */
 export interface TimeWindow {
   readonly from: number;
   readonly scale: number;
@@ -17,7 +17,7 @@ export interface TimeWindow {
 export interface MixPart {
   readonly track: Track;
   readonly palette: Palette;
-  /** Share of the height for its time. */
+  /** Share of the height that its time occupies. */
   readonly weight: number;
   /** Idle time is at the bottom. */
   readonly below: boolean;
@@ -55,7 +55,7 @@ export function columnOf(mix: Mix, window: TimeWindow): number {
   return Math.min(Math.max(Math.round(BARS / Math.max(bars, 1e-9)), WIDTHS[0]), WIDTHS[1]);
 }
 
-/** A colour's share in each column. */
+/** Share of a colour in each column. */
 export interface Share {
   readonly fill: string;
   readonly rgb: readonly [number, number, number];
@@ -106,7 +106,7 @@ function shareOf(byColour: Map<string, Share & { code: number }>, part: MixPart,
   return share;
 }
 
-/** Each colour of a column from top to bottom: `rect(share, column, top, bottom)`, both between 0 and 1. */
+/** Call `rect(share, column, top, bottom)` for each colour of a column from top to bottom, both ends between 0 and 1. */
 export function eachBox(
   shares: readonly Share[],
   rect: (share: Share, column: number, top: number, bottom: number) => void,

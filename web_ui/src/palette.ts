@@ -63,7 +63,7 @@ export class Shading {
     return value > 0 ? value : null;
   }
 
-  /** `1.12 (+12.0%)`. */
+  /** Return the text of a ratio: `1.12 (+12.0%)`. */
   text(value: number): string {
     return `${value.toFixed(2)} (${change(value - 1)})`;
   }
@@ -126,13 +126,13 @@ function inkOn(fill: string): string {
 
 /** One theme for all plots: each plot has its own number of shades per kind. */
 export class Theme {
-  /** Page, lines, text, and the legend's shades: those of the plot that has most. */
+  /** Colours of page, lines and text, and the legend's shades, which are those of the plot with the most shades. */
   readonly base: ThemeJson;
   readonly bars: readonly Palette[];
   readonly gaps: readonly Palette[];
   private readonly themes: Record<string, ThemeJson>;
 
-  /** `shading`: of the plots that it has numbers for. */
+  /** `shading` replaces the colours of the plots with ratios. */
   constructor(
     data: TimelineData,
     readonly name: ThemeName,
@@ -148,7 +148,7 @@ export class Theme {
     this.gaps = plots.map((plot) => gapPalette(plot, this.base));
   }
 
-  /** The theme with this many shades per kind. */
+  /** Return the theme with a number of shades per kind. */
   withShades(count: number): ThemeJson {
     return this.themes[String(count)];
   }

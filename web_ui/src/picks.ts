@@ -1,4 +1,4 @@
-/** Picked ops: under the pointer, focused, selected, and matches of a search. */
+/** Highlighted ops: the op under the pointer, the focused one, the selected one, and the matches of a search. */
 
 import type { Ghost } from "./editing.js";
 import type { Lit } from "./highlight.js";
@@ -7,7 +7,7 @@ import type { Plot } from "./plot.js";
 import { type BarRef, findBars, parseQuery, sameBar } from "./search.js";
 import type { Band, State } from "./state.js";
 
-/** With more matches than this, only the current one is highlighted. */
+/** Maximum number of highlighted matches; of more, only the current one is highlighted. */
 const MOST_RINGS = 500;
 
 export class Picks {
@@ -59,7 +59,7 @@ export class Picks {
     this.follow(plots, null, state);
   }
 
-  /** Follow a changed state. */
+  /** Update the picks after a change of the state. */
   follow(plots: readonly Plot[], before: State | null, state: State): void {
     if (before?.op !== state.op) this.select(plots, state.op);
     if (before?.critical !== state.critical) {

@@ -1,4 +1,4 @@
-/** Long press: a resting finger shows the op under it, also while it slides, until it is lifted. */
+/** Long press: a resting finger shows the op under it until it is lifted, also while it slides. */
 
 import type { Point } from "./grabs.js";
 

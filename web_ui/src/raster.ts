@@ -64,7 +64,7 @@ export class PixelRow {
   }
 }
 
-/** Rows of pixels for strips, kept between pictures of the same width. */
+/** Rows of pixels for strips, reused between pictures of the same width. */
 export class Raster {
   private readonly canvas = document.createElement("canvas");
   private row = new PixelRow(0);

@@ -1,4 +1,4 @@
-/** Preferences kept by the browser, if it allows that. */
+/** Preferences that the browser stores, if it allows that. */
 
 export type Wheel = "scroll" | "zoom";
 

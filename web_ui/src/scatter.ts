@@ -52,7 +52,7 @@ export interface Frame {
   readonly bottom: number;
 }
 
-/** Lines at the ticks of time, and values at both axes. */
+/** Return lines at the ticks of time, and values at both axes. */
 export function grid({ left, right, bottom }: Frame, x: Axis, y: Axis): SVGElement[] {
   const lines = y.ticks.flatMap((value) => [
     svg("line", { class: "grid", x1: left, x2: right, y1: y.place(value), y2: y.place(value) }),
@@ -65,7 +65,7 @@ export function grid({ left, right, bottom }: Frame, x: Axis, y: Axis): SVGEleme
 }
 
 export interface ScatterPoint {
-  /** Its number, which `choose` gets. */
+  /** Number of the point, which `choose` receives. */
   readonly at: number;
   readonly x: number;
   readonly y: number;

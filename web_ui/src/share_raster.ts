@@ -1,4 +1,4 @@
-/** Mixes as pixels: an image of a few rows a mix and a pixel a column, stretched without blending. */
+/** Mixes as pixels: an image with a few rows per mix and a pixel per column, stretched without blending. */
 
 import type { TimeWindow } from "./mix.js";
 import { columnOf, eachBox, type Mix, type Share, sharesOf } from "./mix.js";

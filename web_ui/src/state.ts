@@ -14,7 +14,7 @@ export interface LaneRef {
 export interface Band {
   readonly from: number;
   readonly to: number;
-  /** The rows at its top and bottom. */
+  /** First and last row of the interval. */
   readonly first: LaneRef;
   readonly last: LaneRef;
 }
@@ -117,7 +117,7 @@ function opOf(text: string | null): State["op"] {
   return match === null ? null : { view: Number(match[1]), name: match[2] };
 }
 
-/** `3~5.5~0:0~0:3`: from, to, and its first and last row by view and lane. */
+/** Return the text of an interval: `3~5.5~0:0~0:3`, from, to, first and last row by view and lane. */
 function bandText({ from, to, first, last }: Band): string {
   const lane = (row: LaneRef) => `${row.view}:${row.lane}`;
   return [short(from), short(to), lane(first), lane(last)].join("~");

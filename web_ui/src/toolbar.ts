@@ -88,7 +88,7 @@ export class Toolbar {
     this.actions.set({ theme: THEMES[this.actions.state().theme] });
   }
 
-  /** Turn something on or off. */
+  /** Toggle a part of the state. */
   flip(name: Flippable): void {
     if (!this[name].disabled) this.actions.set({ [name]: !this.actions.state()[name] });
   }

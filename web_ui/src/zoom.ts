@@ -1,4 +1,4 @@
-/** Zoom and pan in time by drag, double click, wheel and touch; d3-zoom's transform, held to the timeline's two ends. */
+/** Zoom and pan in time by drag, double click, wheel and touch: d3-zoom's transform, limited to the timeline's two ends. */
 
 import { type ScaleLinear, scaleLinear } from "d3-scale";
 import { type Selection, select } from "d3-selection";

@@ -1,4 +1,4 @@
-/** Requests of the page and their answers. */
+/** Requests of the page and their responses. */
 
 import type {
   BundledCosts,

@@ -4,7 +4,7 @@ import type { Place } from "./words.js";
 
 export interface Step {
   readonly text: string;
-  /** Place of the change, which undo shows. */
+  /** Place of the change, which undo selects. */
   readonly place: Place | null;
 }
 
