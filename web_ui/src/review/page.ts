@@ -1,4 +1,4 @@
-/** The page: what to review on top, and below it the verdict, the text with its findings, and the patch. */
+/** The review page: the input on top, and below it the verdict, the text with its findings, and the patch. */
 
 import { type Fault, Refusal } from "../app/api.js";
 import { Banner } from "../app/banner.js";
