@@ -15,7 +15,7 @@ from msgspec import Meta
 
 from pipeplan.api.comparing.comparison import ComparisonFacts
 from pipeplan.api.differing.difference import DifferenceFacts
-from pipeplan.model import KIND_WORDS, REASON_WORDS
+from pipeplan.model import KIND_WORDS, NEED_WORDS, REASON_WORDS
 from pipeplan.records import Record
 from pipeplan.web.app import create_api
 from pipeplan.web.workers import Workers
@@ -89,6 +89,7 @@ def typescript() -> str:
     ]
     words = {
         "KIND_WORDS": {kind.name: text for kind, text in KIND_WORDS.items()},
+        "NEED_WORDS": NEED_WORDS,
         "REASON_WORDS": {reason.key: text for reason, text in REASON_WORDS.items()},
     }
     constants = [

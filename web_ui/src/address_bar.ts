@@ -1,10 +1,10 @@
-/** The part of the page's address after the #, which is rewritten while a reader moves. */
+/** The fragment of the page's address, which follows the state of the page. */
 
 export function writeAddress(fragment: string): void {
   history.replaceState(null, "", fragment === "" ? location.pathname + location.search : `#${fragment}`);
 }
 
-/** Call with the latest argument once nothing has come for a moment: browsers refuse too many changes of the address. */
+/** Delay a function until no new argument arrives for a moment: browsers limit the rate of address changes. */
 export function later(call: (text: string) => void): (text: string) => void {
   let waiting: ReturnType<typeof setTimeout> | undefined;
   return (text) => {

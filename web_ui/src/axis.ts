@@ -17,7 +17,7 @@ export function drawGrid(surface: Surface, frame: Frame): void {
     surface.rect(Math.round(frame.x(tick)), AXIS, 1, frame.height - AXIS, grid, 0.45);
 }
 
-/** Draw the axis over whatever is scrolled beneath it. */
+/** Draw the axis over the content that scrolls beneath it. */
 export function drawAxis(surface: Surface, frame: Frame): void {
   const { page, grid, text, faint } = frame.theme.base;
   const count = Math.max(2, Math.floor(plotWidth(frame) / APART));
@@ -37,14 +37,14 @@ export function drawAxis(surface: Surface, frame: Frame): void {
   surface.text(axisName(frame, form), frame.left - 16, AXIS - 14, { fill: faint, size: 11, align: "right" });
 }
 
-/** The unit of the axis: that of the latest time that shows, where all the timelines have the same. */
+/** Return the unit of the axis: that of the latest visible time, if all timelines have the same unit. */
 function axisForm(frame: Frame): Times {
-  const units = new Set(frame.shown.map((plot) => plot.view.unit));
+  const units = new Set(frame.visible.map((plot) => plot.view.unit));
   return Times.of([frame.x.domain()[1]], units.size === 1 ? [...units][0] : "");
 }
 
 function axisName(frame: Frame, { unit }: Times): string {
-  const views = frame.shown.map((plot) => plot.view);
+  const views = frame.visible.map((plot) => plot.view);
   if (views.every((view) => view.source === "order")) return "place";
   const units = unit === "" ? [...new Set(views.map((view) => view.unit))].filter((own) => own !== "") : [unit];
   return units.length > 0 ? `time (${units.join(", ").slice(0, 12)})` : "time";

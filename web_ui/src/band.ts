@@ -1,4 +1,4 @@
-/** An interval of time on some ranks, to be measured: dragged with shift, or taken from an op. */
+/** An interval of time on some ranks, to be measured: dragged with shift, or set from an op. */
 
 import type { Frame } from "./frame.js";
 import { spanOf, toPicture } from "./frame.js";
@@ -6,12 +6,12 @@ import type { Drag, Point } from "./grabs.js";
 import { AXIS, type Content, type Row } from "./layout.js";
 import type { Band, LaneRef } from "./state.js";
 
-/** Pixels within which an edge takes the start or the end of an op. */
+/** Distance in pixels within which an edge snaps to the start or the end of an op. */
 const SNAP = 6;
-/** Pixels within which an edge can be grabbed again. */
+/** Distance in pixels within which an edge can be grabbed again. */
 const GRIP = 5;
 
-/** The rows of a band from top to bottom; none where they do not show. */
+/** Return the rows of a band from top to bottom; none if they are not visible. */
 export function rowsOf({ rows }: Content, { first, last }: Band): readonly Row[] {
   const [one, other] = [indexOf(rows, first), indexOf(rows, last)];
   return one < 0 || other < 0 ? [] : rows.slice(Math.min(one, other), Math.max(one, other) + 1);
@@ -33,21 +33,21 @@ export function boxOfBand(frame: Frame, band: Band): { x: number; y: number; wid
 
 export interface BandHandlers {
   frame(): Frame;
-  /** While it is dragged; null if it was cancelled. */
+  /** Called during the drag; null if it is cancelled. */
   show(band: Band | null): void;
   done(band: Band): void;
 }
 
-/** Drags one edge and one row of a band; the other ones stay where they were. */
+/** Drags one edge and one row of a band; the other edge and row stay in place. */
 export class BandDrag implements Drag {
   private band: Band | null = null;
 
-  /** `lane`: null leaves the rows as they are in `kept`. */
+  /** If `lane` is null, the rows are those of `original`. */
   constructor(
     private readonly anchor: number,
     private readonly lane: LaneRef | null,
     private readonly handlers: BandHandlers,
-    private readonly kept: Band | null = null,
+    private readonly original: Band | null = null,
   ) {}
 
   move(point: Point): void {
@@ -57,7 +57,8 @@ export class BandDrag implements Drag {
     const time = snapped(frame, row, point.x);
     const [from, to] = [Math.min(this.anchor, time), Math.max(this.anchor, time)];
     const here = { view: row.plot.index, lane: row.lane };
-    const rows = this.lane === null && this.kept !== null ? this.kept : { first: this.lane ?? here, last: here };
+    const rows =
+      this.lane === null && this.original !== null ? this.original : { first: this.lane ?? here, last: here };
     this.band = { from, to, first: rows.first, last: rows.last };
     this.handlers.show(this.band);
   }
@@ -73,14 +74,14 @@ export class BandDrag implements Drag {
   }
 }
 
-/** A drag that begins a band at a point. */
+/** Return a drag that begins a band at a point. */
 export function newBand(frame: Frame, point: Point, handlers: BandHandlers): Drag | null {
   const row = nearestRow(frame, point.y);
   if (row === null || point.x < frame.left) return null;
   return new BandDrag(snapped(frame, row, point.x), { view: row.plot.index, lane: row.lane }, handlers);
 }
 
-/** A drag of the edge of a band that lies under a point, or null. */
+/** Return a drag of the edge of a band under a point, or null. */
 export function edgeOf(frame: Frame, band: Band | null, point: Point, handlers: BandHandlers): Drag | null {
   if (band === null || !nearEdge(frame, band, point)) return null;
   const left = Math.abs(point.x - frame.x(band.from)) < Math.abs(point.x - frame.x(band.to));
@@ -93,7 +94,7 @@ export function nearEdge(frame: Frame, band: Band | null, { x, y }: Point): bool
   return Math.min(Math.abs(x - box.x), Math.abs(x - box.x - box.width)) <= GRIP;
 }
 
-/** The row at a height, or the nearest one. */
+/** Return the row at a height, or the nearest one. */
 function nearestRow(frame: Frame, y: number): Row | null {
   let best: Row | null = null;
   let least = Number.POSITIVE_INFINITY;
@@ -105,7 +106,7 @@ function nearestRow(frame: Frame, y: number): Row | null {
   return best;
 }
 
-/** The time at a pixel; the start or the end of an op of the row where one is near. */
+/** Return the time at a pixel, snapped to the start or the end of a near op of the row. */
 function snapped(frame: Frame, { plot, lane }: Row, x: number): number {
   const [from, to] = spanOf(frame);
   const time = Math.min(Math.max(frame.x.invert(x), from), to);

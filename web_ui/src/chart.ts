@@ -55,7 +55,7 @@ export class Chart {
       moved: () => handlers.moved(),
       scrolled: (by) => this.scrollBy(by),
       stretched: (by) => handlers.stretched(by),
-      busy: () => this.grabs.holds || this.press.holds,
+      busy: () => this.grabs.active || this.press.active,
       idled: () => this.hintAt(),
     });
     this.element.addEventListener("pointermove", (event) => this.pointed(event));
@@ -69,28 +69,28 @@ export class Chart {
     this.observer.observe(this.element);
   }
 
-  /** The last frame that was drawn. */
+  /** Last drawn frame. */
   frame: Frame | null = null;
 
-  /** Ask for as much height as the lanes can use. */
-  prefer(shown: readonly Plot[], state: State): void {
+  /** Set the preferred height of the element: as much as the lanes can use. */
+  prefer(visible: readonly Plot[], state: State): void {
     this.element.style.setProperty(
       "--pp-height",
-      `${AXIS + Math.ceil(comfortableHeight(shown, state) * state.tall)}px`,
+      `${AXIS + Math.ceil(comfortableHeight(visible, state) * state.tall)}px`,
     );
   }
 
-  /** Lay everything out for the size that the element has now. */
-  arrange(plots: readonly Plot[], shown: readonly Plot[], theme: Theme, state: State): Frame {
+  /** Lay out the content for the current size of the element. */
+  arrange(plots: readonly Plot[], visible: readonly Plot[], theme: Theme, state: State): Frame {
     const { clientWidth: width, clientHeight: height } = this.element;
-    const left = this.leftOf(shown);
-    const last = Math.max(...shown.map((plot) => plot.view.makespan)) || 1;
-    this.zoom.fit(left, Math.max(width - RIGHT, left + 1), last, Math.min(...shown.map((plot) => plot.shortest)));
+    const left = this.leftOf(visible);
+    const last = Math.max(...visible.map((plot) => plot.view.makespan)) || 1;
+    this.zoom.fit(left, Math.max(width - RIGHT, left + 1), last, Math.min(...visible.map((plot) => plot.shortest)));
     this.zoom.follow(state.span);
-    const content = layOut(shown, state, height - AXIS);
+    const content = layOut(visible, state, height - AXIS);
     this.scroll = Math.min(Math.max(this.scroll, 0), Math.max(0, content.height - (height - AXIS)));
     this.showScroll(content.height, height - AXIS);
-    this.frame = { plots, shown, theme, state, content, width, height, left, scroll: this.scroll, x: this.zoom.x };
+    this.frame = { plots, visible, theme, state, content, width, height, left, scroll: this.scroll, x: this.zoom.x };
     return this.frame;
   }
 
@@ -104,7 +104,7 @@ export class Chart {
     drawHighlights(this.lights, frame, lit);
   }
 
-  /** Move the content up; false where it cannot. */
+  /** Scroll the content up; return false if it cannot scroll. */
   scrollBy(pixels: number): boolean {
     const before = this.scroll;
     this.scroll = Math.min(Math.max(this.scroll + pixels, 0), this.deepest);
@@ -122,17 +122,17 @@ export class Chart {
     this.observer.disconnect();
   }
 
-  /** A thumb next to content that is higher than its window. */
+  /** Show a scroll thumb next to content that is higher than its window. */
   private showScroll(content: number, room: number): void {
     this.thumb.hidden = content <= room;
     this.thumb.style.top = `${AXIS + (this.scroll / content) * room}px`;
     this.thumb.style.height = `${(room / content) * room}px`;
-    // The page scrolls if the picture cannot, and touch must reach it.
+    // If the picture cannot scroll, the page does, and must receive touches.
     this.element.classList.toggle("pp-scrolls", content > room);
     this.element.classList.toggle("pp-fits", this.zoom.all);
   }
 
-  /** Say which turn of the wheel zooms, where the page has nothing to scroll either. */
+  /** Show a hint which turn of the wheel zooms, if the page cannot scroll either. */
   private hintAt(): void {
     const page = document.scrollingElement;
     if (page !== null && page.scrollHeight > page.clientHeight) return;
@@ -150,8 +150,8 @@ export class Chart {
     return Math.ceil(Math.max(longest, 62)) + 16;
   }
 
-  /** Show a text next to a point of the picture. */
-  say(description: Description, x: number, y: number): void {
+  /** Show a tooltip next to a point of the picture. */
+  showTooltip(description: Description, x: number, y: number): void {
     const { top } = this.element.getBoundingClientRect();
     this.tooltip.show(description, x, y, this.element.clientWidth, window.innerHeight - top);
   }
@@ -166,7 +166,7 @@ export class Chart {
     this.element.classList.toggle("pp-on-edge", edge);
   }
 
-  /** A finger that is lifted leaves what it showed. */
+  /** Hide highlights when the pointer leaves; a lifted finger keeps its result visible. */
   private left(event: PointerEvent): void {
     this.pointer = null;
     if (event.pointerType !== "touch") this.handlers.hovered(null);

@@ -1,4 +1,4 @@
-/** Memory below the lanes: a step curve per rank, those that matter in colour, and the limit. */
+/** Memory below the lanes: a step curve per rank, the most relevant ones in colour, and the limit. */
 
 import { scaleLinear } from "d3-scale";
 import { memoryScale, memoryText, type Scale } from "./format.js";
@@ -7,7 +7,7 @@ import { AXIS, MEMORY_HEADER, type MemoryPanel } from "./layout.js";
 import type { Memory } from "./plot.js";
 import type { Surface } from "./surface.js";
 
-/** With more lanes than this, only every second, third and so on has a faint curve; the pointer shows any lane's. */
+/** Maximum number of faint curves: of more lanes, only every second, third and so on has one. The pointer shows any lane's. */
 const MOST_FAINT = 16;
 
 interface Panel {
@@ -28,7 +28,7 @@ export function drawCurves(surface: Surface, frame: Frame): void {
   }
 }
 
-/** The most that a panel has to show: peaks and limits. */
+/** Return the highest value of a panel: of its peaks and limits. */
 export function highestLevel(memory: Memory): number {
   return Math.max(...memory.peak, ...(memory.limit ?? []), 0);
 }
@@ -68,8 +68,8 @@ function drawPanel(context: Panel): void {
 function drawLevels({ frame, surface, scale, panel, highest, y }: Panel): void {
   const { grid, faint, lane } = frame.theme.base;
   surface.rect(frame.left, toPicture(frame, panel.top), plotWidth(frame), panel.height, lane, 0.35);
-  const shown = scaleLinear([0, highest / scale.divisor], [0, 1]); // round numbers in the unit that is written
-  for (const tick of shown.ticks(panel.height < 56 ? 2 : 3)) {
+  const inUnits = scaleLinear([0, highest / scale.divisor], [0, 1]); // round numbers in the displayed unit
+  for (const tick of inUnits.ticks(panel.height < 56 ? 2 : 3)) {
     const level = y(tick * scale.divisor);
     surface.rect(frame.left, Math.round(level), plotWidth(frame), 1, grid, 0.6);
     surface.text(String(tick), frame.left - 8, level, { fill: faint, size: 10, align: "right" });
@@ -79,12 +79,12 @@ function drawLevels({ frame, surface, scale, panel, highest, y }: Panel): void {
 function drawAll(context: Panel): void {
   const { frame, surface, memory, y } = context;
   const { curves, grid, limit } = frame.theme.base;
-  const chosen = memory.lanesThatMatter();
+  const highlighted = memory.lanesThatMatter();
   const step = Math.ceil(memory.peak.length / MOST_FAINT);
   for (let lane = 0; lane < memory.peak.length; lane += step) {
-    if (!chosen.includes(lane)) surface.line(stepsOf(context, lane), grid, 1);
+    if (!highlighted.includes(lane)) surface.line(stepsOf(context, lane), grid, 1);
   }
-  chosen.forEach((lane, at) => {
+  highlighted.forEach((lane, at) => {
     surface.line(stepsOf(context, lane), curves[at % curves.length], 1.75);
     if (memory.parameters === null) return;
     surface.line(stepsOf(context, lane, memory.parameters), curves[at % curves.length], 1.25, [2, 3]);
@@ -94,12 +94,12 @@ function drawAll(context: Panel): void {
   }
 }
 
-/** The different limits of the lanes, at most eight. */
+/** Return the distinct limits of the lanes, at most eight. */
 function limitsOf(memory: Memory): number[] {
   return memory.limit === null ? [] : [...new Set(memory.limit)].slice(0, 8);
 }
 
-/** The corners of a lane's visible steps of memory, or of a part of it; where several fall into a pixel, their lowest and highest. */
+/** Return the corners of a lane's visible steps of memory, or of a part of it; of several in a pixel, the lowest and the highest. */
 function stepsOf({ frame, memory, panel, y }: Panel, lane: number, levels = memory.level): number[] {
   const [from, to] = spanOf(frame);
   const stop = memory.offsets[lane + 1];
@@ -124,7 +124,7 @@ function stepsOf({ frame, memory, panel, y }: Panel, lane: number, levels = memo
   return points;
 }
 
-/** The panel's name and which curve is whose. */
+/** Draw the panel's name and the legend of its curves. */
 function drawHeader({ frame, surface, memory, panel, scale }: Panel): void {
   const { text, faint, curves, limit } = frame.theme.base;
   const y = toPicture(frame, panel.top - MEMORY_HEADER / 2) + 1;
@@ -134,8 +134,8 @@ function drawHeader({ frame, surface, memory, panel, scale }: Panel): void {
     x += surface.textWidth(words, 11) + 14;
   };
   write(`memory (${scale.unit})`, text);
-  const chosen = memory.lanesThatMatter();
-  chosen.forEach((lane, at) => {
+  const highlighted = memory.lanesThatMatter();
+  highlighted.forEach((lane, at) => {
     const words = `${panel.plot.view.lanes.label[lane]}: peak ${memoryText(memory.peak[lane], scale)}`;
     if (x + surface.textWidth(words, 11) + 20 > frame.width) return;
     surface.rect(x, y - 1.5, 14, 3, curves[at % curves.length]);

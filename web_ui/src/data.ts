@@ -1,4 +1,4 @@
-/** The written contract with Python: what `timeline_data` in pipeplan.drawing.html hands over, and how columns are read. */
+/** Data from Python: the types of `timeline_data` in pipeplan.drawing.html, and the decoding of columns. */
 
 export const VERSION = 1;
 
@@ -55,13 +55,13 @@ export interface WindowsJson {
   kind: readonly string[];
 }
 
-/** State of an edited schedule; set by the page, not by Python. */
-export interface JudgedJson {
-  /** When the last op ends that runs: those after it never do. Null where all run. */
+/** Marks on the timeline of an edited schedule; set by the page, not by Python. */
+export interface EditMarks {
+  /** End of the last op that runs; later ops never run. Null if all ops run. */
   until: number | null;
-  /** The bars at fault. */
+  /** Bars of invalid ops. */
   wrong: readonly number[];
-  /** The bar whose word the caret is in, -1 for none. */
+  /** Bar of the selected op, -1 for none. */
   lit: number;
 }
 
@@ -85,7 +85,7 @@ export interface ViewJson {
   /** Lower bound on schedules within the limits, and its reason. */
   bound?: string;
   windows?: WindowsJson | null;
-  judged?: JudgedJson;
+  judged?: EditMarks;
 }
 
 export type ThemeName = "light" | "dark";
@@ -103,21 +103,21 @@ export interface ThemeJson {
   curves: readonly string[];
 }
 
-/** A ratio of each op, which colours it: 1 in the middle, such as measured over planned; 0 for an op without one. */
+/** Ratio of each op, which determines its colour, such as measured over planned time; 0 for an op without one. */
 export interface ScaleJson {
   title: string;
   /** Words for ratios below 1 and above 1: `["faster", "slower"]`. */
   ends: readonly [string, string];
-  /** The ratio at the upper end of the scale, above 1; null to let it follow the numbers. */
+  /** Ratio at the upper end of the scale, above 1; null to derive it from the ratios. */
   reach: number | null;
-  /** By view, in the order of its bars; null for a view that keeps the colours of its kinds. */
+  /** Ratios by view, in the order of its bars; null for a view that keeps the colours of its kinds. */
   values: readonly (Column | null)[];
 }
 
 export interface TimelineData {
   views: readonly ViewJson[];
   scale?: ScaleJson | null;
-  /** Each theme by the number of shades that a view needs: `copies * chunks`. */
+  /** Themes by the number of shades that a view needs: `copies * chunks`. */
   themes: Record<ThemeName, Record<string, ThemeJson>>;
 }
 
@@ -132,13 +132,13 @@ const READERS: Record<string, (buffer: ArrayBuffer) => Numbers> = {
   f8: (buffer) => new Float64Array(buffer),
 };
 
-/** A column as floats. */
+/** Decode a column as floats. */
 export function floats(column: Column): Float64Array {
   const values = typeof column === "string" ? unpack(column) : column;
   return values instanceof Float64Array ? values : new Float64Array(values);
 }
 
-/** A column as integers. */
+/** Decode a column as integers. */
 export function integers(column: Column): Int32Array {
   const values = typeof column === "string" ? unpack(column) : column;
   return values instanceof Int32Array ? values : new Int32Array(values);

@@ -1,7 +1,7 @@
 /** The description of an op or an idle time, for the tooltip and the status line. */
 
+import { neverRuns } from "./edit_marks.js";
 import { memoryScale, memoryText, percent, Times, timeText } from "./format.js";
-import { neverRuns } from "./judged.js";
 import type { Theme } from "./palette.js";
 import { isBeside, Part } from "./part.js";
 import type { IdleWindow, Plot } from "./plot.js";
@@ -17,7 +17,7 @@ export interface Description {
 
 const MOST_NAMES = 4;
 
-/** `overlaid`: against every other view; otherwise only a plan and a measured run are compared. */
+/** Describe a bar. With `overlaid`, compare it with every other view; otherwise only a plan with a measured run. */
 export function describeBar(
   plots: readonly Plot[],
   theme: Theme,
@@ -71,14 +71,14 @@ const WINDOWS: Readonly<Record<string, string>> = {
   owed: "after the last input backward",
 };
 
-/** Idle time that a memory limit costs in a window: `of a round trip, 9.1 to 13.2: idle 0.6, under the limit 0.5 or more`. */
+/** Return the idle time that a memory limit costs in a window: `of a round trip, 9.1 to 13.2: idle 0.6, under the limit 0.5 or more`. */
 export function windowText({ kind, start, end, idle, least }: IdleWindow, unit: string): string {
   const form = Times.fine([start, end], end - start, unit);
   const about = `${WINDOWS[kind] ?? kind}, ${form.number(start)} to ${form.text(end)}`;
   return `${about}: idle ${timeText(idle, unit)}, under the memory limit ${timeText(least, unit)} or more`;
 }
 
-/** `4.25 to 5.5 ms (1.25 ms)`: both ends fine enough for what lies between them. */
+/** Return an interval with both ends precise enough for its length: `4.25 to 5.5 ms (1.25 ms)`. */
 export function intervalText(start: number, end: number, unit: string): string {
   const form = Times.fine([start, end], end - start, unit);
   return `${form.number(start)} to ${form.text(end)} (${timeText(end - start, unit)})`;
@@ -88,7 +88,7 @@ function spanText(plot: Plot, bar: number): string {
   return intervalText(plot.start[bar], plot.end[bar], plot.view.unit);
 }
 
-/** The description as one sentence. */
+/** Return the description as one sentence. */
 export function sentence({ title, kind, facts }: Description): string {
   return `${title}, ${kind}: ${facts.map(([name, value]) => `${name} ${value}`).join("; ")}`;
 }
@@ -112,7 +112,7 @@ function shadeOf({ shading }: Theme, { view, bar }: BarRef): [string, string][] 
   return shading === null || value === null ? [] : [[shading.title, shading.text(value)]];
 }
 
-/** The same op in the other views, against this one. */
+/** Return facts about the same op in the other views, compared with this one. */
 function othersOf(plots: readonly Plot[], plot: Plot, bar: number, overlaid: boolean): [string, string][] {
   const own = plot.view.source;
   const compared = ({ view: { source } }: Plot) =>
@@ -138,12 +138,12 @@ function waitsOf(plot: Plot, bar: number): [string, string][] {
   sources.sort((one, other) => plot.end[other] - plot.end[one]);
   const ends = sources.map((source) => plot.end[source]);
   const form = Times.fine(ends, plot.end[bar] - plot.start[bar], plot.view.unit);
-  const told = sources.map((source) => {
+  const texts = sources.map((source) => {
     const rank = plot.lane[source] === plot.lane[bar] ? "" : ` on ${laneName(plot, source)}`;
     return `${plot.name(source)}${rank} until ${form.text(plot.end[source])}${source === holder ? " (held it)" : ""}`;
   });
   const waiting = [...links.waiting(bar)].map((target) => plot.name(target));
-  const facts: [string, string][] = [["waited for", told.length > 0 ? listed(told) : "nothing"]];
+  const facts: [string, string][] = [["waited for", texts.length > 0 ? listed(texts) : "nothing"]];
   facts.push(["waits for it", waiting.length > 0 ? listed(waiting) : "nothing"]);
   const idle = plot.start[bar] - (before >= 0 ? plot.end[before] : 0);
   const total = plot.view.makespan;
@@ -158,7 +158,7 @@ function listed(names: readonly string[]): string {
   return names.slice(0, MOST_NAMES).join(", ") + more;
 }
 
-/** Memory of the rank while the op runs. */
+/** Return the memory of the rank while the op runs. */
 function memoryOf(plot: Plot, bar: number): [string, string][] {
   const { memory } = plot;
   if (memory === null) return [];

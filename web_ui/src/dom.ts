@@ -1,9 +1,9 @@
-/** Making elements. Text always goes in as text, so that no title or name is ever read as HTML. */
+/** Creation of elements. Text is always inserted as text, so that titles and names are never parsed as HTML. */
 
 type Child = Node | string;
 type Attributes = Readonly<Record<string, string | number | boolean>>;
 
-/** An element with attributes (`true` for an empty one, `false` for none) and children. */
+/** Create an element with attributes (`true` for an empty one, `false` for none) and children. */
 export function make<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   attributes: Attributes = {},
@@ -17,8 +17,8 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Take the files that are dropped anywhere on the page. */
-export function onDrop(take: (files: readonly File[]) => Promise<void>): void {
+/** Call a function with the files that are dropped anywhere on the page. */
+export function onDrop(handle: (files: readonly File[]) => Promise<void>): void {
   const over = (on: boolean) => document.body.classList.toggle("dragging", on);
   document.addEventListener("dragover", (event) => {
     event.preventDefault();
@@ -28,11 +28,11 @@ export function onDrop(take: (files: readonly File[]) => Promise<void>): void {
   document.addEventListener("drop", (event) => {
     event.preventDefault();
     over(false);
-    void take([...(event.dataTransfer?.files ?? [])]);
+    void handle([...(event.dataTransfer?.files ?? [])]);
   });
 }
 
-/** A button with a word on it; `title` is its longer name, with its key. */
+/** Create a button with a short label; `title` is its longer name, with its key. */
 export function button(text: string, title: string, clicked: () => void): HTMLButtonElement {
   const element = make("button", { type: "button", title });
   rename(element, text);
@@ -40,17 +40,17 @@ export function button(text: string, title: string, clicked: () => void): HTMLBu
   return element;
 }
 
-/** Put another word on a button; whoever says that word to a machine finds it in its longer name. */
+/** Change the label of a button. Its accessible name contains the label, so that speech control finds the button. */
 export function rename(element: HTMLButtonElement, text: string): void {
   const { title } = element;
-  const told = !/\p{L}/u.test(text) || title.toLowerCase().includes(text.toLowerCase());
+  const named = !/\p{L}/u.test(text) || title.toLowerCase().includes(text.toLowerCase());
   element.textContent = text;
-  element.setAttribute("aria-label", told ? title : `${text}: ${title}`);
+  element.setAttribute("aria-label", named ? title : `${text}: ${title}`);
 }
 
-/** A part that the page has from the start. */
+/** Return an element that the page has from the start. */
 export function part(selector: string): HTMLElement {
-  const found = document.querySelector<HTMLElement>(selector);
-  if (found === null) throw new Error(`the page has no ${selector}`);
-  return found;
+  const element = document.querySelector<HTMLElement>(selector);
+  if (element === null) throw new Error(`the page has no ${selector}`);
+  return element;
 }

@@ -1,4 +1,4 @@
-/** The picture as a file: what shows, with its legend below. */
+/** Export of the visible part as a picture, with its legend below. */
 
 import { CanvasSurface } from "./canvas_surface.js";
 import { make } from "./dom.js";
@@ -11,7 +11,7 @@ import { SvgSurface } from "./svg_surface.js";
 
 const MARGIN = 10;
 
-/** As SVG text. */
+/** Return the visible part as SVG text. */
 export function svgOf(frame: Frame, lit: Lit): string {
   const measure = new CanvasSurface(make("canvas"));
   const surface = new SvgSurface((text, size, bold) => measure.textWidth(text, size, bold));
@@ -20,7 +20,7 @@ export function svgOf(frame: Frame, lit: Lit): string {
   return surface.finish(frame.width, height, titleOf(frame));
 }
 
-/** As a PNG file, with this many pixels per CSS pixel. */
+/** Return the visible part as a PNG file, with `ratio` pixels per CSS pixel. */
 export function pngOf(frame: Frame, lit: Lit, ratio: number): Promise<Blob> {
   const canvas = make("canvas");
   const surface = new CanvasSurface(canvas);
@@ -35,7 +35,7 @@ export function pngOf(frame: Frame, lit: Lit, ratio: number): Promise<Blob> {
   });
 }
 
-/** Hand a file to the person. */
+/** Download a file. */
 export function download(blob: Blob, name: string): void {
   const url = URL.createObjectURL(blob);
   const link = make("a", { href: url, download: name });
@@ -43,7 +43,7 @@ export function download(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** A file name of a frame's titles, in characters that every system accepts. */
+/** Return a file name made of a frame's titles, in characters that every system accepts. */
 export function fileName(frame: Frame, ending: string): string {
   const words = titleOf(frame)
     .replace(/[^\p{L}\p{N}._-]+/gu, "_")
@@ -53,7 +53,7 @@ export function fileName(frame: Frame, ending: string): string {
 }
 
 export function titleOf(frame: Frame): string {
-  return frame.shown.map((plot) => plot.view.title).join(", ");
+  return frame.visible.map((plot) => plot.view.title).join(", ");
 }
 
 function drawPage(surface: Surface, frame: Frame, lit: Lit, height: number): void {
@@ -68,7 +68,7 @@ function heightOf(surface: Surface, frame: Frame): number {
 }
 
 function legend(surface: Surface, frame: Frame): number {
-  const entries = legendEntries(frame.shown, frame.theme, frame.state);
+  const entries = legendEntries(frame.visible, frame.theme, frame.state);
   if (anyTooFine(frame, surface.ratio)) entries.push({ fills: [], title: FINE_NOTE });
   const width = frame.width - frame.left - MARGIN;
   return drawLegend(surface, entries, frame.theme, frame.left, frame.height + MARGIN, width);

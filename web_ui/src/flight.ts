@@ -1,9 +1,9 @@
-/** Moving as long as a key is held: W and S zoom, A and D pan, faster the longer they are held. */
+/** Movement while a key is pressed: W and S zoom, A and D pan, faster the longer they are pressed. */
 
 export interface Course {
   /** Zoom by a factor. */
   zoom(factor: number): void;
-  /** Move by a share of what shows; positive is later. */
+  /** Pan by a share of the visible range; positive is later. */
   pan(share: number): void;
 }
 
@@ -12,19 +12,19 @@ type Way = "in" | "out" | "earlier" | "later";
 const KEYS: Record<string, Way> = { w: "in", s: "out", a: "earlier", d: "later" };
 const CODES: Record<string, Way> = { KeyW: "in", KeyS: "out", KeyA: "earlier", KeyD: "later" };
 
-/** A tap moves this far. */
+/** Distance of a short key press. */
 const TAP = { pan: 0.08, zoom: 1.2 } as const;
-/** Shares of what shows, and doublings, in a second: at first, and after `RAMP` seconds. */
+/** Speed in shares of the visible range and in doublings per second: at first, and after `RAMP` seconds. */
 const PAN = [0.5, 2] as const;
 const ZOOM = [1.5, 5] as const;
 const RAMP = 1.2;
-/** Before this many seconds a held key has done no more than a tap. */
+/** Seconds after which a pressed key moves further than a short key press. */
 const DELAY = 0.12;
-/** A picture that comes late moves no further than this many seconds' worth. */
+/** Maximum time step of a frame in seconds, which limits the jump after a late frame. */
 const LONGEST = 0.05;
 
 export class Flight {
-  private readonly held = new Map<Way, number>();
+  private readonly pressed = new Map<Way, number>();
   private before = 0;
   private waiting = 0;
 
@@ -33,40 +33,40 @@ export class Flight {
     private readonly still = window.matchMedia("(prefers-reduced-motion: reduce)"),
   ) {}
 
-  /** Begin to move, or go on; false for a key that moves nothing. */
+  /** Start or continue a movement; return false for a key without one. */
   press(event: Pick<KeyboardEvent, "key" | "code">): boolean {
     const way = wayOf(event);
     if (way === undefined) return false;
-    if (this.held.has(way) && !this.still.matches) return true;
+    if (this.pressed.has(way) && !this.still.matches) return true;
     this.tap(way);
-    if (this.still.matches) return true; // the keyboard's own repeat moves on, step by step
-    if (this.held.size === 0) this.listen(true);
-    this.held.set(way, performance.now());
-    if (this.waiting === 0) this.ask();
+    if (this.still.matches) return true; // the keyboard's own repeat continues the movement step by step
+    if (this.pressed.size === 0) this.listen(true);
+    this.pressed.set(way, performance.now());
+    if (this.waiting === 0) this.begin();
     return true;
   }
 
   stop = (): void => {
     cancelAnimationFrame(this.waiting);
     this.waiting = 0;
-    this.held.clear();
+    this.pressed.clear();
     this.listen(false);
   };
 
   private readonly released = (event: KeyboardEvent): void => {
     const way = wayOf(event);
-    if (way !== undefined) this.held.delete(way);
-    if (this.held.size === 0) this.stop();
+    if (way !== undefined) this.pressed.delete(way);
+    if (this.pressed.size === 0) this.stop();
   };
 
-  /** Keys come up wherever the focus is by then, and never where the window lost it. */
+  /** Listen on the window: a key may be released with the focus elsewhere, or never if the window loses the focus. */
   private listen(on: boolean): void {
     const change = on ? window.addEventListener : window.removeEventListener;
     change("keyup", this.released as EventListener, true);
     change("blur", this.stop);
   }
 
-  private ask(): void {
+  private begin(): void {
     this.before = performance.now();
     this.waiting = requestAnimationFrame((now) => this.go(now));
   }
@@ -74,13 +74,13 @@ export class Flight {
   private go(now: number): void {
     const passed = Math.min(Math.max(now - this.before, 0) / 1000, LONGEST);
     this.before = now;
-    for (const [way, since] of this.held) this.move(way, passed, (now - since) / 1000);
-    this.waiting = this.held.size > 0 ? requestAnimationFrame((next) => this.go(next)) : 0;
+    for (const [way, since] of this.pressed) this.move(way, passed, (now - since) / 1000);
+    this.waiting = this.pressed.size > 0 ? requestAnimationFrame((next) => this.go(next)) : 0;
   }
 
-  private move(way: Way, passed: number, held: number): void {
-    if (held < DELAY) return;
-    const ramp = Math.min(held / RAMP, 1);
+  private move(way: Way, passed: number, duration: number): void {
+    if (duration < DELAY) return;
+    const ramp = Math.min(duration / RAMP, 1);
     const speed = ([slow, fast]: readonly [number, number]) => slow + ramp * (fast - slow);
     if (way === "in" || way === "out") this.course.zoom(2 ** ((way === "in" ? 1 : -1) * passed * speed(ZOOM)));
     else this.course.pan((way === "later" ? 1 : -1) * passed * speed(PAN));
@@ -92,7 +92,7 @@ export class Flight {
   }
 }
 
-/** By the letter, or by its place on keyboards of other scripts. */
+/** Return the movement of a key by its letter, or by its position on keyboards of other scripts. */
 function wayOf({ key, code }: Pick<KeyboardEvent, "key" | "code">): Way | undefined {
   return KEYS[key.toLowerCase()] ?? (key > "\u007f" ? CODES[code] : undefined);
 }

@@ -1,4 +1,4 @@
-/** Numbers as people read them. */
+/** Numbers as text. */
 
 /** Units per second, as `TIME_UNITS` in pipeplan.model. */
 const TIME_UNITS: Readonly<Record<string, number>> = { s: 1, ms: 1e3, us: 1e6, ns: 1e9 };
@@ -8,41 +8,41 @@ const MOST_DECIMALS = 6;
 
 /**
  * Number format of the times of one table, sentence or axis: one unit, the same decimals, so that sums add up.
- * The twin of `Times` in pipeplan.readable; `web_ui/tests/readable.json` holds both to the same texts.
+ * It equals `Times` in pipeplan.readable: `web_ui/tests/readable.json` tests both against the same texts.
  */
 export class Times {
   private constructor(
-    /** Empty where the times have none (a forward is 1). */
+    /** Empty if the times have no unit (a forward is 1). */
     readonly unit: string,
-    /** Turns a time into the unit. */
+    /** Factor from a time to the unit. */
     readonly scale: number,
     readonly decimals: number,
   ) {}
 
   /**
-   * The form for some times in a unit: the largest is between 1 and 1000 of the unit chosen, with four digits. Times in an
-   * unknown unit, or in none, keep it. Decimals that are zero for every value are left out.
+   * Return the format for times in a unit: the largest is between 1 and 1000 of the displayed unit, with four digits. Times in an
+   * unknown unit, or without one, keep it. Decimals that are zero for every value are omitted.
    */
   static of(values: Iterable<number>, unit: string): Times {
-    const given = [...values].map(Math.abs);
-    const largest = given.reduce((most, value) => Math.max(most, value), 0);
-    const [shown, scale] = unitFor(largest, unit);
-    return new Times(shown, scale, needed(given, scale, largest > 0 ? decimalsOf(largest * scale) : 0));
+    const magnitudes = [...values].map(Math.abs);
+    const largest = magnitudes.reduce((most, value) => Math.max(most, value), 0);
+    const [display, scale] = unitFor(largest, unit);
+    return new Times(display, scale, needed(magnitudes, scale, largest > 0 ? decimalsOf(largest * scale) : 0));
   }
 
-  /** Times of one unit fine enough to tell those apart that differ by `step`: three digits of it. */
+  /** Return a format that distinguishes times that differ by `step`: it shows three digits of it. */
   static fine(values: readonly number[], step: number, unit: string): Times {
-    const { unit: shown, scale, decimals } = Times.of(values, unit);
+    const { unit: display, scale, decimals } = Times.of(values, unit);
     const finer = step > 0 ? Math.max(decimalsOf(step * scale) - 1, decimals) : decimals;
-    return new Times(shown, scale, needed(values.map(Math.abs), scale, finer));
+    return new Times(display, scale, needed(values.map(Math.abs), scale, finer));
   }
 
-  /** A time without its unit: `2.02`, `1,234`. */
+  /** Return a time without its unit: `2.02`, `1,234`. */
   number(value: number): string {
     return unsignedZero(grouped(fixed(value * this.scale, this.decimals)));
   }
 
-  /** The numbers of parts, each rounded so that they add up to the `number` of their sum; a part of 0 stays 0. */
+  /** Return the numbers of parts, rounded so that they add up to the `number` of their sum; a part of 0 stays 0. */
   parts(values: readonly number[]): string[] {
     let [total, before] = [0, 0];
     return values.map((value) => {
@@ -54,40 +54,40 @@ export class Times {
     });
   }
 
-  /** A time with its unit: `2.02 s`; without one `28.2`. */
+  /** Return a time with its unit: `2.02 s`; without one `28.2`. */
   text(value: number): string {
     return `${this.number(value)} ${this.unit}`.trimEnd();
   }
 
-  /** A difference with its sign: `+0.25`, `-3`, `0`. */
+  /** Return a difference with its sign: `+0.25`, `-3`, `0`. */
   signed(value: number): string {
     const text = this.number(value);
     return value > 0 && !/^[0.,]*$/.test(text) ? `+${text}` : text;
   }
 }
 
-/** One time in the unit in which it is read best: `2.019 s` for 2,019,403 us. */
+/** Return one time in its most readable unit: `2.019 s` for 2,019,403 us. */
 export function timeText(value: number, unit = ""): string {
   return Times.of([value], unit).text(value);
 }
 
-/** A share of a whole: `6.0%`; `0.0%` has no sign. */
+/** Return a share of a whole: `6.0%`; `0.0%` has no sign. */
 export function percent(share: number): string {
   return `${unsignedZero(fixed(100 * share, 1))}%`;
 }
 
-/** A change against what was: `+10.6%`, `-4.3%`; `0.0%` where it rounds to none. */
+/** Return a relative change: `+10.6%`, `-4.3%`; `0.0%` if it rounds to zero. */
 export function change(share: number): string {
   const text = unsignedZero(fixed(100 * share, 1));
   return `${share > 0 && text !== "0.0" ? "+" : ""}${text}%`;
 }
 
-/** A difference with its sign. */
+/** Return a difference with its sign. */
 export function signed(value: number): string {
   return Times.of([value], "").signed(value);
 }
 
-/** The unit in which a time is at least 1, and how many of it the given one is. */
+/** Return the largest unit in which a time is at least 1, and the factor from the original unit. */
 function unitFor(largest: number, unit: string): [string, number] {
   const own = TIME_UNITS[unit];
   if (own === undefined || !(largest > 0)) return [unit, 1];
@@ -97,7 +97,7 @@ function unitFor(largest: number, unit: string): [string, number] {
   return ["ns", TIME_UNITS.ns / own];
 }
 
-/** So many decimals, or fewer where the last ones are zero for every value. */
+/** Return the number of decimals, reduced if the last ones are zero for every value. */
 function needed(values: readonly number[], scale: number, decimals: number): number {
   let left = decimals;
   while (left > 0 && values.every((value) => whole(value * scale, left - 1))) left -= 1;
@@ -115,7 +115,7 @@ function whole(value: number, decimals: number): boolean {
   return Math.abs(value - rounded) <= Math.max(1e-9 * Math.max(Math.abs(value), Math.abs(rounded)), 1e-12);
 }
 
-/** With this many decimals; a tie goes to the even digit, as in Python, where `toFixed` rounds it up. */
+/** Format with a number of decimals; ties round to even, as in Python, whereas `toFixed` rounds them up. */
 export function fixed(value: number, decimals: number): string {
   const size = Math.abs(value);
   const shifted = size * 10 ** decimals;
@@ -134,7 +134,7 @@ function unsignedZero(text: string): string {
   return /^-[0.,]*$/.test(text) ? text.slice(1) : text;
 }
 
-/** A prediction, which is not worth more than four digits. */
+/** Return a predicted value with four significant digits. */
 export function figure(value: number): string {
   if (value === 0) return "0";
   const decimals = 3 - Math.floor(Math.log10(Math.abs(value)));
@@ -142,7 +142,7 @@ export function figure(value: number): string {
   return value.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
-/** So many of something: `1 chunk`, `2,048 chunks`. */
+/** Return a count with its noun: `1 chunk`, `2,048 chunks`. */
 export function countedAs(count: number, noun: string): string {
   return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
@@ -154,7 +154,7 @@ export interface Scale {
   unit: string;
 }
 
-/** Divisor of memory values, and the resulting unit. */
+/** Divisor and unit of memory values. */
 export function memoryScale(unit: "activations" | "bytes", highest: number): Scale {
   if (unit === "activations") return { divisor: 1, unit };
   const power = Math.min(Math.max(Math.floor(Math.log2(Math.max(highest, 1)) / 10), 0), BINARY.length - 1);

@@ -1,4 +1,4 @@
-/** One picture to be drawn: what, how large, and which part of it. */
+/** Input of one picture: plots, layout, size and visible part. */
 
 import type { ScaleLinear } from "d3-scale";
 import { AXIS, type Content, type Row } from "./layout.js";
@@ -10,10 +10,10 @@ export const FONT = 'system-ui, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-ser
 export const RIGHT = 14;
 
 export interface Frame {
-  /** All of them, by the numbers of their views. */
+  /** All plots, by the numbers of their views. */
   readonly plots: readonly Plot[];
-  /** Plots that are drawn. */
-  readonly shown: readonly Plot[];
+  /** Visible plots. */
+  readonly visible: readonly Plot[];
   readonly theme: Theme;
   readonly state: State;
   readonly content: Content;
@@ -24,11 +24,11 @@ export interface Frame {
   readonly left: number;
   /** Vertical scroll offset of the content. */
   readonly scroll: number;
-  /** From times to pixels of the picture. */
+  /** Scale from times to pixels of the picture. */
   readonly x: ScaleLinear<number, number>;
 }
 
-/** The times at both edges. */
+/** Return the times at both edges of the picture. */
 export function spanOf(frame: Frame): [number, number] {
   const [from, to] = frame.x.domain();
   return [from, to];
@@ -38,7 +38,7 @@ export function plotWidth(frame: Frame): number {
   return frame.width - frame.left - RIGHT;
 }
 
-/** From the content's y to the picture's. */
+/** Convert the content's y to the picture's y. */
 export function toPicture(frame: Frame, y: number): number {
   return y - frame.scroll + AXIS;
 }

@@ -1,4 +1,4 @@
-/** Drags over the picture that are not panning: they are asked for first, and the pointer is theirs until it is let go. */
+/** Drags over the picture other than panning: they take precedence and capture the pointer until it is released. */
 
 export interface Point {
   readonly x: number;
@@ -11,7 +11,7 @@ export interface Drag {
   cancel(): void;
 }
 
-/** A pointer that moved no further than this has clicked. */
+/** Maximum movement of a click in pixels. */
 const CLICK = 4;
 
 export class Grabs {
@@ -20,7 +20,7 @@ export class Grabs {
   private from: Point = { x: 0, y: 0 };
   private swallow = false;
 
-  /** `take` says what a drag from a point does, or null to leave it to panning. */
+  /** `take` returns the drag that begins at a point, or null for panning. */
   constructor(
     private readonly element: HTMLElement,
     private readonly take: (event: PointerEvent, point: Point) => Drag | null,
@@ -33,7 +33,7 @@ export class Grabs {
   }
 
   /** Return whether a pointer is down that panning must ignore. */
-  get holds(): boolean {
+  get active(): boolean {
     return this.drag !== null;
   }
 
@@ -79,7 +79,7 @@ export class Grabs {
     if (begun) drag?.drop();
   }
 
-  /** A drag ends with a click, which nobody meant. */
+  /** Ignore the click event at the end of a drag. */
   private click(event: MouseEvent): void {
     if (this.swallow) event.stopImmediatePropagation();
     this.swallow = false;
@@ -91,7 +91,7 @@ export class Grabs {
   }
 }
 
-/** A drag that is one thing sideways, and scrolls up and down: which of them, its first move decides. */
+/** A drag that scrolls if its first movement is vertical, and otherwise acts as another drag. */
 export class Either implements Drag {
   private scrolls: boolean | null = null;
   private y: number;

@@ -1,11 +1,11 @@
-/** Highlights over the picture: the hovered and the focused op, chains, the critical path, what a search found. */
+/** Highlights over the picture: the hovered and the focused op, chains, the critical path, matches of a search. */
 
 import { boxOfBand } from "./band.js";
 import { drawCurveOf } from "./curves.js";
+import { drawEditMarks } from "./edit_marks.js";
 import { type Ghost, markAt } from "./editing.js";
 import { Times } from "./format.js";
 import { type Frame, plotWidth, spanOf, toPicture, visibleRows } from "./frame.js";
-import { drawJudged } from "./judged.js";
 import { AXIS, type Row } from "./layout.js";
 import { Part } from "./part.js";
 import { stripOf } from "./picture.js";
@@ -22,14 +22,14 @@ export interface Lit {
   readonly selected: BarRef | null;
   /** Chains in the order of time. */
   readonly chain: readonly BarRef[];
-  /** The selected op in the run of a plan, or in the plan of a run, with what held it up there. */
+  /** The selected op in the run of a plan, or in the plan of a run, with the chain that delayed it there. */
   readonly twins: readonly { readonly op: BarRef; readonly chain: readonly BarRef[] }[];
   readonly critical: readonly (readonly BarRef[])[];
-  readonly found: readonly BarRef[];
+  readonly matches: readonly BarRef[];
   readonly current: BarRef | null;
-  /** The interval that is measured. */
+  /** The measured interval. */
   readonly band: Band | null;
-  /** An op that is being moved. */
+  /** The op that the user moves. */
   readonly ghost: Ghost | null;
 }
 
@@ -46,7 +46,7 @@ export function drawHighlights(surface: Surface, frame: Frame, lit: Lit): void {
   surface.clipped(frame.left, AXIS, plotWidth(frame), frame.height - AXIS, () => {
     const { text, limit } = frame.theme.base;
     if (lit.band !== null) drawBand(surface, frame, lit.band);
-    drawJudged(surface, frame, (plot, bar, wrong) => {
+    drawEditMarks(surface, frame, (plot, bar, wrong) => {
       ring(surface, frame, { view: plot.index, bar }, wrong ? limit : text, 2.5);
     });
     const paths = lit.critical.map((path) => ({ path, colour: limit }));
@@ -56,7 +56,7 @@ export function drawHighlights(surface: Surface, frame: Frame, lit: Lit): void {
     if (paths.length > 0) dim(surface, frame);
     for (const { path } of paths) for (const ref of path) refill(surface, frame, ref);
     for (const { path, colour } of paths) drawPath(surface, frame, path, colour);
-    for (const ref of lit.found) ring(surface, frame, ref, limit, 1.5);
+    for (const ref of lit.matches) ring(surface, frame, ref, limit, 1.5);
     if (lit.current !== null) ring(surface, frame, lit.current, limit, 3);
     for (const op of [lit.selected, ...lit.twins.map((twin) => twin.op)]) {
       if (op !== null) ring(surface, frame, op, text, 2.5);
@@ -79,8 +79,8 @@ export function boxOf(frame: Frame, ref: BarRef): Box | null {
   return outside ? null : { x, y, width, height };
 }
 
-/** The part of a box that is not beyond the edges. */
-function shown(frame: Frame, box: Box): Box {
+/** Return the part of a box between the left and right edges. */
+function clipped(frame: Frame, box: Box): Box {
   const x = Math.max(box.x, frame.left);
   return { ...box, x, width: Math.min(box.x + box.width, frame.left + plotWidth(frame)) - x };
 }
@@ -99,7 +99,7 @@ function dim(surface: Surface, frame: Frame): void {
 function refill(surface: Surface, frame: Frame, { view, bar }: BarRef): void {
   const whole = boxOf(frame, { view, bar });
   if (whole === null) return;
-  const box = shown(frame, whole);
+  const box = clipped(frame, whole);
   const { fill, ink } = frame.theme.bars[view];
   const plot = frame.plots[view];
   const code = plot.code[bar];
@@ -111,7 +111,7 @@ function refill(surface: Surface, frame: Frame, { view, bar }: BarRef): void {
   }
 }
 
-/** Lines from each op to the next, and frames around those wide enough. */
+/** Draw lines from each op to the next, and outlines around wide ops. */
 function drawPath(surface: Surface, frame: Frame, path: readonly BarRef[], colour: string): void {
   const [from, to] = spanOf(frame);
   let before: BarRef | null = null;
@@ -148,7 +148,7 @@ function ring(surface: Surface, frame: Frame, ref: BarRef, colour: string, thick
   surface.outline(box.x - 1, box.y - 1, grown + 1, box.height + 2, colour, thickness);
 }
 
-/** The op under the pointer, with lines to what it waited for and to what waits for it. */
+/** Draw the op under the pointer, with lines to its dependencies and its dependents. */
 function drawHovered(surface: Surface, frame: Frame, ref: BarRef): void {
   const { text, faint } = frame.theme.base;
   const links = frame.plots[ref.view].links;
@@ -173,7 +173,7 @@ function focusRing(surface: Surface, frame: Frame, ref: BarRef): void {
   surface.outline(box.x - 3, box.y - 3, width + 5, box.height + 6, text, 2);
 }
 
-/** The op where it hangs, what it would leave, and a mark where it would go. */
+/** Draw the dragged op at the pointer, its old position, and a mark at its new position. */
 function drawGhost(surface: Surface, frame: Frame, ghost: Ghost): void {
   const { view, bar } = ghost.op;
   const plot = frame.plots[view];
@@ -216,7 +216,7 @@ function drawCross(surface: Surface, x: number, y: number, frame: Frame): void {
   }
 }
 
-/** The rows of an interval in a frame, with its edges down through the picture. */
+/** Draw an outline around the rows of an interval, with its edges down through the picture. */
 function drawBand(surface: Surface, frame: Frame, band: Band): void {
   const box = boxOfBand(frame, band);
   if (box === null) return;
@@ -226,7 +226,7 @@ function drawBand(surface: Surface, frame: Frame, band: Band): void {
   surface.outline(box.x - 1, box.y - 1, Math.max(box.width, 1) + 2, box.height + 2, text, 1.5);
 }
 
-/** Its length, on the axis. */
+/** Draw the length of an interval on the axis. */
 function drawBandLabel(surface: Surface, frame: Frame, band: Band): void {
   const { page, text } = frame.theme.base;
   const length = band.to - band.from;

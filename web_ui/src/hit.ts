@@ -31,13 +31,13 @@ export function hitAt(frame: Frame, x: number, y: number): Hit | null {
   return { plot: row.plot, lane: row.lane, x, y, bar, gap: bar < 0 ? gapAt(row, time) : -1 };
 }
 
-/** The bar of a lane at a time, or the nearest one within reach; strips win over what they lie on. */
+/** Return the bar of a lane at a time, or the nearest one within reach; strips take precedence over the bars below them. */
 function barAt(frame: Frame, row: Row, y: number, time: number, reach: number): number {
   const share = (y - toPicture(frame, row.top)) / row.height;
   const tracks = row.plot.tracks[row.lane].filter(({ part }) => share >= EDGES[part][0] && share <= EDGES[part][1]);
   for (const track of tracks.reverse()) {
-    const found = nearest(track, time, reach);
-    if (found >= 0) return track.items[found];
+    const index = nearest(track, time, reach);
+    if (index >= 0) return track.items[index];
   }
   return -1;
 }
@@ -45,8 +45,8 @@ function barAt(frame: Frame, row: Row, y: number, time: number, reach: number): 
 function gapAt(row: Row, time: number): number {
   const track = row.plot.gaps?.tracks[row.lane];
   if (track === undefined) return -1;
-  const found = nearest(track, time, 0);
-  return found < 0 ? -1 : track.items[found];
+  const index = nearest(track, time, 0);
+  return index < 0 ? -1 : track.items[index];
 }
 
 function nearest(track: Track, time: number, reach: number): number {

@@ -1,5 +1,5 @@
 /**
- * The timeline of pipeplan: `mountTimeline(element, data)` on any page. A page that holds its data itself, as
+ * The timeline of pipeplan: `mountTimeline(element, data)` on any page. A page that contains its own data, as
  * `pipeplan ... -o x.html` writes it, is filled as soon as this script runs.
  */
 
@@ -13,12 +13,12 @@ export type { Editing, Move, PlacedOp } from "./editing.js";
 export type { State } from "./state.js";
 export type { Timeline, TimelineOptions } from "./timeline.js";
 
-/** Fill an element with a timeline of data as `timeline_data` in pipeplan.drawing.html makes it. */
+/** Fill an element with a timeline of the data that `timeline_data` in pipeplan.drawing.html returns. */
 export function mountTimeline(element: HTMLElement, data: TimelineData, options: TimelineOptions = {}): Timeline {
   return new Timeline(element, data, options);
 }
 
-/** The timeline of a page that holds its own data, with its state in the page's address. */
+/** Mount the timeline of a page that contains its own data, with its state in the page's address. */
 export let embedded: Timeline | null = null;
 
 function mountEmbedded(): void {

@@ -1,4 +1,4 @@
-/** Moving from op to op, and what each key does. */
+/** Keyboard control: movement from op to op, and the action of each key. */
 
 import type { Frame } from "./frame.js";
 import { isBeside } from "./part.js";
@@ -15,11 +15,11 @@ export interface Commands {
   showAll(): void;
   scrollBy(pages: number): void;
   stretchBy(factor: number): void;
-  /** Begin or go on to move by a held key; false where it is none of those. */
+  /** Start or continue the movement of a pressed key; return false for a key without one. */
   fly(event: KeyboardEvent): boolean;
-  /** Measure the interval of the focused op; together with what is measured already. */
+  /** Measure the interval of the focused op; with `grown`, extend the measured interval. */
   mark(grown: boolean): void;
-  /** Zoom to what is measured, or to the op. */
+  /** Zoom to the measured interval, or to the op. */
   fit(): void;
   switchWheel(): void;
   flip(name: Flippable): void;
@@ -27,7 +27,7 @@ export interface Commands {
   switchTheme(): void;
   search(): void;
   step(by: number): void;
-  /** Move the focused op by this many places; false where nothing is edited. */
+  /** Move the focused op by a number of positions; return false if the schedule cannot be edited. */
   moveBy(by: number): boolean;
   help(): void;
 }
@@ -72,7 +72,7 @@ const MOVES: Record<string, Move> = {
   End: (frame, from) => edge(frame, from, -1),
 };
 
-/** Do the action of a key; false if it has none. */
+/** Run the action of a key; return false if it has none. */
 export function pressed(event: KeyboardEvent, frame: Frame, focused: BarRef | null, commands: Commands): boolean {
   if (event.ctrlKey || event.metaKey) return false;
   if (event.altKey) return altered(event.key, commands);
@@ -83,7 +83,7 @@ export function pressed(event: KeyboardEvent, frame: Frame, focused: BarRef | nu
   if (commands.fly(event)) return true;
   const move = MOVES[event.key];
   if (move !== undefined) {
-    const next = focused === null ? firstShown(frame) : move(frame, focused);
+    const next = focused === null ? firstVisible(frame) : move(frame, focused);
     if (next !== null) commands.focus(next);
     return true;
   }
@@ -92,14 +92,14 @@ export function pressed(event: KeyboardEvent, frame: Frame, focused: BarRef | nu
   return command !== undefined;
 }
 
-/** Alt with an arrow, where an op can be moved; the browser's own where none can. */
+/** Handle alt with an arrow key if ops can be moved; otherwise the browser handles it. */
 function altered(key: string, commands: Commands): boolean {
   if (key !== "ArrowLeft" && key !== "ArrowRight") return false;
   return commands.moveBy(key === "ArrowLeft" ? -1 : 1);
 }
 
-/** The first op of the first lane that has one, within what shows. */
-function firstShown(frame: Frame): BarRef | null {
+/** Return the first visible op of the first lane that has one. */
+function firstVisible(frame: Frame): BarRef | null {
   const [from] = frame.x.domain();
   for (const row of frame.content.rows) {
     const bar = nearest(row.plot, row.lane, from);
@@ -108,13 +108,13 @@ function firstShown(frame: Frame): BarRef | null {
   return null;
 }
 
-/** The compute ops of a lane in the order of time, or all its ops where it has no others. */
+/** Return the compute ops of a lane in the order of time, or all ops if it has no compute ops. */
 function opsOf(plot: Plot, lane: number): Int32Array {
   const tracks = plot.tracks[lane];
   const compute = tracks.filter((track) => !isBeside(track.part));
-  const chosen = compute.length > 0 ? compute : tracks;
-  if (chosen.length === 1) return chosen[0].items;
-  return Int32Array.from(chosen.flatMap((track) => [...track.items])).sort(
+  const selected = compute.length > 0 ? compute : tracks;
+  if (selected.length === 1) return selected[0].items;
+  return Int32Array.from(selected.flatMap((track) => [...track.items])).sort(
     (one, other) => plot.start[one] - plot.start[other] || one - other,
   );
 }
@@ -131,7 +131,7 @@ function edge(frame: Frame, { view, bar }: BarRef, at: number): BarRef {
   return { view, bar: opsOf(plot, plot.lane[bar]).at(at) ?? bar };
 }
 
-/** The op at the same time on the next row that has any; rows go on from one schedule to the next. */
+/** Return the op at the same time on the next row that has ops; after the last row of a schedule comes the next schedule. */
 function across(frame: Frame, from: BarRef, by: number): BarRef {
   const { rows } = frame.content;
   const plot = frame.plots[from.view];
@@ -144,7 +144,7 @@ function across(frame: Frame, from: BarRef, by: number): BarRef {
   return from;
 }
 
-/** The op of a lane that runs at a time, or the nearer of its neighbours; -1 for an empty lane. */
+/** Return the op of a lane that runs at a time, or the nearer of its neighbours; -1 for an empty lane. */
 function nearest(plot: Plot, lane: number, time: number): number {
   const ops = opsOf(plot, lane);
   const after = firstAbove(

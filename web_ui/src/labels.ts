@@ -1,4 +1,4 @@
-/** Names of bars, where there is room for them. */
+/** Labels of bars that are wide enough. */
 
 import { type Frame, spanOf, toPicture } from "./frame.js";
 import type { Row } from "./layout.js";
@@ -9,13 +9,13 @@ import type { Label, Surface } from "./surface.js";
 const LARGEST = 12;
 const SMALLEST = 7.5;
 const PADDING = 4;
-/** The narrowest bar that can hold a digit. */
+/** Minimum width of a bar with a digit. */
 const NARROWEST = 8;
 
-/** Letters may shrink to this before bars go without. */
+/** Font size down to which labels shrink to fit. */
 const SMALLER = 9.5;
 
-/** Least share of a kind's bars with room for their numbers: below it none is labelled, because a few labels would mislead. */
+/** Minimum share of a kind's bars with room for their numbers: below it, no bar is labelled, because a few labels would mislead. */
 const LEAST_SHARE = 0.9;
 
 interface Place {
@@ -26,11 +26,11 @@ interface Place {
 }
 
 /**
- * Draw the labels of visible rows. The bars of a plot are named in full (`3F7`) where nearly all have room for that, and
- * by their microbatch otherwise, in smaller characters if necessary; kinds whose bars are too narrow for that go without.
+ * Draw the labels of visible rows. The bars of a plot have full names (`3F7`) if nearly all have room for them, and
+ * their microbatches otherwise, in smaller characters if necessary; kinds whose bars are too narrow have no labels.
  */
 export function drawLabels(surface: Surface, frame: Frame, rows: readonly Row[]): void {
-  for (const plot of frame.shown) {
+  for (const plot of frame.visible) {
     const own = rows.filter((row) => row.plot === plot);
     if (own.length === 0) continue;
     for (const halves of [false, true]) drawSize(surface, frame, plot, own, halves);
@@ -42,24 +42,24 @@ function drawSize(surface: Surface, frame: Frame, plot: Plot, rows: readonly Row
   const size = Math.min(LARGEST, Math.floor(1.4 * (bottom - top) * rows[0].height) / 2);
   if (size < SMALLEST) return;
   const places = rows.flatMap((row) => placesIn(frame, row, halves));
-  const chosen = chooseLabels(surface, plot, places, size);
+  const choice = chooseLabels(surface, plot, places, size);
   const ink = frame.theme.bars[plot.index].ink;
-  const labels = chosen.places.map(
-    (place): Label => ({ text: chosen.text(place), x: place.x, y: place.y, ink: ink[plot.code[place.bar]] }),
+  const labels = choice.places.map(
+    (place): Label => ({ text: choice.text(place), x: place.x, y: place.y, ink: ink[plot.code[place.bar]] }),
   );
   surface.labels(
     labels.sort((one, other) => (one.ink < other.ink ? -1 : one.ink > other.ink ? 1 : 0)),
-    chosen.size,
+    choice.size,
   );
 }
 
-interface Chosen {
+interface LabelChoice {
   readonly places: readonly Place[];
   readonly size: number;
   text(place: Place): string;
 }
 
-function chooseLabels(surface: Surface, plot: Plot, places: readonly Place[], size: number): Chosen {
+function chooseLabels(surface: Surface, plot: Plot, places: readonly Place[], size: number): LabelChoice {
   const number = (place: Place) => plot.number(place.bar);
   const name = (place: Place) => plot.name(place.bar);
   const fitting = (text: (place: Place) => string, at: number) =>
@@ -74,7 +74,7 @@ function chooseLabels(surface: Surface, plot: Plot, places: readonly Place[], si
   return { places: wholeKinds(plot, places, fitting(number, size)), size, text: number };
 }
 
-/** Labels that fit, of the kinds of which nearly all do. */
+/** Return the labels that fit, of the kinds of which nearly all fit. */
 function wholeKinds(plot: Plot, places: readonly Place[], fitting: readonly Place[]): readonly Place[] {
   const count = (some: readonly Place[]) => {
     const counts = new Map<number, number>();
@@ -86,7 +86,7 @@ function wholeKinds(plot: Plot, places: readonly Place[], fitting: readonly Plac
   return fitting.filter(({ bar }) => whole(plot.kind[bar]));
 }
 
-/** The visible bars of a row that are wide enough for a digit: the middle and the width of what shows of each. */
+/** Return the visible bars of a row that are wide enough for a digit: the middle and the width of each visible part. */
 function placesIn(frame: Frame, row: Row, halves: boolean): Place[] {
   return row.plot.tracks[row.lane].flatMap((track) => {
     const half = track.part === Part.UPPER || track.part === Part.LOWER;

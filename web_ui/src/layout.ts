@@ -11,10 +11,10 @@ const HIGHEST_MEMORY = 140;
 export const MEMORY_HEADER = 22;
 const MEMORY_SPACE = 4;
 const SPACE = 12;
-/** The share of a lane that is left free where plots are overlaid, so that plots that belong together are close. */
+/** Share of a lane that stays free if plots are overlaid, so that related plots are close. */
 const LANE_GAP = 0.14;
 const LOWEST_LANE = 9;
-/** Until lanes are this high, curves are as low as they may be. */
+/** Height of lanes below which curves have their minimum height. */
 const READABLE_LANE = 18;
 const HIGHEST_LANE = 42;
 
@@ -51,7 +51,7 @@ export interface Content {
 
 type Choice = Pick<State, "layout" | "memory" | "tall">;
 
-/** Everything laid out for a window of this height: lanes fill it, within limits. */
+/** Return the layout for a window of this height: lanes fill it, within limits. */
 export function layOut(plots: readonly Plot[], choice: Choice, room: number): Content {
   const groups = groupsOf(plots, choice);
   const lanes = laneCount(groups);
@@ -67,14 +67,14 @@ export function layOut(plots: readonly Plot[], choice: Choice, room: number): Co
   return new Stack(groups, choice, laneHeight, memoryHeight).content();
 }
 
-/** The height at which lanes are as high as they need to be. */
+/** Return the height at which lanes have their comfortable height. */
 export function comfortableHeight(plots: readonly Plot[], choice: Choice): number {
   const groups = groupsOf(plots, choice);
   const most = Math.max(...groups.map((group) => group.length));
   return fixedHeight(groups, choice) + memoryCount(groups, choice) * MEMORY + laneCount(groups) * highestLane(most);
 }
 
-/** Test whether plots can be laid over each other: several, with the same lanes. */
+/** Return whether plots can be overlaid: there are several, with the same lanes. */
 export function canOverlay(plots: readonly Plot[]): boolean {
   const labels = new Set(plots.map((plot) => plot.view.lanes.label.join("\n")));
   return plots.length > 1 && labels.size === 1;
@@ -147,7 +147,7 @@ function memoryCount(groups: readonly (readonly Plot[])[], choice: Choice): numb
   return choice.memory ? groups.flat().filter((plot) => plot.memory !== null).length : 0;
 }
 
-/** Height that neither lanes nor curves take. */
+/** Return the height of everything except lanes and curves. */
 function fixedHeight(groups: readonly (readonly Plot[])[], choice: Choice): number {
   return groups.length * (HEADER + SPACE) + memoryCount(groups, choice) * (MEMORY_HEADER + MEMORY_SPACE);
 }

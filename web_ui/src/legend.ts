@@ -23,7 +23,7 @@ const SIZE = 12;
 const SWATCH = 12;
 const LINE = 22;
 
-/** The entries that the plots need: each swatch once, reasons where they show. */
+/** Return the entries of the plots: each swatch once, and the visible reasons for idle time. */
 export function legendEntries(plots: readonly Plot[], theme: Theme, state: State): Entry[] {
   const { shading } = theme;
   const own = plots.filter((plot) => shading?.colours(plot.index) !== true);
@@ -31,7 +31,7 @@ export function legendEntries(plots: readonly Plot[], theme: Theme, state: State
   return [...scale, ...kindEntries(own, theme), ...(state.gaps ? reasonEntries(plots, theme) : [])];
 }
 
-/** The scale, with the meaning of its ends. */
+/** Return the colour scale, with the meaning of its ends. */
 function scaleEntry(shading: Shading, theme: Theme): Entry {
   const [low, high] = shading.ends;
   return {
@@ -45,8 +45,8 @@ function kindEntries(plots: readonly Plot[], theme: Theme): Entry[] {
   if (plots.length === 0) return [];
   const themed = theme.withShades(Math.max(...plots.map((plot) => plot.shades)));
   const kinds = new Set(plots.flatMap((plot) => [...new Set(plot.kind)].map((kind) => plot.view.kinds[kind])));
-  const shown = plots[0].view.kinds.filter((kind) => kinds.has(kind) && !kinds.has(TWINS[kind]));
-  const entries: Entry[] = shown.map((kind) => {
+  const visible = plots[0].view.kinds.filter((kind) => kinds.has(kind) && !kinds.has(TWINS[kind]));
+  const entries: Entry[] = visible.map((kind) => {
     const { fill, title } = themed.kinds[kind];
     return { fills: [...new Set(fill)], title: TWIN_TITLES[kind] ?? title };
   });
@@ -64,7 +64,7 @@ function reasonEntries(plots: readonly Plot[], theme: Theme): Entry[] {
     .map(([key, { fill, title }]) => ({ fills: [fill], title: `idle: ${title}${totalOf(plots, key)}` }));
 }
 
-/** ` 13.5 (8.2%)`: what the ranks of a single timeline idle for a reason, as a share of all their time. */
+/** Return ` 13.5 (8.2%)`: the idle time for a reason of a single timeline, and its share of the total time of the ranks. */
 function totalOf(plots: readonly Plot[], key: string): string {
   const [plot] = plots;
   if (plots.length > 1 || plot.gaps === null) return "";
@@ -74,7 +74,7 @@ function totalOf(plots: readonly Plot[], key: string): string {
   return ` ${Times.of(totals, unit).text(time)} (${percent(time / (plot.lanes * makespan))})`;
 }
 
-/** Meaning of light and dark shades in all plots. */
+/** Return the meaning of light and dark shades in all plots. */
 function shadesMean(plots: readonly Plot[]): string | null {
   const chunks = Math.max(...plots.map((plot) => plot.view.chunks));
   const meanings = chunks > 1 ? [`chunks 0 to ${chunks - 1}`] : [];
@@ -99,7 +99,7 @@ export function fillLegend(element: HTMLElement, entries: readonly Entry[]): voi
   );
 }
 
-/** Draw the entries below `top`, in rows of this width; returns their height. */
+/** Draw the entries below `top`, in rows of this width; return their height. */
 export function drawLegend(
   surface: Surface,
   entries: readonly Entry[],

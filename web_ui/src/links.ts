@@ -14,7 +14,7 @@ export interface Bars {
   readonly group: Int32Array;
 }
 
-/** Links by one of their ends: those of bar b are `other[offsets[b]]` to `other[offsets[b + 1] - 1]`. */
+/** Links sorted by one of their ends: those of bar b are `other[offsets[b]]` to `other[offsets[b + 1] - 1]`. */
 interface Index {
   offsets: Int32Array;
   other: Int32Array;
@@ -24,7 +24,7 @@ export class Links {
   private readonly sources: Index;
   private readonly targets: Index;
   private readonly tolerance: number;
-  private heldBy: Int32Array | null = null;
+  private holders: Int32Array | null = null;
   private next: Int32Array | null = null;
 
   constructor(private readonly plot: Bars) {
@@ -35,17 +35,17 @@ export class Links {
     this.tolerance = 1e-9 * plot.view.makespan;
   }
 
-  /** The bars that a bar waits for, besides the one before it on its rank. */
+  /** Return the bars that a bar waits for, besides the one before it on its rank. */
   waitedFor(bar: number): Int32Array {
     return rowOf(this.sources, bar);
   }
 
-  /** The bars that wait for a bar, besides the next one on its rank. */
+  /** Return the bars that wait for a bar, besides the next one on its rank. */
   waiting(bar: number): Int32Array {
     return rowOf(this.targets, bar);
   }
 
-  /** The compute op before a bar, or before its pair, on its rank; -1 for none. */
+  /** Return the compute op before a bar, or before its pair, on its rank; -1 for none. */
   before(bar: number): number {
     const { lane, part } = this.plot;
     let at = this.first(bar) - 1;
@@ -54,20 +54,20 @@ export class Links {
   }
 
   /**
-   * The bar that held this one, -1 for none: whichever ended last, the op before it on its rank or one whose result had
-   * to arrive. As in pipeplan.simulation.chain, an arrival wins over an op of the same rank that ended at the same time.
+   * Return the bar that delayed this one, -1 for none: of the op before it on its rank and the ops whose results had
+   * to arrive, the last to end. As in pipeplan.simulation.chain, an arrival wins a tie with an op of the same rank.
    */
   holder(bar: number): number {
-    this.heldBy ??= Int32Array.from({ length: this.plot.bars }, (_, at) => this.findHolder(at));
-    return this.heldBy[bar];
+    this.holders ??= Int32Array.from({ length: this.plot.bars }, (_, at) => this.findHolder(at));
+    return this.holders[bar];
   }
 
-  /** The chain through a bar, in the order of time: what it waited for, back to the start, and the longest chain that waits for it. */
+  /** Return the chain through a bar, in the order of time: the ops that delayed it, back to the start, and the longest chain that waits for it. */
   chain(bar: number): number[] {
     return [...this.chainBehind(bar), ...this.chainAhead(bar)];
   }
 
-  /** The chain that leads to the op that ends last. */
+  /** Return the chain that leads to the op that ends last. */
   critical(): number[] {
     const { end, bars } = this.plot;
     let last = -1;
@@ -82,14 +82,14 @@ export class Links {
   }
 
   private chainAhead(bar: number): number[] {
-    const next = this.nextHeld();
+    const next = this.nextDelayed();
     const chain: number[] = [];
     for (let at = next[bar]; at >= 0 && chain.length <= this.plot.bars; at = next[at]) chain.push(at);
     return chain;
   }
 
-  /** For each bar, the bar among those it holds whose own chain reaches furthest; -1 for none. */
-  private nextHeld(): Int32Array {
+  /** Return for each bar the bar that it delays whose own chain reaches furthest; -1 for none. */
+  private nextDelayed(): Int32Array {
     if (this.next !== null) return this.next;
     const { start, end, bars } = this.plot;
     const order = Uint32Array.from({ length: bars }, (_, bar) => bar).sort((one, other) => start[other] - start[one]);
@@ -105,7 +105,7 @@ export class Links {
     return next;
   }
 
-  /** The op, or the copy to the host, that freed the rank before a bar or before its pair; -1 for none. */
+  /** Return the op, or the copy to the host, that freed the rank before a bar or before its pair; -1 for none. */
   private freedBy(bar: number): number {
     const { lane, part, end } = this.plot;
     let last = this.before(bar);
@@ -115,7 +115,7 @@ export class Links {
     return last;
   }
 
-  /** The copy or collective before this one on its rank's link to the host, or back, or on its stream; -1 for none. */
+  /** Return the copy or collective before this one on its rank's link to the host, or back, or on its stream; -1 for none. */
   private onLink(bar: number): number {
     const { lane, part } = this.plot;
     let at = bar - 1;
@@ -141,7 +141,7 @@ export class Links {
     return one < 0 || (other >= 0 && end[other] > end[one]) ? other : one;
   }
 
-  /** The last message, copy or op of another rank that a bar or its pair needs; -1 for none. */
+  /** Return the last message, copy or op of another rank that a bar or its pair needs; -1 for none. */
   private lastArrival(bar: number): number {
     const { lane, part, end } = this.plot;
     let last = -1;

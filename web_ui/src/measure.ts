@@ -13,9 +13,9 @@ export interface Use {
 }
 
 export interface Measured {
-  /** Only those on which any time is spent. */
+  /** Uses with time in the interval. */
   readonly uses: readonly Use[];
-  /** A row a rank: its plot, its lane, and its time for each use. */
+  /** One row per rank: its plot, its lane, and its time for each use. */
   readonly rows: readonly { readonly plot: Plot; readonly lane: number; readonly times: readonly number[] }[];
   /** Sum over all ranks. */
   readonly totals: readonly number[];
@@ -32,14 +32,14 @@ interface Place {
 }
 
 export function measured(places: readonly Place[], { from, to }: Pick<Band, "from" | "to">, theme: Theme): Measured {
-  const found = places.map(({ plot, lane }) => timesOf(plot, lane, from, to));
-  const order = usesInOrder(places, theme).filter(({ key }) => found.some((times) => (times.get(key) ?? 0) > 0));
-  const rows = places.map((place, at) => ({ ...place, times: order.map(({ key }) => found[at].get(key) ?? 0) }));
+  const timesByLane = places.map(({ plot, lane }) => timesOf(plot, lane, from, to));
+  const order = usesInOrder(places, theme).filter(({ key }) => timesByLane.some((times) => (times.get(key) ?? 0) > 0));
+  const rows = places.map((place, at) => ({ ...place, times: order.map(({ key }) => timesByLane[at].get(key) ?? 0) }));
   const totals = order.map((_, use) => rows.reduce((sum, { times }) => sum + times[use], 0));
   return { uses: order, rows, totals, length: to - from };
 }
 
-/** Kinds as the theme has them, then idle time as the theme has its reasons. */
+/** Return the kinds in the order of the view, then the reasons for idle time in the order of the theme. */
 function usesInOrder(places: readonly Place[], theme: Theme): Use[] {
   const kinds = places[0]?.plot.view.kinds ?? [];
   const reasons = Object.entries(theme.base.reasons);
@@ -52,7 +52,7 @@ function usesInOrder(places: readonly Place[], theme: Theme): Use[] {
   ];
 }
 
-/** Times of one lane by the keys of their uses; messages run during compute and are not counted. */
+/** Return the times of one lane by the keys of their uses; messages run during compute and are not counted. */
 function timesOf(plot: Plot, lane: number, from: number, to: number): Map<string, number> {
   const times = new Map<string, number>();
   const add = (key: string, time: number) => times.set(key, (times.get(key) ?? 0) + time);
@@ -69,8 +69,8 @@ function timesOf(plot: Plot, lane: number, from: number, to: number): Map<string
     const { reasons, reason, tracks: idle } = gaps;
     eachWithin(idle[lane], from, end, (at, time) => add(`idle ${reasons[reason[idle[lane].items[at]]]}`, time));
   }
-  const known = gaps === null ? busy : [...times.values()].reduce((sum, time) => sum + time, 0);
-  if (end - from - known > 1e-9 * plot.view.makespan) add(UNEXPLAINED.key, end - from - known);
+  const explained = gaps === null ? busy : [...times.values()].reduce((sum, time) => sum + time, 0);
+  if (end - from - explained > 1e-9 * plot.view.makespan) add(UNEXPLAINED.key, end - from - explained);
   if (to > end) add(AFTER.key, to - end);
   return times;
 }
@@ -83,7 +83,7 @@ function eachWithin(track: Track, from: number, to: number, add: (at: number, ti
   }
 }
 
-/** The time that is covered by any of some tracks. */
+/** Return the time that at least one of the tracks covers. */
 function covered(tracks: readonly Track[], from: number, to: number): number {
   const spans: [number, number][] = [];
   for (const track of tracks) {

@@ -1,4 +1,4 @@
-/** Measured times, as a table that can be copied. */
+/** Panel with the measured times as a table that can be copied. */
 
 import { button, make } from "./dom.js";
 import { percent, Times } from "./format.js";
@@ -8,8 +8,8 @@ import type { Theme } from "./palette.js";
 export interface MeasureActions {
   fit(): void;
   clear(): void;
-  /** Say that something was done. */
-  told(text: string): void;
+  /** Announce a completed action in the status line. */
+  announce(text: string): void;
 }
 
 export class MeasurePanel {
@@ -23,12 +23,12 @@ export class MeasurePanel {
     this.element.hidden = true;
   }
 
-  show(found: Measured, from: number, to: number, theme: Theme): void {
-    const unit = commonUnit(found);
-    const form = Times.of([from, to, ...found.rows.flatMap(({ times }) => times), ...found.totals], unit);
-    const title = titleOf(found, from, to);
+  show(measurement: Measured, from: number, to: number, theme: Theme): void {
+    const unit = commonUnit(measurement);
+    const form = Times.of([from, to, ...measurement.rows.flatMap(({ times }) => times), ...measurement.totals], unit);
+    const title = titleOf(measurement, from, to);
     if (this.heading.textContent !== title) this.heading.textContent = title;
-    const table = tableOf(found, form, theme);
+    const table = tableOf(measurement, form, theme);
     this.text = [title, ...[...table.rows].map(lineOf)].join("\n");
     const copy = button("Copy", "copy the table", () => void this.copy());
     const fit = button("Zoom to interval", "zoom to the interval (f)", () => this.actions.fit());
@@ -51,11 +51,11 @@ export class MeasurePanel {
     } catch {
       copyBySelection(this.text); // pages from files may have no clipboard
     }
-    this.actions.told("copied the measured times");
+    this.actions.announce("copied the measured times");
   }
 }
 
-/** `2.5 ms, from 3.0 to 5.5 ms, on 4 ranks`. */
+/** Return the title of an interval: `2.5 ms, from 3.0 to 5.5 ms, on 4 ranks`. */
 export function titleOf({ rows, length }: Measured, from: number, to: number): string {
   const unit = rows[0]?.plot.view.unit ?? "";
   const form = Times.fine([from, to], length, unit);
@@ -66,7 +66,7 @@ export function titleOf({ rows, length }: Measured, from: number, to: number): s
   return `${Times.of([length], unit).text(length)}${share}, from ${form.number(from)} to ${form.text(to)}, ${ranks}`;
 }
 
-/** The largest uses of an interval, for the text next to the pointer. */
+/** Return the largest uses of an interval, for the tooltip. */
 export function summaryOf({ uses, totals, rows, length }: Measured): (readonly [string, string])[] {
   const all = rows.length * length;
   const unit = rows[0]?.plot.view.unit ?? "";
@@ -74,8 +74,8 @@ export function summaryOf({ uses, totals, rows, length }: Measured): (readonly [
   return uses.map(({ title }, at) => [title, `${form.text(totals[at])} (${percent(all > 0 ? totals[at] / all : 0)})`]);
 }
 
-function tableOf(found: Measured, form: Times, theme: Theme): HTMLTableElement {
-  const { uses, rows, totals } = found;
+function tableOf(measurement: Measured, form: Times, theme: Theme): HTMLTableElement {
+  const { uses, rows, totals } = measurement;
   const heading = (text: string) => make("th", { scope: "col" }, text);
   const unit = form.unit === "" ? "" : ` (${form.unit})`;
   const head = make(
@@ -114,7 +114,7 @@ function headingOf(key: string, title: string, theme: Theme): HTMLElement {
   return cell;
 }
 
-/** Parts and their sum, which is also that of the numbers as they are written. */
+/** Return parts and their sum, rounded so that the displayed numbers add up. */
 function addingUp(times: readonly number[], form: Times): string[] {
   return [...form.parts(times), form.number(sum(times))];
 }

@@ -1,4 +1,4 @@
-/** Measuring on a timeline: the band while it is dragged, the text next to it, and the table below. */
+/** Measuring on a timeline: the dragged band, its tooltip, and the table below. */
 
 import { edgeOf, newBand, rowsOf } from "./band.js";
 import type { Description } from "./describe.js";
@@ -11,35 +11,35 @@ import type { Band } from "./state.js";
 
 export interface MeasuringHandlers extends MeasureActions {
   frame(): Frame;
-  /** The band of the state. */
+  /** Return the band of the state. */
   band(): Band | null;
   choose(band: Band): void;
-  /** The dragged part has changed. */
+  /** Called after the dragged band changes. */
   changed(): void;
-  say(description: Description, x: number, y: number): void;
-  hush(): void;
+  showTooltip(description: Description, x: number, y: number): void;
+  hideTooltip(): void;
 }
 
 export class Measuring {
   readonly panel: MeasurePanel;
-  /** The part that is being dragged. */
+  /** The band during a drag. */
   dragged: Band | null = null;
 
   constructor(private readonly handlers: MeasuringHandlers) {
     this.panel = new MeasurePanel(handlers);
   }
 
-  /** A drag that begins a band. */
+  /** Return a drag that begins a band. */
   begin(point: Point): Drag | null {
     return newBand(this.handlers.frame(), point, this.own);
   }
 
-  /** A drag of an edge of the band, where one lies under the point. */
+  /** Return a drag of the edge of the band under the point, or null. */
   resume(point: Point): Drag | null {
     return edgeOf(this.handlers.frame(), this.handlers.band(), point, this.own);
   }
 
-  /** The interval of an op, on all the ranks of its view; `grown`: together with the band that there is. */
+  /** Measure the interval of an op on all ranks of its view; with `grown`, extend the current band. */
   mark({ view, bar }: BarRef, grown: boolean): void {
     const plot = this.handlers.frame().plots[view];
     const before = grown ? this.handlers.band() : null;
@@ -51,7 +51,7 @@ export class Measuring {
     });
   }
 
-  /** Show the table of the state's band, or none. */
+  /** Show the table of the state's band, or hide it without a band. */
   follow(frame: Frame): void {
     const band = this.handlers.band();
     const rows = band === null ? [] : rowsOf(frame.content, band);
@@ -69,13 +69,17 @@ export class Measuring {
     this.dragged = band;
     this.handlers.changed();
     if (band === null) {
-      this.handlers.hush();
+      this.handlers.hideTooltip();
       return;
     }
     const frame = this.handlers.frame();
-    const found = measured(rowsOf(frame.content, band), band, frame.theme);
-    const title = titleOf(found, band.from, band.to);
-    this.handlers.say({ title, kind: "", fill: "", facts: summaryOf(found) }, frame.x(band.to), bottomOf(frame, band));
+    const measurement = measured(rowsOf(frame.content, band), band, frame.theme);
+    const title = titleOf(measurement, band.from, band.to);
+    this.handlers.showTooltip(
+      { title, kind: "", fill: "", facts: summaryOf(measurement) },
+      frame.x(band.to),
+      bottomOf(frame, band),
+    );
   }
 }
 

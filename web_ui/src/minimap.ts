@@ -14,11 +14,11 @@ const LEAST_WINDOW = 6;
 /** Height in pixels of a single timeline, and of each of several. */
 const HEIGHT = 44;
 const EACH = 15;
-/** Lanes lower than this are drawn as shares of all of them. */
+/** Height of lanes below which all lanes are drawn as one strip of shares. */
 const LOWEST_LANE = 3;
-/** The width of their columns, in pixels. */
+/** Width of the columns of that strip, in pixels. */
 const COLUMN = 3;
-/** A pointer that moved no further than this has clicked. */
+/** Maximum movement of a click in pixels. */
 const CLICK = 3;
 /** Step of a key, as a share of the visible part. */
 const STEP = 0.1;
@@ -45,10 +45,10 @@ export class Minimap {
   private hold: Hold = "window";
   private begun = { x: 0, span: [0, 1] as Span, moved: false };
 
-  /** `move` gets the times that shall show. */
+  /** `move` receives the new visible range of time. */
   constructor(private readonly move: (span: Span) => void) {
-    const { window: shown, from, to } = this.handles;
-    this.element.append(this.canvas, this.before, this.after, shown, from, to);
+    const { window: brush, from, to } = this.handles;
+    this.element.append(this.canvas, this.before, this.after, brush, from, to);
     this.element.addEventListener("pointerdown", (event) => this.grab(event));
     this.element.addEventListener("pointermove", (event) => {
       if (this.element.hasPointerCapture(event.pointerId)) this.drag(event);
@@ -60,25 +60,25 @@ export class Minimap {
     }
   }
 
-  /** Draw everything anew. */
-  draw(frame: Frame, last: number, found: readonly BarRef[]): void {
-    const { theme, shown } = frame;
-    const height = shown.length === 1 ? HEIGHT : Math.max(HEIGHT, Math.min(EACH * shown.length, 2.5 * HEIGHT));
+  /** Redraw the overview. */
+  draw(frame: Frame, last: number, matches: readonly BarRef[]): void {
+    const { theme, visible } = frame;
+    const height = visible.length === 1 ? HEIGHT : Math.max(HEIGHT, Math.min(EACH * visible.length, 2.5 * HEIGHT));
     this.element.style.height = `${height}px`;
     this.width = Math.max(1, this.element.clientWidth);
     this.last = last;
-    const units = new Set(shown.map((plot) => plot.view.unit));
+    const units = new Set(visible.map((plot) => plot.view.unit));
     this.times = Times.of([last], units.size === 1 ? [...units][0] : "");
     this.surface.begin(this.width, height, window.devicePixelRatio);
     this.surface.rect(0, 0, this.width, height, theme.base.page);
     const view = { from: 0, scale: this.width / last, left: 0, width: this.width };
-    const each = height / shown.length;
-    shown.forEach((plot, at) => {
-      const gap = shown.length > 1 ? 2 : 1;
+    const each = height / visible.length;
+    visible.forEach((plot, at) => {
+      const gap = visible.length > 1 ? 2 : 1;
       this.drawPlot(frame, plot, at * each + gap / 2, each - gap, view);
     });
-    for (const { view: index, bar } of found) {
-      const at = shown.findIndex((plot) => plot.index === index);
+    for (const { view: index, bar } of matches) {
+      const at = visible.findIndex((plot) => plot.index === index);
       const x = ((frame.plots[index]?.start[bar] ?? 0) / last) * this.width;
       if (at >= 0) this.surface.rect(x - 0.75, at * each, 1.5, each, theme.base.limit);
     }
@@ -95,25 +95,25 @@ export class Minimap {
     }
   }
 
-  /** Put the window over what shows. */
+  /** Move the brush over the visible part. */
   place(span: Span): void {
     this.span = span;
     const [from, to] = span;
     const width = Math.max(((to - from) / this.last) * this.width, LEAST_WINDOW);
     const left = Math.min((from / this.last) * this.width, this.width - width);
-    const { window: shown, from: start, to: end } = this.handles;
-    shown.style.left = start.style.left = `${left}px`;
-    shown.style.width = `${width}px`;
+    const { window: brush, from: start, to: end } = this.handles;
+    brush.style.left = start.style.left = `${left}px`;
+    brush.style.width = `${width}px`;
     end.style.left = `${left + width}px`;
     this.before.style.width = `${left}px`;
     this.after.style.left = `${left + width}px`;
     this.element.classList.toggle("pp-whole", width >= this.width - 0.5);
-    this.say(shown, (from + to) / 2, `${this.times.number(from)} to ${this.times.text(to)}`);
-    this.say(start, from, this.times.text(from));
-    this.say(end, to, this.times.text(to));
+    this.setValue(brush, (from + to) / 2, `${this.times.number(from)} to ${this.times.text(to)}`);
+    this.setValue(start, from, this.times.text(from));
+    this.setValue(end, to, this.times.text(to));
   }
 
-  private say(element: HTMLElement, value: number, text: string): void {
+  private setValue(element: HTMLElement, value: number, text: string): void {
     const share = (100 * value) / this.last;
     element.setAttribute("aria-valuenow", share.toFixed(1));
     element.setAttribute("aria-valuetext", text);
@@ -130,7 +130,7 @@ export class Minimap {
     event.preventDefault();
   }
 
-  /** An edge wins over the window, unless everything shows: then there is a new window to be drawn. */
+  /** An edge takes precedence over the window; if everything is visible, a drag draws a new window. */
   private holdAt(x: number, reach: number): Hold {
     const [from, to] = this.span.map((time) => (time / this.last) * this.width);
     const narrow = Math.min(reach, Math.max((to - from) / 4, 2));
@@ -151,7 +151,7 @@ export class Minimap {
     else this.set(this.hold === "from" ? span[1] : span[0], time);
   }
 
-  /** A click outside the window centres it there. */
+  /** Centre the window at a click outside of it. */
   private release(event: PointerEvent): void {
     if (!this.element.hasPointerCapture(event.pointerId)) return;
     const { x, span, moved } = this.begun;
@@ -165,8 +165,8 @@ export class Minimap {
   }
 
   private slide([from, to]: Span, by: number): void {
-    const held = Math.min(Math.max(by, -from), this.last - to);
-    this.go([from + held, to + held]);
+    const shift = Math.min(Math.max(by, -from), this.last - to);
+    this.go([from + shift, to + shift]);
   }
 
   private set(one: number, other: number): void {
@@ -193,9 +193,9 @@ export class Minimap {
     return event.clientX - this.element.getBoundingClientRect().left;
   }
 
-  private timeAt(x: number, held = true): number {
+  private timeAt(x: number, clamped = true): number {
     const time = (x / this.width) * this.last;
-    return held ? Math.min(Math.max(time, 0), this.last) : time;
+    return clamped ? Math.min(Math.max(time, 0), this.last) : time;
   }
 }
 

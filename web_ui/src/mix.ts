@@ -1,12 +1,12 @@
 /**
  * Lanes whose bars are finer than pixels: columns a few pixels wide, each divided from top to bottom by the share of time
- * that every colour has in it. Colours are never blended, so that each is one that the legend names.
+ * of each colour. Colours are never blended, so that the legend names every visible colour.
  */
 
 import type { Palette } from "./palette.js";
 import type { Track } from "./plot.js";
 
-/** From times to pixels: `x = left + (time - from) * scale`, shown from `left` to `left + width`. */
+/** Mapping from times to pixels: `x = left + (time - from) * scale`, visible from `left` to `left + width`. */
 export interface TimeWindow {
   readonly from: number;
   readonly scale: number;
@@ -17,7 +17,7 @@ export interface TimeWindow {
 export interface MixPart {
   readonly track: Track;
   readonly palette: Palette;
-  /** Share of the height for its time. */
+  /** Share of the height that its time occupies. */
   readonly weight: number;
   /** Idle time is at the bottom. */
   readonly below: boolean;
@@ -28,17 +28,17 @@ export interface Mix {
   readonly parts: readonly MixPart[];
   readonly top: number;
   readonly height: number;
-  /** The width of its columns, where it does not follow from its bars. */
+  /** Width of its columns, if it does not follow from its bars. */
   readonly column?: number;
 }
 
-/** More bars than this to a pixel of the screen are too fine to be drawn each. */
+/** Maximum number of bars per pixel of the screen that are drawn individually. */
 const FINE = 0.3;
-/** A column holds about this many bars, so that equal work has equal columns, and has a width between these. */
+/** Approximate number of bars of a column, so that equal work has equal columns; and the limits of its width. */
 const BARS = 12;
 const WIDTHS = [6, 14] as const;
 
-/** Test whether a track has more bars in a window than can be told apart. */
+/** Return whether a track has more bars in a window than can be distinguished. */
 export function tooFine(track: Track, window: TimeWindow, ratio: number): boolean {
   return barsAPixel(track, window) > FINE * ratio;
 }
@@ -48,14 +48,14 @@ function barsAPixel(track: Track, window: TimeWindow): number {
   return (stop - first) / Math.max(window.width, 1);
 }
 
-/** The width of a mix's columns in CSS pixels. */
+/** Return the width of a mix's columns in CSS pixels. */
 export function columnOf(mix: Mix, window: TimeWindow): number {
   if (mix.column !== undefined) return mix.column;
   const bars = mix.parts.reduce((sum, { track, below }) => sum + (below ? 0 : barsAPixel(track, window)), 0);
   return Math.min(Math.max(Math.round(BARS / Math.max(bars, 1e-9)), WIDTHS[0]), WIDTHS[1]);
 }
 
-/** A colour's share in each column. */
+/** Share of a colour in each column. */
 export interface Share {
   readonly fill: string;
   readonly rgb: readonly [number, number, number];
@@ -63,22 +63,27 @@ export interface Share {
   readonly shares: Float32Array;
 }
 
-/** The shares of every colour that a mix has in a window, in the order of their codes, idle time last. */
+/** Return the shares of each colour of a mix in a window, in the order of their codes, idle time last. */
 export function sharesOf(mix: Mix, window: TimeWindow): Share[] {
   const column = columnOf(mix, window);
-  const found = new Map<string, Share & { code: number }>();
-  for (const part of mix.parts) addPart(found, part, window, column);
-  return [...found.values()].sort((one, other) => Number(one.below) - Number(other.below) || one.code - other.code);
+  const byColour = new Map<string, Share & { code: number }>();
+  for (const part of mix.parts) addPart(byColour, part, window, column);
+  return [...byColour.values()].sort((one, other) => Number(one.below) - Number(other.below) || one.code - other.code);
 }
 
-function addPart(found: Map<string, Share & { code: number }>, part: MixPart, window: TimeWindow, width: number): void {
+function addPart(
+  byColour: Map<string, Share & { code: number }>,
+  part: MixPart,
+  window: TimeWindow,
+  width: number,
+): void {
   const columns = Math.max(1, Math.ceil(window.width / width));
   const { start, end, code } = part.track;
   const scale = window.scale / width;
   const [first, stop] = part.track.between(window.from, window.from + window.width / window.scale);
   const own: (Float32Array | undefined)[] = [];
   for (let at = first; at < stop; at++) {
-    const shares = own[code[at]] ?? shareOf(found, part, code[at], columns).shares;
+    const shares = own[code[at]] ?? shareOf(byColour, part, code[at], columns).shares;
     own[code[at]] = shares;
     const from = Math.max((start[at] - window.from) * scale, 0);
     const to = Math.min((end[at] - window.from) * scale, columns);
@@ -88,20 +93,20 @@ function addPart(found: Map<string, Share & { code: number }>, part: MixPart, wi
   }
 }
 
-function shareOf(found: Map<string, Share & { code: number }>, part: MixPart, code: number, columns: number): Share {
+function shareOf(byColour: Map<string, Share & { code: number }>, part: MixPart, code: number, columns: number): Share {
   const fill = part.palette.fill[code];
   const key = `${part.below} ${fill}`;
-  let share = found.get(key);
+  let share = byColour.get(key);
   if (share === undefined) {
     const { rgb } = part.palette;
     const colour = [rgb[3 * code], rgb[3 * code + 1], rgb[3 * code + 2]] as const;
     share = { fill, rgb: colour, below: part.below, shares: new Float32Array(columns), code };
-    found.set(key, share);
+    byColour.set(key, share);
   }
   return share;
 }
 
-/** Each colour of a column from top to bottom: `rect(share, column, top, bottom)`, both between 0 and 1. */
+/** Call `rect(share, column, top, bottom)` for each colour of a column from top to bottom, both ends between 0 and 1. */
 export function eachBox(
   shares: readonly Share[],
   rect: (share: Share, column: number, top: number, bottom: number) => void,

@@ -1,4 +1,4 @@
-/** Drags of ops, for a timeline whose schedule is being edited. */
+/** Drags of ops on the timeline of an edited schedule. */
 
 import { type Editing, type Ghost, type Move, type PlacedOp, placeAt, placedOp } from "./editing.js";
 import type { Frame } from "./frame.js";
@@ -6,16 +6,16 @@ import { toPicture } from "./frame.js";
 import type { Drag, Point } from "./grabs.js";
 import type { Hit } from "./hit.js";
 
-/** Pixels above and below its lane within which an op still counts as being on it. */
+/** Distance in pixels above and below its lane within which an op remains on its lane. */
 const LOOSE = 14;
 
 export interface MovingHandlers {
   frame(): Frame;
-  /** The dragged op, or null after it is dropped. */
+  /** Show the dragged op; null after it is dropped. */
   show(ghost: Ghost | null): void;
 }
 
-/** The drag of the op under a point, or null where it cannot be moved. */
+/** Return the drag of the op under a point, or null if it cannot be moved. */
 export function dragOf(editing: Editing, hit: Hit, handlers: MovingHandlers): Drag | null {
   if (hit.bar < 0) return null;
   const op = placedOp(hit.plot, hit.bar);

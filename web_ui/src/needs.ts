@@ -1,12 +1,8 @@
-/** What schedules need of the model and the trainer beyond a plain pipeline (model/needs.py). */
+/** Requirements of schedules on the model and the trainer, beyond those of a plain pipeline. */
 
-export type Need = "slices" | "copies" | "recompute";
+import { type ComparisonRow, NEED_WORDS } from "./records.js";
 
-export const NEED_WORDS: Readonly<Record<Need, string>> = {
-  slices: "sequence slices",
-  copies: "two copies of the model",
-  recompute: "recomputation",
-};
+export type Need = ComparisonRow["needs"][number];
 
 export const NEEDS = Object.keys(NEED_WORDS) as readonly Need[];
 
@@ -14,7 +10,7 @@ export function needsText(needs: readonly Need[]): string {
   return needs.map((need) => NEED_WORDS[need]).join(" and ");
 }
 
-/** The needs that are not allowed. */
+/** Return the needs that are not allowed. */
 export function missingOf(needs: readonly Need[], allowed: readonly Need[]): readonly Need[] {
   return needs.filter((need) => !allowed.includes(need));
 }

@@ -1,4 +1,4 @@
-/** The colours of a timeline: of each theme, by a plot's colour codes, and by how long ops took over how long was planned. */
+/** The colours of a timeline: of each theme, by a plot's colour codes, and by the ratio of measured to planned times. */
 
 import { type Column, floats, type ScaleJson, type ThemeJson, type ThemeName, type TimelineData } from "./data.js";
 import { change } from "./format.js";
@@ -24,24 +24,24 @@ export class Palette {
 
 /** Steps from the middle of the scale to either end. */
 const STEPS = 16;
-/** The code of an op that has no number. */
+/** Colour code of an op without a ratio. */
 const NONE = 2 * STEPS + 1;
-/** However equal the numbers are, the scale reaches this far: differences of a per cent or two are noise. */
+/** Minimum reach of the scale: differences of a per cent or two are noise. */
 const LEAST_REACH = 1.05;
-/** The share of the numbers that lie within the scale; the rest has the colours of its ends. */
+/** Share of the ratios that lie within the scale; the others have the colours of its ends. */
 const WITHIN = 0.98;
 
-/** From blue over grey to orange, which people with any colour vision can tell apart; grey differs from an idle lane. */
+/** Colours from blue over grey to orange, which are distinguishable with any colour vision; grey differs from an idle lane. */
 const COLOURS: Record<ThemeName, { low: string; middle: string; high: string; none: string }> = {
   light: { low: "#0b5394", middle: "#d0d5dc", high: "#b8400e", none: "#f4f5f7" },
   dark: { low: "#6fb7ff", middle: "#474f59", high: "#ff9d57", none: "#1d2126" },
 };
 
-/** Colours of ops by a number instead of by their kind: how long each took, measured over planned. */
+/** Colours of ops by a ratio instead of by their kind, such as measured over planned time. */
 export class Shading {
   readonly title: string;
   readonly ends: readonly [string, string];
-  /** The ratio at the upper end of the scale; the lower end is one over it. */
+  /** Ratio at the upper end of the scale; the lower end is its reciprocal. */
   readonly reach: number;
   private readonly values: readonly (Float64Array | null)[];
 
@@ -57,18 +57,18 @@ export class Shading {
     return (this.values[view] ?? null) !== null;
   }
 
-  /** The ratio of an op, or null where it has none. */
+  /** Return the ratio of an op, or null if it has none. */
   valueOf(view: number, bar: number): number | null {
     const value = this.values[view]?.[bar] ?? 0;
     return value > 0 ? value : null;
   }
 
-  /** `1.12 (+12.0%)`. */
+  /** Return the text of a ratio: `1.12 (+12.0%)`. */
   text(value: number): string {
     return `${value.toFixed(2)} (${change(value - 1)})`;
   }
 
-  /** The colour code of each op of a view. */
+  /** Return the colour code of each op of a view. */
   codes(view: number, bars: number): Uint16Array {
     const size = Math.log(this.reach);
     return Uint16Array.from({ length: bars }, (_, bar) => {
@@ -85,13 +85,13 @@ export class Shading {
     return new Palette(fills, fills.map(inkOn));
   }
 
-  /** Colours from one end of the scale to the other. */
+  /** Return the colours from one end of the scale to the other. */
   ramp(theme: ThemeName, count: number): string[] {
     return [...Array(count).keys()].map((at) => fillOf(COLOURS[theme], (2 * at) / (count - 1) - 1));
   }
 }
 
-/** Distance of most numbers from 1, up or down. */
+/** Return the distance from 1, up or down, within which most ratios lie. */
 function reachOf(values: readonly (Float64Array | null)[]): number {
   const away = values.flatMap((column) =>
     [...(column ?? [])]
@@ -118,21 +118,21 @@ function mixed(one: string, other: string, share: number): string {
   return `#${parts.join("")}`;
 }
 
-/** Black or white, whichever is read better on a colour. */
+/** Return black or white, whichever has more contrast with a colour. */
 function inkOn(fill: string): string {
   const [red, green, blue] = [1, 3, 5].map((at) => (Number.parseInt(fill.slice(at, at + 2), 16) / 255) ** 2.2);
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 ? "#000000" : "#ffffff";
 }
 
-/** One theme for all plots: each has as many shades a kind as it needs. */
+/** One theme for all plots: each plot has its own number of shades per kind. */
 export class Theme {
-  /** Page, lines, text, and the legend's shades: those of the plot that has most. */
+  /** Colours of page, lines and text, and the legend's shades, which are those of the plot with the most shades. */
   readonly base: ThemeJson;
   readonly bars: readonly Palette[];
   readonly gaps: readonly Palette[];
   private readonly themes: Record<string, ThemeJson>;
 
-  /** `shading`: of the plots that it has numbers for. */
+  /** `shading` replaces the colours of the plots with ratios. */
   constructor(
     data: TimelineData,
     readonly name: ThemeName,
@@ -148,7 +148,7 @@ export class Theme {
     this.gaps = plots.map((plot) => gapPalette(plot, this.base));
   }
 
-  /** The theme with this many shades per kind. */
+  /** Return the theme with a number of shades per kind. */
   withShades(count: number): ThemeJson {
     return this.themes[String(count)];
   }

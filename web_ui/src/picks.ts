@@ -1,4 +1,4 @@
-/** Picked ops: under the pointer, focused, selected, and matches of a search. */
+/** Highlighted ops: the op under the pointer, the focused one, the selected one, and the matches of a search. */
 
 import type { Ghost } from "./editing.js";
 import type { Lit } from "./highlight.js";
@@ -7,7 +7,7 @@ import type { Plot } from "./plot.js";
 import { type BarRef, findBars, parseQuery, sameBar } from "./search.js";
 import type { Band, State } from "./state.js";
 
-/** With more matches than this, only the current one is highlighted. */
+/** Maximum number of highlighted matches; of more, only the current one is highlighted. */
 const MOST_RINGS = 500;
 
 export class Picks {
@@ -15,7 +15,7 @@ export class Picks {
   private hovered: BarRef | null = null;
   focused: BarRef | null = null;
   selected: BarRef | null = null;
-  found: readonly BarRef[] = [];
+  matches: readonly BarRef[] = [];
   private current = -1;
   private chain: readonly BarRef[] = [];
   private twins: Lit["twins"] = [];
@@ -34,7 +34,7 @@ export class Picks {
 
   get lit(): Lit {
     const { lane, hovered, focused, selected, chain, twins, critical, ghost, band } = this;
-    const found = this.found.length <= MOST_RINGS ? this.found : [];
+    const matches = this.matches.length <= MOST_RINGS ? this.matches : [];
     return {
       lane,
       hovered,
@@ -43,23 +43,23 @@ export class Picks {
       chain,
       twins,
       critical,
-      found,
+      matches,
       ghost,
       band,
-      current: this.found[this.current] ?? null,
+      current: this.matches[this.current] ?? null,
     };
   }
 
-  /** Follow other data, for which everything is looked up again; the focus stays on the op of its name. */
+  /** Look everything up again in new data; the focus stays on the op with the same name. */
   renew(before: readonly Plot[], plots: readonly Plot[], state: State): void {
     this.hovered = null;
     this.lane = null;
     this.ghost = null;
-    this.focused = kept(this.focused, before, plots);
+    this.focused = sameRef(this.focused, before, plots);
     this.follow(plots, null, state);
   }
 
-  /** Follow a changed state. */
+  /** Update the picks after a change of the state. */
   follow(plots: readonly Plot[], before: State | null, state: State): void {
     if (before?.op !== state.op) this.select(plots, state.op);
     if (before?.critical !== state.critical) {
@@ -68,33 +68,34 @@ export class Picks {
     if (before?.query !== state.query) this.search(plots, state.query);
   }
 
-  /** The next match, or the one before; null where nothing was found. */
+  /** Return the next match, or the one before; null without matches. */
   step(by: number): BarRef | null {
-    const count = this.found.length;
+    const count = this.matches.length;
     if (count === 0) return null;
     this.current = (((this.current + by) % count) + count) % count;
-    return this.found[this.current];
+    return this.matches[this.current];
   }
 
-  /** `2 of 8`, for people. */
-  foundText(query: string): string {
+  /** Return the position among the matches: `2 of 8`. */
+  matchText(query: string): string {
     if (query.trim() === "") return "";
-    if (this.found.length === 0) return parseQuery(query) === null ? "type an op, such as 3F7" : "not in the schedule";
-    return `${Math.max(this.current, 0) + 1} of ${this.found.length}`;
+    if (this.matches.length === 0)
+      return parseQuery(query) === null ? "type an op, such as 3F7" : "not in the schedule";
+    return `${Math.max(this.current, 0) + 1} of ${this.matches.length}`;
   }
 
   private select(plots: readonly Plot[], op: State["op"]): void {
     const query = op === null ? null : parseQuery(op.name);
     const plot = plots[op?.view ?? 0];
-    const found = query === null || plot === undefined ? [] : findBars([plot], query);
-    this.selected = found.find(({ bar }) => plot.name(bar) === op?.name) ?? null;
+    const candidates = query === null || plot === undefined ? [] : findBars([plot], query);
+    this.selected = candidates.find(({ bar }) => plot.name(bar) === op?.name) ?? null;
     this.chain = this.selected === null ? [] : refs(plot, plot.links.chain(this.selected.bar));
     this.twins = this.selected === null ? [] : twinsOf(plot, this.selected.bar, plots);
   }
 
   private search(plots: readonly Plot[], text: string): void {
     const query = parseQuery(text);
-    this.found = query === null ? [] : findBars(plots, query);
+    this.matches = query === null ? [] : findBars(plots, query);
     this.current = -1;
   }
 }
@@ -103,7 +104,7 @@ function refs(plot: Plot, bars: readonly number[]): BarRef[] {
   return bars.map((bar) => ({ view: plot.index, bar }));
 }
 
-/** The same op in the plan of a run, or in the run of a plan, each with its own chain. */
+/** Return the same op in the plan of a run, or in the run of a plan, each with its own chain. */
 function twinsOf(plot: Plot, bar: number, plots: readonly Plot[]): Lit["twins"] {
   const times = (source: string) => source === "simulated" || source === "measured";
   return plots
@@ -115,7 +116,7 @@ function twinsOf(plot: Plot, bar: number, plots: readonly Plot[]): Lit["twins"] 
     });
 }
 
-function kept(ref: BarRef | null, before: readonly Plot[], plots: readonly Plot[]): BarRef | null {
+function sameRef(ref: BarRef | null, before: readonly Plot[], plots: readonly Plot[]): BarRef | null {
   const [own, other] = ref === null ? [] : [before[ref.view], plots[ref.view]];
   if (ref === null || own === undefined || other === undefined) return null;
   const bar = sameBar(own, ref.bar, other);

@@ -13,7 +13,7 @@ import { isBeside, Part } from "./part.js";
 import { EDGES, GAP_EDGES, type Plot } from "./plot.js";
 import { fitted, type Strip, type Surface } from "./surface.js";
 
-/** Test whether any visible lane is too fine to draw its ops one by one. */
+/** Return whether any visible lane is too fine to draw its ops individually. */
 export function anyTooFine(frame: Frame, ratio: number): boolean {
   const window = timeWindow(frame);
   return visibleRows(frame).some((row) => row.plot.tracks[row.lane].some((track) => tooFine(track, window, ratio)));
@@ -30,14 +30,14 @@ export function drawPicture(surface: Surface, frame: Frame): void {
   drawAxis(surface, frame);
 }
 
-/** The stretch of time that strips show. */
+/** Return the visible range of time of strips. */
 export function timeWindow(frame: Frame): TimeWindow {
   const [from, to] = spanOf(frame);
   const width = plotWidth(frame);
   return { from, scale: width / (to - from), left: frame.left, width };
 }
 
-/** Top and height of a share of a row, in whole pixels. */
+/** Return top and height of a share of a row, in whole pixels. */
 export function stripOf(frame: Frame, row: Row, [low, high]: readonly [number, number]): [number, number] {
   const top = Math.round(toPicture(frame, row.top + low * row.height));
   const bottom = Math.round(toPicture(frame, row.top + high * row.height));
@@ -66,7 +66,7 @@ function drawLanes(surface: Surface, frame: Frame, rows: readonly Row[]): void {
   if (frame.state.gaps) for (const row of rows) drawWindows(surface, frame, row);
 }
 
-/** Outlines around the windows of time in which a memory limit makes a rank idle. */
+/** Draw outlines around the windows of time in which a memory limit makes a rank idle. */
 function drawWindows(surface: Surface, frame: Frame, row: Row): void {
   const [top, height] = stripOf(frame, row, EDGES[Part.FULL]);
   for (const { lane, start, end } of row.plot.windows) {
@@ -76,7 +76,7 @@ function drawWindows(surface: Surface, frame: Frame, row: Row): void {
   }
 }
 
-/** A lane as shares of time, with its idle time by reason where that is asked for. */
+/** Return a lane as shares of time, with its idle time by reason if gaps are enabled. */
 function mixOf(frame: Frame, row: Row): Mix {
   const { plot, lane } = row;
   const [top, height] = stripOf(frame, row, EDGES[Part.FULL]);
@@ -87,7 +87,7 @@ function mixOf(frame: Frame, row: Row): Mix {
   return { parts: [...mixParts(frame.theme, plot, lane, 1), ...idle], top, height };
 }
 
-/** The compute ops of a lane; each of a pair takes half of the height. */
+/** Return the strips of the compute ops of a lane; each op of a pair has half of the height. */
 export function mixParts(theme: Theme, plot: Plot, lane: number, weight: number): MixPart[] {
   return plot.tracks[lane]
     .filter(({ part }) => !isBeside(part))
@@ -114,7 +114,7 @@ function barStrips(frame: Frame, row: Row): Strip[] {
   });
 }
 
-/** A block's title with its figures, and the names of its lanes. */
+/** Draw a block's title with its figures, and the names of its lanes. */
 function drawBlock(surface: Surface, frame: Frame, block: Block): void {
   if (shows(frame, block.top, HEADER)) drawTitle(surface, frame, block);
   const { text } = frame.theme.base;
@@ -155,7 +155,7 @@ function placeName(at: number, count: number): string {
   return at === count - 1 ? "lower" : "middle";
 }
 
-/** The longest form of a view's figures that leaves room for its name, or the shortest. */
+/** Return the longest form of a view's figures that leaves room for its name, or the shortest. */
 function figuresThatFit(surface: Surface, plot: Plot, room: number): string {
   const { view } = plot;
   if (view.source === "order") return surface.textWidth(figuresOf(plot), 12) <= room ? figuresOf(plot) : "order only";

@@ -28,7 +28,7 @@ export class Track {
     private readonly reach: Float64Array,
   ) {}
 
-  /** From and to (excluded): the intervals that show between two times. */
+  /** Return the range (end excluded) of the intervals that are visible between two times. */
   between(from: number, to: number): [number, number] {
     return [firstAbove(this.reach, from), firstAtLeast(this.start, to)];
   }
@@ -59,7 +59,7 @@ export class Plot {
   readonly firstStart: Float64Array;
   readonly lastEnd: Float64Array;
   readonly shortest: number;
-  private known: Links | null = null;
+  private cachedLinks: Links | null = null;
 
   constructor(
     readonly view: ViewJson,
@@ -97,26 +97,26 @@ export class Plot {
 
   /** Dependencies between ops; computed on first use, after the first picture. */
   get links(): Links {
-    this.known ??= new Links(this);
-    return this.known;
+    this.cachedLinks ??= new Links(this);
+    return this.cachedLinks;
   }
 
   kindName(bar: number): string {
     return this.view.kinds[this.kind[bar]];
   }
 
-  /** The bar in the op notation: `3F7`, `3F7.1`, `3UNSHARD`. */
+  /** Return the bar in the op notation: `3F7`, `3F7.1`, `3UNSHARD`. */
   name(bar: number): string {
     return `${this.stage[bar]}${this.kindName(bar)}${this.number(bar)}`;
   }
 
-  /** Its microbatch, with its slice where it is not 0. */
+  /** Return its microbatch, with its slice if that is not 0. */
   number(bar: number): string {
     if (this.microbatch[bar] < 0) return "";
     return this.slice[bar] > 0 ? `${this.microbatch[bar]}.${this.slice[bar]}` : `${this.microbatch[bar]}`;
   }
 
-  /** Colour the bars by these codes; null for those of their kinds. */
+  /** Colour the bars by these codes; null restores the colours of their kinds. */
   recolour(codes: Uint16Array | null): void {
     this.code = codes ?? this.colourCodes();
     for (const track of this.tracks.flat()) track.code = codesOf(track.items, this.code);
@@ -140,7 +140,7 @@ export class Plot {
   }
 }
 
-/** Step curves of what each lane holds. */
+/** Step curves of the memory of each lane. */
 export class Memory {
   readonly unit: "activations" | "bytes";
   readonly offsets: Int32Array;
@@ -148,7 +148,7 @@ export class Memory {
   readonly level: Float64Array;
   readonly peak: Float64Array;
   readonly limit: Float64Array | null;
-  /** The part of the level that is gathered parameters. */
+  /** Gathered parameters, as a part of the level. */
   readonly parameters: Float64Array | null;
 
   constructor(memory: NonNullable<ViewJson["memory"]>) {
@@ -162,14 +162,14 @@ export class Memory {
     this.parameters = parameters === null ? null : floats(parameters);
   }
 
-  /** The step of a lane that holds at a time. */
+  /** Return the step of a lane that applies at a time. */
   stepAt(lane: number, time: number): number {
     const from = this.offsets[lane];
     const times = this.time.subarray(from, this.offsets[lane + 1]);
     return from + Math.max(0, firstAbove(times, time) - 1);
   }
 
-  /** At most four lanes, in order: the first, the last, the one that holds most and the one that holds least. */
+  /** Return at most four lanes, in order: the first, the last, and those with the highest and the lowest peak. */
   lanesThatMatter(): number[] {
     const lanes = this.peak.length;
     if (lanes <= 4) return [...Array(lanes).keys()];
@@ -205,7 +205,7 @@ export class Gaps {
     for (let gap = 0; gap < this.lane.length; gap++) {
       this.totals[this.reason[gap]][this.lane[gap]] += this.end[gap] - this.start[gap];
     }
-    this.tracks = items.map((chosen) => trackOf(Part.FULL, chosen, this.start, this.end, code));
+    this.tracks = items.map((places) => trackOf(Part.FULL, places, this.start, this.end, code));
   }
 }
 
@@ -237,16 +237,14 @@ function tracksOf(plot: Plot): Track[][] {
   const items: number[][][] = Array.from({ length: plot.lanes }, () => EDGES.map(() => []));
   for (let bar = 0; bar < plot.bars; bar++) items[plot.lane[bar]][plot.part[bar]].push(bar);
   return items.map((parts) =>
-    parts.flatMap((chosen, part) =>
-      chosen.length > 0 ? [trackOf(part, chosen, plot.start, plot.end, plot.code)] : [],
-    ),
+    parts.flatMap((items, part) => (items.length > 0 ? [trackOf(part, items, plot.start, plot.end, plot.code)] : [])),
   );
 }
 
-function trackOf(part: number, chosen: number[], start: Float64Array, end: Float64Array, code: Uint16Array): Track {
-  const sorted = chosen.every((item, at) => at === 0 || start[item] >= start[chosen[at - 1]]);
-  if (!sorted) chosen.sort((one, other) => start[one] - start[other]);
-  const items = Int32Array.from(chosen);
+function trackOf(part: number, places: number[], start: Float64Array, end: Float64Array, code: Uint16Array): Track {
+  const sorted = places.every((item, at) => at === 0 || start[item] >= start[places[at - 1]]);
+  if (!sorted) places.sort((one, other) => start[one] - start[other]);
+  const items = Int32Array.from(places);
   const ends = Float64Array.from(items, (item) => end[item]);
   const reach = Float64Array.from(ends);
   for (let at = 1; at < reach.length; at++) reach[at] = Math.max(reach[at], reach[at - 1]);
@@ -264,7 +262,7 @@ function codesOf(items: Int32Array, code: Uint16Array): Uint16Array {
   return Uint16Array.from(items, (item) => code[item]);
 }
 
-/** The first place in a sorted array whose value is more than this. */
+/** Return the first index of a sorted array whose value is greater than this. */
 export function firstAbove(sorted: Float64Array, value: number): number {
   let low = 0;
   let high = sorted.length;
@@ -276,7 +274,7 @@ export function firstAbove(sorted: Float64Array, value: number): number {
   return low;
 }
 
-/** The first place in a sorted array whose value is at least this. */
+/** Return the first index of a sorted array whose value is at least this. */
 export function firstAtLeast(sorted: Float64Array, value: number): number {
   let low = 0;
   let high = sorted.length;

@@ -1,4 +1,4 @@
-/** A finger that stays where it is: it shows what lies under it, and what it slides over, until it is lifted. */
+/** Long press: a resting finger shows the op under it until it is lifted, also while it slides. */
 
 import type { Point } from "./grabs.js";
 
@@ -6,9 +6,9 @@ const LONG_MS = 450;
 const STILL = 8;
 
 export interface PressHandlers {
-  /** A finger has come down anywhere. */
+  /** Called when a finger touches the element. */
   began(): void;
-  /** Something shall be said about a point. */
+  /** Called with each point that a long press explores. */
   pointed(point: Point): void;
 }
 
@@ -30,8 +30,8 @@ export class LongPress {
     element.addEventListener("click", (event) => this.swallow && event.stopImmediatePropagation(), { capture: true });
   }
 
-  /** True while a finger explores, and right after: it then causes neither a click nor a double click. */
-  get holds(): boolean {
+  /** Whether a finger explores, or has just done so: it then causes neither a click nor a double click. */
+  get active(): boolean {
     return this.exploring || this.swallow;
   }
 
@@ -62,7 +62,7 @@ export class LongPress {
     this.exploring = false;
   }
 
-  /** Panning listens to touches, and shall not hear of these. */
+  /** Hide the touches of a long press from panning. */
   private keep(event: TouchEvent): void {
     if (!this.exploring) return;
     event.preventDefault();

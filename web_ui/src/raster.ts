@@ -6,10 +6,10 @@
 import type { TimeWindow } from "./mix.js";
 import type { Strip } from "./surface.js";
 
-/** Bars at least this many pixels wide have a gap of a pixel after them. */
+/** Minimum width in pixels of bars with a gap of a pixel after them. */
 const ROOMY = 8;
 
-/** The sum of what falls into each pixel of a row: colours weighted by the share of the pixel that they cover. */
+/** Sums of colours for each pixel of a row, weighted by the share of the pixel that they cover. */
 export class PixelRow {
   private readonly red: Float32Array;
   private readonly green: Float32Array;
@@ -64,7 +64,7 @@ export class PixelRow {
   }
 }
 
-/** Rows of pixels for strips, kept between pictures of the same width. */
+/** Rows of pixels for strips, reused between pictures of the same width. */
 export class Raster {
   private readonly canvas = document.createElement("canvas");
   private row = new PixelRow(0);
@@ -105,7 +105,7 @@ export class Raster {
   }
 }
 
-/** Add the bars of a strip that show in a window, in a row of `width` pixels. */
+/** Add the visible bars of a strip to a row of `width` pixels. */
 export function addVisible(row: PixelRow, strip: Strip, window: TimeWindow, ratio: number, width: number): void {
   const { start, end, code } = strip.track;
   const { rgb } = strip.palette;
@@ -119,7 +119,7 @@ export function addVisible(row: PixelRow, strip: Strip, window: TimeWindow, rati
   }
 }
 
-/** Width left open at a bar's end, so that equal neighbours can be told apart; the narrowest bars touch. */
+/** Return the width of the gap at a bar's end, which separates equal neighbours; the narrowest bars touch. */
 export function separation(width: number): number {
   return Math.min(1, Math.max(0, (width - 2) / ROOMY));
 }

@@ -34,6 +34,12 @@ export const KIND_WORDS: Readonly<Record<string, string>> = {
   "WAIT_REDUCE_GRAD": "wait for reduced gradients"
 };
 
+export const NEED_WORDS: Readonly<Record<string, string>> = {
+  "slices": "sequence slices",
+  "copies": "two copies of the model",
+  "recompute": "recomputation"
+};
+
 export const REASON_WORDS: Readonly<Record<string, string>> = {
   "start-up": "before the first microbatch arrives",
   "compute": "waiting for ops on other ranks",

@@ -1,4 +1,4 @@
-/** Preferences kept by the browser, if it allows that. */
+/** Preferences that the browser stores, if it allows that. */
 
 export type Wheel = "scroll" | "zoom";
 
@@ -16,6 +16,6 @@ export function rememberWheel(wheel: Wheel): void {
   try {
     localStorage.setItem(WHEEL, wheel);
   } catch {
-    // the choice holds for this page
+    // the choice applies only to this page
   }
 }

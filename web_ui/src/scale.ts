@@ -4,9 +4,9 @@ export interface Scale {
   readonly low: number;
   readonly high: number;
   place(value: number): number;
-  /** The value at a place, within the ends. */
+  /** Return the value at a pixel, within the ends. */
   at(place: number): number;
-  /** Round values between the ends, about `count` of them. */
+  /** Return about `count` round values between the ends. */
   ticks(count: number): readonly number[];
 }
 
@@ -21,7 +21,7 @@ export function scaleOf(low: number, high: number, from: number, to: number): Sc
   };
 }
 
-/** Round values between two, about `count` of them. */
+/** Return about `count` round values between two values. */
 export function roundValues(low: number, high: number, count: number): number[] {
   if (!(high > low)) return [low];
   const step = roundStep((high - low) / count);
@@ -30,7 +30,7 @@ export function roundValues(low: number, high: number, count: number): number[] 
   return Array.from({ length: last - first + 1 }, (_, at) => Number(((first + at) * step).toPrecision(12)));
 }
 
-/** The next 1, 2 or 5 times a power of ten. */
+/** Return the next larger 1, 2 or 5 times a power of ten. */
 export function roundStep(step: number): number {
   const power = 10 ** Math.floor(Math.log10(step));
   return ([1, 2, 5].find((factor) => factor * power >= step * (1 - 1e-9)) ?? 10) * power;

@@ -1,4 +1,4 @@
-/** Pictures of time against memory: axes, a staircase of points that choose, a limit, and other points with names. */
+/** Scatter plots of time against memory: axes, a staircase of selectable points, a limit, and other points with names. */
 
 import { make } from "./dom.js";
 import { scaleOf } from "./scale.js";
@@ -23,7 +23,7 @@ export interface Axis {
 /** Approximate number of values written at an axis. */
 const TICKS = 5;
 
-/** An axis that shows all values with some room around them. */
+/** Return an axis that contains all values with a margin around them. */
 export function axisOf(values: readonly number[], from: number, to: number): Axis {
   const low = Math.min(...values);
   const high = Math.max(...values);
@@ -36,7 +36,7 @@ export function axisOf(values: readonly number[], from: number, to: number): Axi
 
 type Place = readonly [x: number, y: number];
 
-/** A path along points from left to right that turns down where the next one is. */
+/** Return a path along points from left to right that goes down at each next point. */
 export function staircase(points: readonly Place[]): string {
   const sorted = [...points].sort((one, other) => one[0] - other[0]);
   return sorted
@@ -52,7 +52,7 @@ export interface Frame {
   readonly bottom: number;
 }
 
-/** Lines at the ticks of time, and values at both axes. */
+/** Return lines at the ticks of time, and values at both axes. */
 export function grid({ left, right, bottom }: Frame, x: Axis, y: Axis): SVGElement[] {
   const lines = y.ticks.flatMap((value) => [
     svg("line", { class: "grid", x1: left, x2: right, y1: y.place(value), y2: y.place(value) }),
@@ -65,15 +65,15 @@ export function grid({ left, right, bottom }: Frame, x: Axis, y: Axis): SVGEleme
 }
 
 export interface ScatterPoint {
-  /** Its number, which `choose` gets. */
+  /** Number of the point, which `choose` receives. */
   readonly at: number;
   readonly x: number;
   readonly y: number;
   readonly radius: number;
   readonly filled: boolean;
-  readonly chosen: boolean;
+  readonly selected: boolean;
   /** Description for screen readers. */
-  readonly said: string;
+  readonly description: string;
 }
 
 export interface ScatterPicture {
@@ -82,16 +82,16 @@ export interface ScatterPicture {
   readonly frame: Frame;
   readonly x: Axis;
   readonly y: Axis;
-  /** What the axes show. */
+  /** Titles of the axes. */
   readonly across: string;
   readonly up: string;
   /** Name for screen readers. */
   readonly name: string;
   readonly caption: string;
   readonly stair: readonly Place[];
-  /** The later ones are drawn over the earlier ones. */
+  /** Points in drawing order: later ones cover earlier ones. */
   readonly points: readonly ScatterPoint[];
-  /** What is drawn between the staircase and the points. */
+  /** Elements that are drawn between the staircase and the points. */
   readonly beside: readonly SVGElement[];
 }
 
@@ -103,24 +103,24 @@ export class Scatter {
   show(picture: ScatterPicture): void {
     const { width, height, frame, x, y, beside, points } = picture;
     const focused = document.activeElement?.getAttribute("data-point") ?? "";
-    const drawn = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": picture.name });
-    drawn.append(
+    const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": picture.name });
+    root.append(
       ...grid(frame, x, y),
       ...titles(frame, picture.across, picture.up),
       svg("path", { class: "stair", d: staircase(picture.stair) }),
       ...beside,
       ...points.map((point) => this.point(point)),
     );
-    this.element.replaceChildren(drawn, make("figcaption", {}, picture.caption));
+    this.element.replaceChildren(root, make("figcaption", {}, picture.caption));
     if (focused !== "") this.element.querySelector<SVGElement>(`[data-point="${focused}"]`)?.focus();
   }
 
-  /** A circle that is a button. */
-  private point({ at, x, y, radius, filled, chosen, said }: ScatterPoint): SVGElement {
-    const look = { class: `point${filled ? " filled" : ""}${chosen ? " selected" : ""}`, cx: x, cy: y, r: radius };
-    const spoken = { tabindex: 0, role: "button", "aria-label": said, "aria-pressed": String(chosen) };
+  /** Return a circle that acts as a button. */
+  private point({ at, x, y, radius, filled, selected, description }: ScatterPoint): SVGElement {
+    const look = { class: `point${filled ? " filled" : ""}${selected ? " selected" : ""}`, cx: x, cy: y, r: radius };
+    const spoken = { tabindex: 0, role: "button", "aria-label": description, "aria-pressed": String(selected) };
     const point = svg("circle", { ...look, ...spoken, "data-point": at });
-    point.append(svg("title", {}, said));
+    point.append(svg("title", {}, description));
     point.addEventListener("click", () => this.choose(at));
     point.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;

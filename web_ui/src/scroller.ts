@@ -1,10 +1,10 @@
-/** A part of a page that scrolls for itself; while it does, the keyboard reaches it. */
+/** A scrollable part of a page; if it overflows, it accepts the keyboard's focus. */
 
 import { make } from "./dom.js";
 
 let observer: ResizeObserver | undefined;
 
-/** A scrolling part around a table; `kind` is an additional class. */
+/** Create a scrollable part around a table; `kind` is an additional class. */
 export function scroller(label: string, table: HTMLTableElement, kind = ""): HTMLElement {
   const element = make("div", { class: `scroll ${kind}`.trim(), role: "group", "aria-label": label }, table);
   observer ??= new ResizeObserver((entries) => {

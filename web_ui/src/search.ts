@@ -16,7 +16,7 @@ export interface Query {
 
 const NOTATION = /^(\d+)?([A-Z_]+)?(\d+)?(?:\.(\d+))?$/;
 
-/** Parsed query, or null for text that names no op. */
+/** Parse a query; null for text that names no op. */
 export function parseQuery(text: string): Query | null {
   const match = NOTATION.exec(text.trim().toUpperCase());
   if (match === null || match[2] === undefined) return null;
@@ -24,19 +24,19 @@ export function parseQuery(text: string): Query | null {
   return { stage: number(match[1]), kind: match[2], microbatch: number(match[3]), slice: number(match[4]) };
 }
 
-/** Everything that fits, in the order of views and of time. */
+/** Return the bars that match a query, in the order of views and of time. */
 export function findBars(plots: readonly Plot[], query: Query): BarRef[] {
   return plots.flatMap((plot) => {
     const kind = plot.view.kinds.indexOf(query.kind ?? "");
-    const found: BarRef[] = [];
+    const matches: BarRef[] = [];
     for (let bar = 0; bar < plot.bars; bar++) {
-      if (plot.kind[bar] === kind && fits(plot, bar, query)) found.push({ view: plot.index, bar });
+      if (plot.kind[bar] === kind && fits(plot, bar, query)) matches.push({ view: plot.index, bar });
     }
-    return found.sort((one, other) => plot.start[one.bar] - plot.start[other.bar]);
+    return matches.sort((one, other) => plot.start[one.bar] - plot.start[other.bar]);
   });
 }
 
-/** The same op in another view, -1 where it has none. */
+/** Return the same op in another view, -1 if it has none. */
 export function sameBar(plot: Plot, bar: number, other: Plot): number {
   const kind = other.view.kinds.indexOf(plot.kindName(bar));
   for (let at = 0; at < other.bars; at++) {

@@ -1,11 +1,11 @@
-/** Mixes as pixels: an image of a few rows a mix and a pixel a column, stretched without blending. */
+/** Mixes as pixels: an image with a few rows per mix and a pixel per column, stretched without blending. */
 
 import type { TimeWindow } from "./mix.js";
 import { columnOf, eachBox, type Mix, type Share, sharesOf } from "./mix.js";
 
-/** Rows of pixels of a mix, at most. */
+/** Maximum number of pixel rows of a mix. */
 const MOST_ROWS = 64;
-/** A boundary stays in its row of pixels until it has moved this far, so that equal shares give straight lines. */
+/** Distance by which a boundary moves before it changes its pixel row, so that equal shares give straight lines. */
 const STEADY = 0.85;
 
 export class ShareRaster {

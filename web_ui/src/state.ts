@@ -10,28 +10,28 @@ export interface LaneRef {
   readonly lane: number;
 }
 
-/** An interval of time on some ranks, which is measured. */
+/** A measured interval of time on some ranks. */
 export interface Band {
   readonly from: number;
   readonly to: number;
-  /** The rows at its top and bottom. */
+  /** First and last row of the interval. */
   readonly first: LaneRef;
   readonly last: LaneRef;
 }
 
 export interface State {
-  /** The times between which the picture shows; null for all. */
+  /** Visible range of time; null for all. */
   readonly span: readonly [number, number] | null;
-  /** The views that are drawn, by their numbers in order; null for all. */
-  readonly shown: readonly number[] | null;
+  /** Numbers of the visible views in order; null for all. */
+  readonly views: readonly number[] | null;
   readonly layout: Layout;
   readonly gaps: boolean;
   readonly memory: boolean;
   readonly critical: boolean;
-  /** Colours by the data's scale, where it has one, instead of by kind. */
+  /** Whether colours follow the data's scale, if it has one, instead of the kinds. */
   readonly scale: boolean;
   readonly theme: ThemeChoice;
-  /** The interval that is measured. */
+  /** The measured interval. */
   readonly band: Band | null;
   /** Height of lanes relative to the fitting height. */
   readonly tall: number;
@@ -42,7 +42,7 @@ export interface State {
 
 export const INITIAL: State = {
   span: null,
-  shown: null,
+  views: null,
   layout: "stacked",
   gaps: false,
   memory: true,
@@ -55,7 +55,7 @@ export const INITIAL: State = {
   op: null,
 };
 
-/** Differences from the initial state, as a fragment without its `#`. */
+/** Return the differences from the initial state, as a fragment without its `#`. */
 export function toFragment(state: State): string {
   const parts = new URLSearchParams();
   if (state.span !== null) {
@@ -68,7 +68,7 @@ export function toFragment(state: State): string {
   if (!state.memory) parts.set("memory", "0");
   if (state.critical) parts.set("critical", "1");
   if (!state.scale) parts.set("scale", "0");
-  if (state.shown !== null) parts.set("show", state.shown.join(","));
+  if (state.views !== null) parts.set("show", state.views.join(","));
   if (state.theme !== INITIAL.theme) parts.set("theme", state.theme);
   if (state.band !== null) parts.set("band", bandText(state.band));
   if (state.tall !== 1) parts.set("tall", short(state.tall));
@@ -76,7 +76,7 @@ export function toFragment(state: State): string {
   return parts.toString();
 }
 
-/** The state of a fragment; what is missing or makes no sense is as in the initial state. */
+/** Return the state of a fragment; missing and invalid parts have their initial values. */
 export function fromFragment(fragment: string): State {
   const parts = new URLSearchParams(fragment.replace(/^#/, ""));
   return {
@@ -86,7 +86,7 @@ export function fromFragment(fragment: string): State {
     memory: parts.get("memory") !== "0",
     critical: parts.get("critical") === "1",
     scale: parts.get("scale") !== "0",
-    shown: shownOf(parts.get("show")),
+    views: viewsOf(parts.get("show")),
     band: bandOf(parts.get("band")),
     theme: themeOf(parts.get("theme")),
     tall: Math.min(Math.max(finite(parts.get("tall")) ?? 1, 1), MOST_TALL),
@@ -103,7 +103,7 @@ function spanOf(parts: URLSearchParams): [number, number] | null {
   return from !== null && to !== null && from >= 0 && to > from ? [from, to] : null;
 }
 
-function shownOf(text: string | null): number[] | null {
+function viewsOf(text: string | null): number[] | null {
   if (text === null || !/^\d{1,4}(,\d{1,4})*$/.test(text)) return null;
   return [...new Set(text.split(",").map(Number))].sort((one, other) => one - other);
 }
@@ -117,7 +117,7 @@ function opOf(text: string | null): State["op"] {
   return match === null ? null : { view: Number(match[1]), name: match[2] };
 }
 
-/** `3~5.5~0:0~0:3`: from, to, and its first and last row by view and lane. */
+/** Return the text of an interval: `3~5.5~0:0~0:3`, from, to, first and last row by view and lane. */
 function bandText({ from, to, first, last }: Band): string {
   const lane = (row: LaneRef) => `${row.view}:${row.lane}`;
   return [short(from), short(to), lane(first), lane(last)].join("~");

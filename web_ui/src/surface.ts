@@ -40,12 +40,12 @@ export interface Surface {
   labels(labels: readonly Label[], size: number): void;
   strips(strips: readonly Strip[], window: TimeWindow): void;
   mixes(mixes: readonly Mix[], window: TimeWindow): void;
-  /** Whatever is drawn meanwhile shows only inside the rectangle. */
+  /** Clip everything that `draw` draws to the rectangle. */
   clipped(x: number, y: number, width: number, height: number, draw: () => void): void;
   textWidth(text: string, size: number, bold?: boolean): number;
 }
 
-/** A text cut so that it fits, with an ellipsis where something is missing. */
+/** Return a text shortened to a width, with an ellipsis if something is missing. */
 export function fitted(surface: Surface, text: string, width: number, style: TextStyle): string {
   const fits = (length: number) => surface.textWidth(`${text.slice(0, length)}\u2026`, style.size, style.bold) <= width;
   const short = text.slice(0, 400);

@@ -6,19 +6,19 @@ import { columnOf, eachBox, type Mix, sharesOf } from "./mix.js";
 import { separation } from "./raster.js";
 import type { Label, Strip, Surface, TextStyle } from "./surface.js";
 
-/** Bars narrower than this many pixels are drawn together. */
+/** Width in pixels below which bars are merged. */
 const FINEST = 0.6;
 
 export class SvgSurface implements Surface {
-  /** Its lines stay sharp at any size; what is finer than half a pixel is not for eyes. */
+  /** Vector lines stay sharp at any size, but details below half a pixel are invisible. */
   readonly ratio = 2;
   private readonly parts: string[] = [];
   private clips = 0;
 
-  /** `measure` says how wide a text is. */
+  /** `measure` returns the width of a text. */
   constructor(private readonly measure: Surface["textWidth"]) {}
 
-  /** The whole file. */
+  /** Return the whole file. */
   finish(width: number, height: number, title: string): string {
     const size = `width="${round(width)}" height="${round(height)}" viewBox="0 0 ${round(width)} ${round(height)}"`;
     const head = `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="${escaped(FONT)}">`;
@@ -79,7 +79,7 @@ export class SvgSurface implements Surface {
   }
 }
 
-/** Add a strip's rectangles to the paths of their colours; what is too fine to be seen joins its neighbours. */
+/** Add a strip's rectangles to the paths of their colours; too narrow rectangles merge with their neighbours. */
 function addStrip(paths: Map<string, string[]>, strip: Strip, window: TimeWindow): void {
   const { start, end, code } = strip.track;
   const [first, stop] = strip.track.between(window.from, window.from + window.width / window.scale);

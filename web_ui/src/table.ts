@@ -1,4 +1,4 @@
-/** The timelines as tables with a row per rank: what a screen reader reads instead of the picture. */
+/** The timelines as tables with a row per rank, for screen readers in place of the picture. */
 
 import { make } from "./dom.js";
 import { memoryScale, memoryText, percent, Times } from "./format.js";
@@ -51,7 +51,7 @@ function columnOf(name: string, values: ArrayLike<number>, all: number, text: (v
   return { name, lanes: Array.from(values, text), all: text(all) };
 }
 
-/** Parts of the idle time of each lane: they add up to it as they are written, as busy and idle do to the makespan. */
+/** Return the parts of the idle time of each lane, rounded so that they add up to it, as busy and idle time do to the makespan. */
 function idleColumns(
   plot: Plot,
   form: Times,
@@ -98,7 +98,7 @@ function memoryColumns({ memory }: Plot): TableColumn[] {
   return memory.limit === null ? [peak] : [peak, column("limit", memory.limit)];
 }
 
-/** The reasons for which any rank idles: together, they are its idle time. */
+/** Return the reasons for which any rank idles; their times add up to its idle time. */
 function reasonColumns(plot: Plot, theme: Theme, form: Times): TableColumn[] {
   const { gaps } = plot;
   const parts = (gaps?.totals ?? []).flatMap((values, reason) => {

@@ -1,4 +1,4 @@
-/** The timeline as one thing on a page: it holds the data and the state, and keeps everything that shows in step. */
+/** The timeline on a page: it owns the data and the state, and updates all visible parts. */
 
 import { Chart } from "./chart.js";
 import type { ThemeName, TimelineData } from "./data.js";
@@ -30,17 +30,17 @@ import { fillTables } from "./table.js";
 import { type Actions, Toolbar } from "./toolbar.js";
 
 export interface TimelineOptions {
-  /** The state to begin with, as in a link's fragment. */
+  /** Initial state, as in a link's fragment. */
   readonly fragment?: string;
-  /** Called with the new fragment whenever the state has changed. */
+  /** Called with the new fragment after each change of the state. */
   readonly onFragment?: (fragment: string) => void;
-  /** Called when another op is selected, or none. */
+  /** Called after the selected op changes. */
   readonly onSelect?: (op: State["op"]) => void;
-  /** Lets ops be moved; see `editing`. */
+  /** Lets the user move ops; see `editing`. */
   readonly editing?: Editing;
 }
 
-/** An op that is jumped to gets at least this many pixels. */
+/** Minimum width in pixels of an op after a jump to it. */
 const ROOM = 56;
 /** Visible range around a zoomed op and around an interval, in multiples of its length. */
 const OP_ROOM = 6;
@@ -94,11 +94,11 @@ export class Timeline {
       band: () => this.state.band,
       choose: (band) => this.measure(band),
       changed: () => this.lightBand(),
-      say: (description, x, y) => this.chart.say(description, x, y),
-      hush: () => this.chart.tooltip.hide(),
+      showTooltip: (description, x, y) => this.chart.showTooltip(description, x, y),
+      hideTooltip: () => this.chart.tooltip.hide(),
       fit: () => this.fit(),
       clear: () => this.set({ band: null }),
-      told: (text) => {
+      announce: (text) => {
         this.status.textContent = text;
       },
     });
@@ -113,7 +113,7 @@ export class Timeline {
     this.update(data);
   }
 
-  /** Show other data; what was chosen stays as it is as far as it still applies. */
+  /** Show other data; the state stays as far as it still applies. */
   update(data: TimelineData): void {
     if (data.views.length === 0) throw new Error("a timeline needs at least one view");
     this.data = data;
@@ -125,23 +125,23 @@ export class Timeline {
     this.useTheme();
     this.fillTables();
     this.chart.element.setAttribute("aria-label", this.label());
-    this.chart.prefer(this.shown, this.state);
+    this.chart.prefer(this.visible, this.state);
     this.refresh("all");
   }
 
-  /** Draw only some of the views, by their numbers; null for all. The others keep whatever is chosen in them. */
+  /** Show only some views, by their numbers; null for all. The others keep their state. */
   show(views: readonly number[] | null): void {
-    this.set({ shown: views === null ? null : [...views].sort((one, other) => one - other) });
+    this.set({ views: views === null ? null : [...views].sort((one, other) => one - other) });
   }
 
-  /** Let ops be moved, or no longer. */
+  /** Enable or disable the moving of ops. */
   edit(editing: Editing | null): void {
     this.editing = editing;
     this.chart.grabs.cancel();
     this.chart.element.classList.toggle("pp-editing", editing !== null);
   }
 
-  /** Change what a person could have changed. */
+  /** Change a part of the state. */
   set(change: Partial<State>): void {
     const before = this.state;
     this.state = { ...before, ...change };
@@ -149,14 +149,14 @@ export class Timeline {
     this.picks.band = this.measuring.dragged ?? this.state.band;
     if (before.scale !== this.state.scale) this.shade();
     if (before.theme !== this.state.theme || before.scale !== this.state.scale) this.useTheme();
-    if (before.shown !== this.state.shown) this.fillTables();
-    this.chart.prefer(this.shown, this.state);
+    if (before.views !== this.state.views) this.fillTables();
+    this.chart.prefer(this.visible, this.state);
     this.refresh("all");
     if (before.op !== this.state.op) this.options.onSelect?.(this.state.op);
     this.options.onFragment?.(toFragment(this.state));
   }
 
-  /** Take over the state of a link's fragment. */
+  /** Restore the state of a link's fragment. */
   setFragment(fragment: string): void {
     if (fragment !== toFragment(this.state)) this.set(fromFragment(fragment));
   }
@@ -165,17 +165,17 @@ export class Timeline {
     return toFragment(this.state);
   }
 
-  /** The visible part, as the text of an SVG file. */
+  /** Return the visible part as the text of an SVG file. */
   svg(): string {
     return svgOf(this.draw(), this.picks.lit);
   }
 
-  /** The visible part, as a PNG file. */
+  /** Return the visible part as a PNG file. */
   png(ratio = Math.max(2, window.devicePixelRatio)): Promise<Blob> {
     return pngOf(this.draw(), this.picks.lit, ratio);
   }
 
-  /** Position of an op on the page, in the coordinates of pointer events; null if it is not visible. */
+  /** Return the position of an op on the page, in the coordinates of pointer events; null if it is not visible. */
   placeOf(view: number, name: string): DOMRect | null {
     const frame = this.draw();
     const query = parseQuery(name);
@@ -187,14 +187,14 @@ export class Timeline {
     return box && new DOMRect(left + box.x, top + box.y, box.width, box.height);
   }
 
-  /** The names of the ops that are lit: the selected one's chain, each view's critical path, what a search found. */
+  /** Names of the highlighted ops: the selected op's chain, each view's critical path, the matches of a search. */
   get lit(): { chain: string[]; critical: string[][]; found: string[] } {
     const { chain, critical } = this.picks.lit;
     const names = (refs: readonly BarRef[]) => refs.map(({ view, bar }) => this.plots[view].name(bar));
-    return { chain: names(chain), critical: critical.map(names), found: names(this.picks.found) };
+    return { chain: names(chain), critical: critical.map(names), found: names(this.picks.matches) };
   }
 
-  /** Take everything off the page. */
+  /** Remove the timeline from the page. */
   destroy(): void {
     cancelAnimationFrame(this.waiting);
     this.dark.removeEventListener("change", this.themeChanged);
@@ -203,14 +203,14 @@ export class Timeline {
     this.root.remove();
   }
 
-  /** The plots that are drawn; all of them where none of those asked for is there. */
-  private get shown(): readonly Plot[] {
-    const { shown } = this.state;
-    const chosen = shown === null ? this.plots : this.plots.filter((plot) => shown.includes(plot.index));
-    return chosen.length > 0 ? chosen : this.plots;
+  /** Visible plots; all of them if none of the requested ones exists. */
+  private get visible(): readonly Plot[] {
+    const { views } = this.state;
+    const visible = views === null ? this.plots : this.plots.filter((plot) => views.includes(plot.index));
+    return visible.length > 0 ? visible : this.plots;
   }
 
-  /** Colour ops by the data's scale where that is asked for. */
+  /** Colour ops by the data's scale if the state enables it. */
   private shade(): void {
     const { scale = null } = this.data;
     this.shading = scale !== null && this.state.scale ? new Shading(scale) : null;
@@ -280,7 +280,7 @@ export class Timeline {
       this.chart.light(this.chart.frame, this.picks.lit);
       return this.chart.frame;
     }
-    const frame = this.chart.arrange(this.plots, this.shown, this.themeNow(), this.state);
+    const frame = this.chart.arrange(this.plots, this.visible, this.themeNow(), this.state);
     this.chart.draw(frame);
     this.chart.light(frame, this.picks.lit);
     if (stale === "all") this.drawAround(frame);
@@ -294,33 +294,33 @@ export class Timeline {
   private settle(): void {
     this.settled = true;
     const { bottom } = this.root.getBoundingClientRect();
-    const rows = this.shown.reduce((sum, plot) => sum + plot.lanes + TABLE_HEAD, 0);
+    const rows = this.visible.reduce((sum, plot) => sum + plot.lanes + TABLE_HEAD, 0);
     if (this.details.getBoundingClientRect().bottom + rows * TABLE_ROW < bottom) this.details.open = true;
   }
 
   /** Static parts around the picture. */
   private drawAround(frame: Frame): void {
-    const last = Math.max(...this.shown.map((plot) => plot.view.makespan)) || 1;
+    const last = Math.max(...this.visible.map((plot) => plot.view.makespan)) || 1;
     this.minimap.element.style.marginLeft = `${frame.left}px`;
-    this.minimap.draw(frame, last, this.picks.found);
+    this.minimap.draw(frame, last, this.picks.matches);
     this.measuring.follow(frame);
-    fillLegend(this.legend, legendEntries(this.shown, frame.theme, this.state));
+    fillLegend(this.legend, legendEntries(this.visible, frame.theme, this.state));
     const possible = {
-      gaps: this.shown.some((plot) => plot.gaps !== null),
-      memory: this.shown.some((plot) => plot.memory !== null),
-      overlay: canOverlay(this.shown),
+      gaps: this.visible.some((plot) => plot.gaps !== null),
+      memory: this.visible.some((plot) => plot.memory !== null),
+      overlay: canOverlay(this.visible),
       scale: (this.data.scale ?? null) !== null,
     };
-    this.toolbar.update(this.state, possible, this.picks.foundText(this.state.query), this.chart.zoom.wheel);
+    this.toolbar.update(this.state, possible, this.picks.matchText(this.state.query), this.chart.zoom.wheel);
   }
 
-  /** Tables cost as much as pictures, so they are made once somebody opens them. */
+  /** Fill the tables only while they are open, because they cost as much time as the picture. */
   private fillTables(): void {
-    if (this.details.open) fillTables(this.tables, this.shown, this.themeNow());
+    if (this.details.open) fillTables(this.tables, this.visible, this.themeNow());
   }
 
   private label(): string {
-    const titles = this.shown.map((plot) => plot.view.title).join(", ");
+    const titles = this.visible.map((plot) => plot.view.title).join(", ");
     return `Timeline of ${titles}. Arrow keys move between ops, the question mark lists all keys; the summary table has the same figures.`;
   }
 
@@ -336,7 +336,7 @@ export class Timeline {
     const { tooltip } = this.chart;
     const description = hit === null ? null : this.descriptionOf(hit);
     if (description === null || hit === null) tooltip.hide();
-    else this.chart.say(description, hit.x, hit.y);
+    else this.chart.showTooltip(description, hit.x, hit.y);
   }
 
   private descriptionOf(hit: Hit): Description | null {
@@ -349,7 +349,7 @@ export class Timeline {
     if (event.shiftKey && !touch) return this.measuring.begin(point);
     const moved = this.dragOfOp(event, point) ?? (touch ? null : this.measuring.resume(point));
     if (moved !== null || touch || !this.chart.zoom.all) return moved;
-    // Nothing is left to pan: a drag measures, or moves the lanes where they can be moved.
+    // Panning has no effect here: a drag measures, or scrolls the lanes if they overflow.
     return new Either(
       point,
       this.measuring.begin(point),
@@ -399,21 +399,21 @@ export class Timeline {
     const again = ref !== null && ref.bar === selected?.bar && ref.view === selected.view;
     const op = ref === null || again ? null : { view: ref.view, name: this.plots[ref.view].name(ref.bar) };
     this.set({ op });
-    if (ref !== null && op !== null) this.tell(ref);
+    if (ref !== null && op !== null) this.announceOp(ref);
   }
 
   private describe(ref: BarRef): Description {
     return describeBar(this.plots, this.themeNow(), ref, this.state.layout === "overlaid");
   }
 
-  private tell(ref: BarRef): void {
+  private announceOp(ref: BarRef): void {
     this.status.textContent = sentence(this.describe(ref));
   }
 
   private focus(ref: BarRef): void {
     this.picks.focused = ref;
     this.reveal(ref, 0);
-    this.tell(ref);
+    this.announceOp(ref);
     this.refresh("lights");
   }
 
@@ -435,13 +435,13 @@ export class Timeline {
   }
 
   private showAround(middle: number, width: number): void {
-    const last = Math.max(...this.shown.map((plot) => plot.view.makespan));
+    const last = Math.max(...this.visible.map((plot) => plot.view.makespan));
     const from = Math.min(Math.max(0, middle - width / 2), Math.max(0, last - width));
     this.set({ span: width >= last ? null : [from, from + width] });
   }
 
   private showSpan([from, to]: readonly [number, number]): void {
-    const last = Math.max(...this.shown.map((plot) => plot.view.makespan));
+    const last = Math.max(...this.visible.map((plot) => plot.view.makespan));
     this.state = { ...this.state, span: from <= 0 && to >= last ? null : [from, to] };
     this.refresh("picture");
     this.options.onFragment?.(toFragment(this.state));
@@ -458,7 +458,7 @@ export class Timeline {
     this.refresh("lights");
   }
 
-  /** Zoom to what is measured, or to the op, with a little on both sides. */
+  /** Zoom to the measured interval, or to the op, with a margin on both sides. */
   private fit(): void {
     const { band } = this.state;
     const ref = this.picks.focused ?? this.picks.selected;
@@ -493,7 +493,7 @@ export class Timeline {
     if (ref === null) return;
     this.picks.focused = ref;
     this.reveal(ref, ROOM);
-    this.tell(ref);
+    this.announceOp(ref);
     this.refresh("all");
   }
 
@@ -530,7 +530,7 @@ export class Timeline {
       stretchBy: (factor) => this.stretchBy(factor),
       flip: (name) => toolbar.flip(name),
       moveBy: (by) => this.moveBy(by),
-      switchLayout: () => canOverlay(this.shown) && toolbar.switchLayout(),
+      switchLayout: () => canOverlay(this.visible) && toolbar.switchLayout(),
       switchTheme: () => toolbar.switchTheme(),
       search: () => toolbar.search.select(),
       step: (by) => this.step(by),
@@ -561,7 +561,7 @@ export class Timeline {
     return x >= frame.left && x <= frame.width ? x : undefined;
   }
 
-  /** Do the action of a key, as if the picture had the focus. */
+  /** Run the action of a key, as if the picture had the focus. */
   typed(event: KeyboardEvent): void {
     if (this.chart.frame !== null && pressed(event, this.chart.frame, this.picks.focused, this.commands)) {
       event.preventDefault();
@@ -569,7 +569,7 @@ export class Timeline {
     }
   }
 
-  /** Outside of the picture, only the two keys that lead into it. */
+  /** Outside of the picture, handle only the keys for search and help. */
   private typedAnywhere(event: KeyboardEvent): void {
     if (event.target instanceof HTMLInputElement || !["/", "?"].includes(event.key)) return;
     event.preventDefault();

@@ -38,7 +38,7 @@ export class Toolbar {
     autocomplete: "off",
     maxlength: 64,
   });
-  private readonly found = make("span", { class: "pp-found", "aria-live": "polite" });
+  private readonly matchText = make("span", { class: "pp-found", "aria-live": "polite" });
   private readonly gaps: HTMLButtonElement;
   private readonly memory: HTMLButtonElement;
   private readonly critical: HTMLButtonElement;
@@ -66,7 +66,7 @@ export class Toolbar {
   }
 
   /** Show the current state. */
-  update(state: State, possible: Possible, found: string, wheel: Wheel): void {
+  update(state: State, possible: Possible, matchText: string, wheel: Wheel): void {
     rename(this.wheel, `Wheel: ${wheel}`);
     press(this.gaps, state.gaps && possible.gaps, possible.gaps);
     press(this.memory, state.memory && possible.memory, possible.memory);
@@ -76,7 +76,7 @@ export class Toolbar {
     this.scale.hidden = !possible.scale;
     this.layout.hidden = !possible.overlay;
     rename(this.theme, `Theme: ${state.theme}`);
-    this.found.textContent = found;
+    this.matchText.textContent = matchText;
     if (document.activeElement !== this.search) this.search.value = state.query;
   }
 
@@ -88,7 +88,7 @@ export class Toolbar {
     this.actions.set({ theme: THEMES[this.actions.state().theme] });
   }
 
-  /** Turn something on or off. */
+  /** Toggle a part of the state. */
   flip(name: Flippable): void {
     if (!this[name].disabled) this.actions.set({ [name]: !this.actions.state()[name] });
   }
@@ -115,7 +115,7 @@ export class Toolbar {
   private searchGroup(): HTMLElement {
     const before = button("\u2039", "previous match (shift n)", () => this.actions.step(-1));
     const next = button("\u203a", "next match (n)", () => this.actions.step(1));
-    return group("pp-search", this.search, before, next, this.found);
+    return group("pp-search", this.search, before, next, this.matchText);
   }
 
   private zoomGroup(): HTMLElement {

@@ -8,7 +8,7 @@ export type Turn =
 
 const LINE = 16;
 const PAGE = 400;
-/** The part of a turn that counts for a pinch: a mouse's notch is many times as far as a finger moves between two events. */
+/** Maximum part of a turn that counts as a pinch: a notch of a mouse is many times a finger's movement between two events. */
 const MOST_PINCH = 30;
 
 type WheelParts = Pick<WheelEvent, "deltaX" | "deltaY" | "deltaMode" | "ctrlKey" | "metaKey" | "shiftKey" | "altKey">;

@@ -1,4 +1,4 @@
-/** Zoom and pan in time by drag, double click, wheel and touch; d3-zoom's transform, held to the timeline's two ends. */
+/** Zoom and pan in time by drag, double click, wheel and touch: d3-zoom's transform, limited to the timeline's two ends. */
 
 import { type ScaleLinear, scaleLinear } from "d3-scale";
 import { type Selection, select } from "d3-selection";
@@ -7,15 +7,15 @@ import type { Wheel } from "./remembered.js";
 import { turnOf } from "./wheel.js";
 
 export interface ZoomHandlers {
-  /** Other times show. */
+  /** Called after the visible range of time changes. */
   moved(): void;
-  /** The content was moved up by this many pixels; false where it could not. */
+  /** Scroll the content up by a number of pixels; return false if it cannot scroll. */
   scrolled(by: number): boolean;
-  /** Lanes should be this many times as high. */
+  /** Change the height of lanes by a factor. */
   stretched(by: number): void;
-  /** True while the pointer does something else. */
+  /** Return whether the pointer does something else. */
   busy(): boolean;
-  /** A turn of the wheel found nothing to scroll. */
+  /** Called after a turn of the wheel that could not scroll. */
   idled(): void;
 }
 
@@ -35,14 +35,14 @@ export class TimeZoom {
     this.selection = select<HTMLElement, unknown>(element);
     this.behaviour
       .filter((event: MouseEvent) => this.zooms(event))
-      .constrain((transform) => this.held(transform))
+      .constrain((transform) => this.constrained(transform))
       .clickDistance(4)
       .on("zoom", (event: D3ZoomEvent<HTMLElement, unknown>) => this.zoomed(event));
     this.selection.call(this.behaviour);
     element.addEventListener("wheel", (event) => this.wheeled(event), { passive: false });
   }
 
-  /** From times to pixels, as it shows now. */
+  /** Current scale from times to pixels. */
   get x(): ScaleLinear<number, number> {
     return zoomTransform(this.element).rescaleX(this.base);
   }
@@ -61,16 +61,16 @@ export class TimeZoom {
     ]);
   }
 
-  /** Show the times of a span, or all, unless it does already; a gesture that goes on is left alone. Calls no handler. */
+  /** Show the times of a span, or all, without calling a handler; does nothing if they are visible, so that a gesture can go on. */
   follow(span: readonly [number, number] | null): void {
     const [from, to] = this.x.domain();
     const [first, last] = span ?? this.base.domain();
     const tolerance = 1e-6 * (to - from);
     if (Math.abs(from - first) < tolerance && Math.abs(to - last) < tolerance) return;
     const transform = span === null ? zoomIdentity : this.transformOf(span);
-    const held = this.held(transform);
+    const constrained = this.constrained(transform);
     this.silent = true;
-    this.behaviour.transform(this.selection, held);
+    this.behaviour.transform(this.selection, constrained);
     this.silent = false;
   }
 
@@ -80,14 +80,14 @@ export class TimeZoom {
     this.behaviour.scaleBy(this.selection, factor, [around ?? (left + right) / 2, 0]);
   }
 
-  /** Move by a share of what shows; positive is later. */
+  /** Pan by a share of the visible range; positive is later. */
   panBy(share: number): void {
     const [left, right] = this.base.range();
     const { k } = zoomTransform(this.element);
     this.behaviour.translateBy(this.selection, (-share * (right - left)) / k, 0);
   }
 
-  /** Wheels are turned below, and a double click with a key is somebody else's. */
+  /** Return whether d3-zoom handles an event: not the wheel, which `wheeled` handles, and no click with shift. */
   private zooms(event: MouseEvent): boolean {
     return event.type !== "wheel" && !event.button && !event.shiftKey && !this.handlers.busy();
   }
@@ -99,7 +99,7 @@ export class TimeZoom {
     return zoomIdentity.translate(left - k * this.base(from), 0).scale(k);
   }
 
-  private held(transform: ZoomTransform): ZoomTransform {
+  private constrained(transform: ZoomTransform): ZoomTransform {
     const [left, right] = this.base.range();
     const { k, x, y } = transform;
     const inside = Math.min(Math.max(x, right * (1 - k)), left * (1 - k));

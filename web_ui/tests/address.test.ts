@@ -22,44 +22,44 @@ const STATE: PageState = {
   typed: { ranks: "4", forward_times: "1,2,3" },
   schedules: ["1f1b", "zbv"],
   allow: [],
-  shown: ["zbv"],
+  visible: ["zbv"],
   open: "why",
 };
 
 describe("the page's address", () => {
-  test("begins with an example", () => {
+  test("initially contains an example", () => {
     expect(fromQuery("", FIELDS)).toEqual(INITIAL);
   });
 
-  test("without a list of schedules means all of them", () => {
+  test("without a list of schedules stands for all of them", () => {
     expect(INITIAL.schedules).toBeNull();
     expect(fromQuery("?ranks=4", FIELDS).schedules).toBeNull();
-    expect(toQuery({ ...STATE, schedules: null, shown: [], open: "" })).toBe("ranks=4&forward_times=1,2,3");
+    expect(toQuery({ ...STATE, schedules: null, visible: [], open: "" })).toBe("ranks=4&forward_times=1,2,3");
   });
 
-  test("carries what was typed, chosen, shown and opened", () => {
+  test("contains typed texts, schedules, visible timelines and the open panel", () => {
     const state = { ...STATE, allow: ["slices", "copies"] };
     expect(fromQuery(`?${toQuery(state)}`, FIELDS)).toEqual(state);
   });
 
-  test("has lists as people would type them", () => {
+  test("contains lists as users type them", () => {
     expect(toQuery({ ...STATE, typed: { forward_times: " 1, 2, 3 " } })).toBe(
       "forward_times=1,2,3&schedules=1f1b,zbv&show=zbv&open=why",
     );
   });
 
-  test("leaves out empty fields, and reads none that the form lacks", () => {
-    expect(toQuery({ ...STATE, typed: { ranks: " " }, shown: [], open: "" })).toBe("schedules=1f1b,zbv");
+  test("omits empty fields, and ignores unknown ones", () => {
+    expect(toQuery({ ...STATE, typed: { ranks: " " }, visible: [], open: "" })).toBe("schedules=1f1b,zbv");
     expect(fromQuery("?unknown=1&schedules=", FIELDS)).toEqual({
       typed: {},
       schedules: [],
       allow: [],
-      shown: [],
+      visible: [],
       open: "",
     });
   });
 
-  test("keeps names that hold signs of an address", () => {
+  test("keeps names with special characters of addresses", () => {
     const state = { ...STATE, schedules: ["a&b=c#d.csv"] };
     expect(fromQuery(toQuery(state), FIELDS).schedules).toEqual(state.schedules);
   });

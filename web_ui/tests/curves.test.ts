@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { drawCurveOf, drawCurves, highestLevel } from "../src/curves.js";
 import { Memory } from "../src/plot.js";
-import { frameOf, plotOf, Recorder, TWO_BY_TWO } from "./made.js";
+import { frameOf, plotOf, Recorder, TWO_BY_TWO } from "./fixtures.js";
 
 const MEMORY = {
   unit: "activations",
@@ -12,7 +12,7 @@ const MEMORY = {
   limit: [3, 3],
 } as const;
 
-function drawn(memory: typeof MEMORY | null): Recorder {
+function recorded(memory: typeof MEMORY | null): Recorder {
   const surface = new Recorder();
   drawCurves(surface, frameOf([plotOf(TWO_BY_TWO, { memory })]));
   return surface;
@@ -24,21 +24,21 @@ describe("memory curves", () => {
     expect(highestLevel(new Memory({ ...MEMORY, limit: null }))).toBe(2);
   });
 
-  test("one for each of few ranks, named with its peak", () => {
-    const { texts, lines } = drawn(MEMORY);
+  test("are labelled with their peaks if there are few ranks", () => {
+    const { texts, lines } = recorded(MEMORY);
     expect(texts).toEqual(
       expect.arrayContaining(["memory (activations)", "rank 0: peak 2", "rank 1: peak 1", "limit 3"]),
     );
     expect(lines.filter(({ stroke }) => ["#010101", "#020202"].includes(stroke))).toHaveLength(2);
   });
 
-  test("the limit is one dashed line although every rank has it", () => {
-    const dashed = drawn(MEMORY).lines.filter(({ dash, points }) => dash.length > 0 && points[2] > 900);
+  test("have one dashed line for the limit of all ranks", () => {
+    const dashed = recorded(MEMORY).lines.filter(({ dash, points }) => dash.length > 0 && points[2] > 900);
     expect(dashed).toHaveLength(1);
   });
 
-  test("nothing where memory is unknown", () => {
-    expect(drawn(null).lines).toEqual([]);
+  test("are absent if memory is unknown", () => {
+    expect(recorded(null).lines).toEqual([]);
   });
 
   test("are steps: each corner keeps the time or the level of the one before", () => {

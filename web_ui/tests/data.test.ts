@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { floats, integers } from "../src/data.js";
 
-/** As numpy's little-endian bytes. */
+/** Encode values as numpy's little-endian bytes. */
 function packed(type: string, values: ArrayBufferView): string {
   const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
   return `${type}:${btoa(String.fromCharCode(...bytes))}`;
@@ -25,7 +25,7 @@ describe("columns", () => {
     expect([...integers([1, 2])]).toEqual([1, 2]);
   });
 
-  test.each(["x9:AAAA", "f8AAAA", ""])("of no known type are refused: %j", (text) => {
+  test.each(["x9:AAAA", "f8AAAA", ""])("of an unknown type raise an error: %j", (text) => {
     expect(() => floats(text)).toThrow("no such column");
   });
 });

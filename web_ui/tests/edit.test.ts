@@ -3,12 +3,12 @@ import { BarPlaces } from "../src/edit/bars.js";
 import { History } from "../src/edit/history.js";
 import { Session } from "../src/edit/session.js";
 import { asCsv, kindOf, linesOf, opsOf, rowLines, withMoved, wordAt, wordsOf } from "../src/edit/words.js";
-import { TWO_BY_TWO, viewOf } from "./made.js";
+import { TWO_BY_TWO, viewOf } from "./fixtures.js";
 
 const TEXT = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1";
 
 describe("words", () => {
-  it("stand apart by blanks, commas and tabs", () => {
+  it("are separated by blanks, commas and tabs", () => {
     expect(wordsOf(" 0F0,\t0B0\u00a0x").map(({ text }) => text)).toEqual(["0F0", "0B0", "x"]);
     expect(wordsOf("0F0  0B0")).toEqual([
       { from: 0, to: 3, text: "0F0" },
@@ -17,18 +17,18 @@ describe("words", () => {
     expect(wordsOf("")).toEqual([]);
   });
 
-  it("name one op, or two that overlap", () => {
+  it("name one op, or two overlapped ops", () => {
     expect(opsOf("0F0")).toEqual(["0F0"]);
     expect(opsOf("(0F7;7B3)OVERLAP_F_B")).toEqual(["0F7", "7B3"]);
     expect(opsOf("(0F7;7B3")).toEqual(["(0F7;7B3"]);
   });
 
-  it("have a kind, whatever follows it", () => {
+  it("have a kind, with or without a microbatch", () => {
     const kinds = ["12F3", "1B2.3", "0SEND_F1", "3UNSHARD", "(0F7;7B3)OVERLAP_F_B", "x", ""].map(kindOf);
     expect(kinds).toEqual(["F", "B", "SEND_F", "UNSHARD", "F", "", ""]);
   });
 
-  it("are found by a column, also right behind them", () => {
+  it("are found at a column, also right behind them", () => {
     expect([0, 3, 4, 7].map((column) => wordAt("0F0 0B0", column))).toEqual([0, 0, 1, 1]);
     expect(wordAt("0F0   0B0", 4)).toBe(-1);
     expect(wordAt("", 0)).toBe(-1);
@@ -43,20 +43,20 @@ describe("words", () => {
 });
 
 describe("lines", () => {
-  it("end as on any system", () => expect(linesOf("a\r\nb\rc\n")).toEqual(["a", "b", "c", ""]));
+  it("have the line ends of any system", () => expect(linesOf("a\r\nb\rc\n")).toEqual(["a", "b", "c", ""]));
 
-  it("are rows of ranks where there are as many, else those that hold something", () => {
+  it("are rows of ranks if there are as many, else the lines that are not blank", () => {
     expect(rowLines(["0F0", "", "1F0", ""], 3)).toEqual([0, 1, 2]);
     expect(rowLines(["0F0", "", "1F0", ""], null)).toEqual([0, 2]);
     expect(rowLines(["", "0F0"], 1)).toEqual([1]);
     expect(rowLines([""], null)).toEqual([]);
   });
 
-  it("become a CSV", () => expect(asCsv("0F0  0B0\n\n1F0 1B0\n")).toBe("0F0,0B0\n1F0,1B0\n"));
+  it("convert to CSV", () => expect(asCsv("0F0  0B0\n\n1F0 1B0\n")).toBe("0F0,0B0\n1F0,1B0\n"));
 });
 
 describe("history", () => {
-  it("goes back and forth, and forgets what was undone once something new is done", () => {
+  it("goes back and forth, and discards undone steps after a new one", () => {
     const history = new History("a");
     history.add("b", { line: 0, word: 1 }, false, 0);
     history.add("c", null, false, 0);
@@ -69,7 +69,7 @@ describe("history", () => {
     expect(history.undo()?.text).toBe("b");
   });
 
-  it("takes a run of typing as one step", () => {
+  it("merges consecutive typing into one step", () => {
     const history = new History("a");
     for (const [at, text] of ["ab", "abc", "abcd"].entries()) history.add(text, null, true, 100 * at);
     history.add("abcde", null, true, 5000);
@@ -77,14 +77,14 @@ describe("history", () => {
     expect(history.undo()?.text).toBe("a");
   });
 
-  it("does not join typing with what was moved before it", () => {
+  it("does not merge typing with an earlier move", () => {
     const history = new History("a");
     history.add("b", null, false, 0);
     history.add("bc", null, true, 1);
     expect(history.undo()?.text).toBe("b");
   });
 
-  it("ignores what changes nothing, and is not endless", () => {
+  it("ignores unchanged texts, and has a maximum length", () => {
     const history = new History("0");
     history.add("0", null, false, 0);
     expect(history.canUndo).toBe(false);
@@ -115,49 +115,49 @@ describe("bars and words", () => {
     ).toEqual([0]);
   });
 
-  it("pass over messages that the text does not hold", () => {
+  it("ignore messages that are not in the text", () => {
     const withMessage = viewOf([
       [0, 0, 1, "F", 0],
       [0, 1, 1, "SEND_F", 0],
       [0, 1, 2, "B", 0],
     ]);
-    const found = new BarPlaces(withMessage, ["0F0 0B0"], [0]);
-    expect([0, 1, 2].map((bar) => found.placeOf(bar)?.word ?? null)).toEqual([0, null, 1]);
-    expect(found.wordFor(0, 0, 2)).toBe(1);
-    expect(found.wordFor(0, 0, 1)).toBe(0);
-    expect(found.wordFor(1, 0, 0)).toBeNull();
+    const places = new BarPlaces(withMessage, ["0F0 0B0"], [0]);
+    expect([0, 1, 2].map((bar) => places.placeOf(bar)?.word ?? null)).toEqual([0, null, 1]);
+    expect(places.wordFor(0, 0, 2)).toBe(1);
+    expect(places.wordFor(0, 0, 1)).toBe(0);
+    expect(places.wordFor(1, 0, 0)).toBeNull();
   });
 
-  it("say at which word a moved bar goes in", () => {
+  it("return the word of a moved bar", () => {
     expect([0, 1, 2, 3].map((to) => places.wordFor(0, 0, to))).toEqual([0, 1, 2, 3]);
     expect(places.wordFor(7, 1, 0)).toBe(0);
   });
 
-  it("take an overlapped pair as one word", () => {
+  it("treat an overlapped pair as one word", () => {
     const pair = viewOf([
       [0, 0, 1, "F", 0],
       [0, 1, 3, "F", 1],
       [0, 1, 3, "B", 0],
       [0, 3, 4, "B", 1],
     ]);
-    const found = new BarPlaces(pair, ["0F0 (0F1;0B0)OVERLAP_F_B 0B1"], [0]);
-    expect([0, 1, 2, 3].map((bar) => found.placeOf(bar)?.word)).toEqual([0, 1, 1, 2]);
-    expect(found.wordFor(3, 0, 1)).toBe(1);
-    expect(found.wordFor(1, 0, 3)).toBe(2);
+    const places = new BarPlaces(pair, ["0F0 (0F1;0B0)OVERLAP_F_B 0B1"], [0]);
+    expect([0, 1, 2, 3].map((bar) => places.placeOf(bar)?.word)).toEqual([0, 1, 1, 2]);
+    expect(places.wordFor(3, 0, 1)).toBe(1);
+    expect(places.wordFor(1, 0, 3)).toBe(2);
   });
 });
 
 describe("a session", () => {
   const shape = { placement: [[0, 1]], microbatches: 2, slices: 1 };
 
-  it("knows whether it was edited, and its rows", () => {
+  it("has its rows, and whether the text is edited", () => {
     const session = new Session("zbv.csv", TEXT, shape);
     expect([session.edited, session.ranks, session.fileName]).toEqual([false, 2, "zbv-edited.txt"]);
     session.history.add("0F0\n", null, true, 0);
     expect([session.edited, session.rows]).toEqual([true, [0, 1]]);
   });
 
-  it("can begin with nothing, and again with what it made", () => {
+  it("can begin with an empty text, and again with its result", () => {
     expect([Session.empty().ranks, Session.empty().fileName]).toEqual([null, "mine.txt"]);
     expect(new Session("zbv-edited.txt", TEXT, shape).fileName).toBe("zbv-edited.txt");
   });

@@ -1,23 +1,23 @@
 import { describe, expect, test } from "vitest";
-import { holdsSchedule, suffixOf } from "../src/app/file_kind.js";
+import { isSchedule, suffixOf } from "../src/app/file_kind.js";
 
 const SUFFIXES = new Set([".csv", ".json", ".words"]);
 
-test("the last part of a name is its suffix", () => {
+test("the suffix of a file is the last part of its name", () => {
   expect(suffixOf("run.trace.JSON")).toBe(".json");
   expect(suffixOf("name")).toBe("");
 });
 
 describe("a dropped file is a schedule", () => {
-  test("where its ending is of schedules alone", () => {
-    expect(holdsSchedule("plan.CSV", "", SUFFIXES)).toBe(true);
-    expect(holdsSchedule("plan.words", "0F0", SUFFIXES)).toBe(true);
-    expect(holdsSchedule("costs.yaml", "", SUFFIXES)).toBe(false);
-    expect(holdsSchedule("notes", "", SUFFIXES)).toBe(false);
+  test("if only schedules have its suffix", () => {
+    expect(isSchedule("plan.CSV", "", SUFFIXES)).toBe(true);
+    expect(isSchedule("plan.words", "0F0", SUFFIXES)).toBe(true);
+    expect(isSchedule("costs.yaml", "", SUFFIXES)).toBe(false);
+    expect(isSchedule("notes", "", SUFFIXES)).toBe(false);
   });
 
-  test("where its JSON says so; costs and configs fill the form", () => {
-    const json = (start: string) => holdsSchedule("a.json", start, SUFFIXES);
+  test("if its JSON contains a schedule; costs and configs fill the form", () => {
+    const json = (start: string) => isSchedule("a.json", start, SUFFIXES);
     expect(json('{"format": "pipeplan-schedule", "version": 1')).toBe(true);
     expect(json('{"format":"pipeplan-timeline"')).toBe(true);
     expect(json('{"schedule":["1f1b","1f1b"]')).toBe(true);

@@ -19,7 +19,7 @@ test("one time", () => {
   expect([timeText(2019403, "us"), timeText(0.1 + 0.2), timeText(28.2)]).toEqual(["2.019 s", "0.3", "28.2"]);
 });
 
-test("times that lie close together can be told apart", () => {
+test("times that lie close together are distinguishable", () => {
   const form = Times.fine([1234567, 1238092], 3525, "us");
   expect([1234567, 1238092].map((value) => form.number(value))).toEqual(["1.23457", "1.23809"]);
   expect(Times.fine([4, 5], 1, "").text(4)).toBe("4");
@@ -54,7 +54,7 @@ test("numbers agree with their nouns", () => {
   expect([countedAs(1, "chunk"), countedAs(2048, "chunk")]).toEqual(["1 chunk", "2,048 chunks"]);
 });
 
-test("parts add up to what their sum is written as", () => {
+test("parts add up to their displayed sum", () => {
   const parts = [0.71323, 0.70666, 0.47825, 0, 0.0777, 0.0107, 0.03286];
   const form = Times.of([...parts, 2.019403], "s");
   const written = form.parts(parts);

@@ -16,7 +16,7 @@ function touch(one: ReturnType<typeof boxes>[number], other: ReturnType<typeof b
   return one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
 }
 
-test("names lie on no other name, on no point, on no line, and within the picture", () => {
+test("names overlap no other name, point or line, and lie within the picture", () => {
   const stair = [
     [40, 60],
     [120, 140],
@@ -28,11 +28,11 @@ test("names lie on no other name, on no point, on no line, and within the pictur
     { x: 390, y: 210, name: "zbv-heuristic" },
   ];
   const points = [...stair.map(([x, y]) => ({ x, y, name: "281.5" })), ...marks];
-  const found = boxes(points, placeLabels(points, stair, WITHIN));
-  found.forEach((box, at) => {
+  const placed = boxes(points, placeLabels(points, stair, WITHIN));
+  placed.forEach((box, at) => {
     expect(box.left).toBeGreaterThanOrEqual(WITHIN.left);
     expect(box.right).toBeLessThanOrEqual(WITHIN.right);
-    for (const other of found.slice(at + 1)) expect(touch(box, other)).toBe(false);
+    for (const other of placed.slice(at + 1)) expect(touch(box, other)).toBe(false);
     for (const { x, y } of points)
       expect(touch(box, { left: x - 6, right: x + 6, top: y - 6, bottom: y + 6 })).toBe(false);
     stair.slice(1).forEach(([x, y], step) => {
@@ -43,7 +43,7 @@ test("names lie on no other name, on no point, on no line, and within the pictur
   });
 });
 
-test("a name that fits nowhere is still there", () => {
+test("a name without a free position is still placed", () => {
   const crowd = Array.from({ length: 60 }, () => ({ x: 20, y: 20, name: "a long name" }));
   expect(placeLabels(crowd, [], { left: 0, right: 90, top: 0, bottom: 40 })).toHaveLength(60);
 });

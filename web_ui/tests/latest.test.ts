@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { Latest } from "../src/app/latest.js";
 
-test("however often it is asked meanwhile, it runs once more and never twice at a time", async () => {
+test("several requests during a run cause exactly one more run, after it", async () => {
   const finish: (() => void)[] = [];
   const latest = new Latest(() => new Promise((done) => finish.push(done)));
-  const first = latest.ask();
-  for (let asked = 0; asked < 5; asked++) void latest.ask();
+  const first = latest.request();
+  for (let count = 0; count < 5; count++) void latest.request();
   expect(finish).toHaveLength(1);
   finish[0]();
   await Promise.resolve();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { canOverlay, comfortableHeight, HEADER, layOut, MEMORY_HEADER } from "../src/layout.js";
-import { plotOf, TWO_BY_TWO } from "./made.js";
+import { plotOf, TWO_BY_TWO } from "./fixtures.js";
 
 const MEMORY = {
   unit: "activations",
@@ -15,7 +15,7 @@ const OVERLAID = { ...STACKED, layout: "overlaid" } as const;
 const one = plotOf(TWO_BY_TWO);
 const other = plotOf(TWO_BY_TWO, { title: "other" }, [], 1);
 
-describe("stacked", () => {
+describe("a stacked layout", () => {
   test("each plot has its title and below it its lanes, one after another", () => {
     const { blocks, rows, height } = layOut([one, other], STACKED, 300);
     expect(blocks.map(({ plots }) => plots)).toEqual([[one], [other]]);
@@ -32,23 +32,23 @@ describe("stacked", () => {
     expect(height).toBeGreaterThan(rows[3].top + rows[3].height);
   });
 
-  test("lanes fill the window, but are neither too low to see nor higher than they need", () => {
+  test("fills the window with lanes between their minimum and maximum height", () => {
     const heights = [0, 150, 300, 5000].map((room) => layOut([one], STACKED, room).laneHeight);
     expect(heights[0]).toBe(9);
     expect(heights[3]).toBe(42);
     expect([...heights].sort((low, high) => low - high)).toEqual(heights);
   });
 
-  test("the comfortable height needs no scrolling", () => {
+  test("needs no scrolling at the comfortable height", () => {
     const height = comfortableHeight([one, other], STACKED);
     expect(layOut([one, other], STACKED, height).height).toBeLessThanOrEqual(height);
   });
 
-  test("lanes can be made higher", () => {
+  test("stretches lanes by a factor", () => {
     expect(layOut([one], { ...STACKED, tall: 2 }, 5000).laneHeight).toBe(84);
   });
 
-  test("lanes that would be too low to read have room before curves have", () => {
+  test("gives room to lanes that are too low to read before curves", () => {
     const full = plotOf(TWO_BY_TWO, { memory: MEMORY });
     const { laneHeight, memories, height } = layOut([full, full, full, full], STACKED, 600);
     expect(laneHeight).toBe(18);
@@ -56,7 +56,7 @@ describe("stacked", () => {
     expect(height).toBeLessThanOrEqual(600);
   });
 
-  test("memory stands below its lanes, unless it is off or unknown", () => {
+  test("places memory below its lanes, unless it is off or unknown", () => {
     const full = plotOf(TWO_BY_TWO, { memory: MEMORY });
     const { memories, rows } = layOut([full], STACKED, 300);
     const last = rows[rows.length - 1];
@@ -66,8 +66,8 @@ describe("stacked", () => {
   });
 });
 
-describe("overlaid", () => {
-  test("the same ranks of all plots share a lane", () => {
+describe("an overlaid layout", () => {
+  test("has one lane for the same rank of all plots", () => {
     const { blocks, rows, laneHeight, rowOf } = layOut([one, other], OVERLAID, 300);
     expect(blocks).toHaveLength(1);
     for (const lane of [0, 1]) {
@@ -78,7 +78,7 @@ describe("overlaid", () => {
     expect(rows).toHaveLength(4);
   });
 
-  test("needs several plots with the same ranks", () => {
+  test("requires several plots with the same ranks", () => {
     const three = plotOf([...TWO_BY_TWO, [2, 0, 1, "F", 0]], {}, [], 1);
     expect(canOverlay([one, other])).toBe(true);
     expect(canOverlay([one])).toBe(false);

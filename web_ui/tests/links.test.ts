@@ -1,33 +1,33 @@
 import { describe, expect, test } from "vitest";
-import { type Op, plotOf, TWO_BY_TWO, TWO_BY_TWO_LINKS } from "./made.js";
+import { type Op, plotOf, TWO_BY_TWO, TWO_BY_TWO_LINKS } from "./fixtures.js";
 
-describe("what holds an op", () => {
+describe("the op that delays another", () => {
   const plot = plotOf(TWO_BY_TWO, {}, TWO_BY_TWO_LINKS);
   const names = (bars: Iterable<number>) => [...bars].map((bar) => plot.name(bar));
 
-  test("is whatever ended last before it", () => {
+  test("is the last of its predecessors to end", () => {
     expect(names([plot.links.holder(2)])).toEqual(["1B0"]); // waited for its gradient
     expect(names([plot.links.holder(1)])).toEqual(["0F0"]); // its rank was busy
     expect(plot.links.holder(0)).toBe(-1);
   });
 
-  test("what it waits for and what waits for it", () => {
+  test("has its dependencies and dependents in the links", () => {
     expect(names(plot.links.waitedFor(4))).toEqual(["0F0"]);
     expect(names(plot.links.waiting(0))).toEqual(["1F0"]);
     expect(names([plot.links.before(3)])).toEqual(["0B0"]);
     expect(plot.links.before(4)).toBe(-1);
   });
 
-  test("leads back from the last op along the critical path", () => {
+  test("leads from the last op back along the critical path", () => {
     expect(names(plot.links.critical())).toEqual(["0F0", "1F0", "1B0", "1F1", "1B1", "0B1"]);
   });
 
-  test("an op's chain reaches forward along what it holds up longest", () => {
+  test("extends the chain of an op forward along the longest delay", () => {
     expect(names(plot.links.chain(5))).toEqual(["0F0", "1F0", "1B0", "1F1", "1B1", "0B1"]);
     expect(names(plot.links.chain(2))).toEqual(["0F0", "1F0", "1B0", "0B0"]);
   });
 
-  test("an arrival wins over an op of the same rank that ended with it", () => {
+  test("is the arrival in a tie with an op of the same rank", () => {
     const tied = plotOf(
       [
         [0, 0, 2, "F", 0],
@@ -40,7 +40,7 @@ describe("what holds an op", () => {
     expect(tied.links.holder(2)).toBe(0);
   });
 
-  test("messages do not count as the op before", () => {
+  test("is never a message of the same rank", () => {
     const sends = plotOf([
       [0, 0, 1, "F", 0],
       [0, 1, 2, "SEND_F", 0],
@@ -49,7 +49,7 @@ describe("what holds an op", () => {
     expect(sends.links.before(2)).toBe(0);
   });
 
-  test("an op waits for its parameters, and a collective for the one before it on its stream", () => {
+  test("is the collective that gathers the parameters of an op, or the previous collective on its stream", () => {
     const ops: Op[] = [
       [0, 0, 1, "UNSHARD", -1, 0],
       [0, 1, 4, "UNSHARD", -1, 1],
@@ -64,7 +64,7 @@ describe("what holds an op", () => {
     expect(holders).toEqual([-1, 0, 0, 1]);
   });
 
-  test("a rank waits for the end of a copy to the host, and an op for that of its copy back", () => {
+  test("is the copy to the host that blocks a rank, or the copy back that an op needs", () => {
     const ops: Op[] = [
       [0, 0, 1, "F", 0],
       [0, 1, 2, "F", 1],
@@ -83,9 +83,9 @@ describe("what holds an op", () => {
       [4, 7],
       [5, 8],
     ]);
-    const held = ops.map((_, bar) => copies.links.holder(bar)).map((bar) => (bar < 0 ? "" : copies.name(bar)));
+    const delays = ops.map((_, bar) => copies.links.holder(bar)).map((bar) => (bar < 0 ? "" : copies.name(bar)));
     const expected = ["", "0F0", "0F0", "0OFFLOAD0", "0OFFLOAD0", "0OFFLOAD1", "0OFFLOAD1", "0RELOAD0", "0RELOAD0"];
-    expect(held).toEqual(expected);
+    expect(delays).toEqual(expected);
     expect(copies.name(copies.links.before(8))).toBe("0B2");
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { rowsOf } from "../src/band.js";
 import { measured } from "../src/measure.js";
 import { summaryOf, titleOf } from "../src/measure_panel.js";
-import { frameOf, type Op, plotOf, TWO_BY_TWO, themeOf } from "./made.js";
+import { frameOf, type Op, plotOf, TWO_BY_TWO, themeOf } from "./fixtures.js";
 
 const GAPS = {
   lane: [0, 0, 1],
@@ -14,10 +14,10 @@ const GAPS = {
 };
 const plot = plotOf(TWO_BY_TWO, { gaps: GAPS });
 const theme = themeOf([plot]);
-const lanes = (...chosen: number[]) => chosen.map((lane) => ({ plot, lane }));
+const lanes = (...numbers: number[]) => numbers.map((lane) => ({ plot, lane }));
 
 describe("an interval", () => {
-  test("is what each rank does in it, by kind and by reason", () => {
+  test("has the time of each rank by kind of op and by reason for idling", () => {
     const { uses, rows, totals } = measured(lanes(0, 1), { from: 0.5, to: 5 }, theme);
     expect(uses.map(({ title }) => title)).toEqual(["forward", "backward", "idle: warm-up"]);
     expect(rows.map(({ times }) => times)).toEqual([
@@ -27,14 +27,14 @@ describe("an interval", () => {
     expect(totals).toEqual([3.5, 3, 2.5]);
   });
 
-  test("adds up where idle time has no reasons, and after a schedule's end", () => {
+  test("adds up without reasons for idling and after a schedule's end", () => {
     const bare = plotOf(TWO_BY_TWO);
     const { uses, rows } = measured([{ plot: bare, lane: 1 }], { from: 6, to: 12 }, theme);
     expect(uses.map(({ key }) => key)).toEqual(["kind B", "idle", "after"]);
     expect(rows[0].times).toEqual([1, 2, 3]);
   });
 
-  test("counts an overlapped pair once, and messages beside compute not at all", () => {
+  test("counts an overlapped pair once, and no messages beside compute", () => {
     const ops: Op[] = [
       [0, 0, 2, "F", 1],
       [0, 0, 2, "B", 0],
@@ -47,17 +47,17 @@ describe("an interval", () => {
     expect(rows[0].times).toEqual([1, 1, 1]);
   });
 
-  test("is said in a line, with its largest parts", () => {
-    const found = measured(lanes(0, 1), { from: 0.5, to: 5 }, theme);
-    expect(titleOf(found, 0.5, 5)).toBe("4.5 ms (50.0% of the step), from 0.5 to 5.0 ms, 2 ranks");
-    expect(summaryOf(found)).toEqual([
+  test("has a title and a summary of its largest parts", () => {
+    const measurement = measured(lanes(0, 1), { from: 0.5, to: 5 }, theme);
+    expect(titleOf(measurement, 0.5, 5)).toBe("4.5 ms (50.0% of the step), from 0.5 to 5.0 ms, 2 ranks");
+    expect(summaryOf(measurement)).toEqual([
       ["forward", "3.5 ms (38.9%)"],
       ["backward", "3.0 ms (33.3%)"],
       ["idle: warm-up", "2.5 ms (27.8%)"],
     ]);
   });
 
-  test("shows on the rows between its first and its last, in either order", () => {
+  test("has the rows between its first and its last, in either order", () => {
     const { content } = frameOf([plot], 1014);
     const band = { from: 0, to: 1, first: { view: 0, lane: 1 }, last: { view: 0, lane: 0 } };
     expect(rowsOf(content, band).map(({ lane }) => lane)).toEqual([0, 1]);

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { columnOf, eachBox, type Mix, sharesOf, tooFine } from "../src/mix.js";
 import { mixParts } from "../src/picture.js";
-import { type Op, plotOf, themeOf } from "./made.js";
+import { type Op, plotOf, themeOf } from "./fixtures.js";
 
-/** F for 1 and B for 2 at every 4: a quarter forward, a half backward, a quarter idle. */
+/** Period of 4 with F for 1 and B for 2: a quarter forward, a half backward, a quarter idle. */
 const STEADY = Array.from({ length: 400 }, (_, at): Op[] => [
   [0, 4 * at, 4 * at + 1, "F", at],
   [0, 4 * at + 1, 4 * at + 3, "B", at],
@@ -12,7 +12,7 @@ const plot = plotOf(STEADY);
 const mix: Mix = { parts: mixParts(themeOf([plot]), plot, 0, 1), top: 0, height: 20 };
 const whole = { from: 0, scale: 0.075, left: 0, width: 120 };
 
-test("bars are too fine where several fall into a pixel", () => {
+test("bars are too fine if several fall into a pixel", () => {
   expect(tooFine(plot.tracks[0][0], whole, 1)).toBe(true);
   expect(tooFine(plot.tracks[0][0], { from: 0, scale: 10, left: 0, width: 160 }, 1)).toBe(false);
 });
@@ -25,7 +25,7 @@ test("columns hold the share of time of each colour", () => {
   for (const share of shares[1].shares) expect(share).toBeCloseTo(0.5, 5);
 });
 
-test("equal work gives nearly equal columns where these are no multiple of what repeats", () => {
+test("equal work gives nearly equal columns even if they are no multiple of the period", () => {
   const turns = plotOf(Array.from({ length: 1599 }, (_, at): Op => [0, at, at + 1, "FBB"[at % 3], at]));
   const window = { from: 0, scale: 0.79, left: 0, width: 1263 };
   const parts = mixParts(themeOf([turns]), turns, 0, 1);
@@ -33,7 +33,7 @@ test("equal work gives nearly equal columns where these are no multiple of what 
   for (const share of forward.shares.slice(0, -1)) expect(Math.abs(share - 1 / 3)).toBeLessThan(0.08);
 });
 
-test("colours stand from the top down, and idle time with a reason from the bottom up", () => {
+test("colours are stacked from the top, and idle time with a reason from the bottom", () => {
   const [part] = mix.parts;
   const shares = sharesOf({ ...mix, parts: [part, { ...part, below: true, weight: 0.4 }] }, whole);
   const boxes: [boolean, number, number][] = [];

@@ -28,7 +28,7 @@ function candidate(tensor: number, lost = ""): Candidate {
   } as unknown as Candidate;
 }
 
-/** As far as the page looks at it. */
+/** Plan with the fields that the page reads. */
 const PLAN = {
   heading: "",
   miss: "",
@@ -45,8 +45,8 @@ const PLAN = {
   complete: false,
 } as unknown as Plan;
 
-describe("what there is to choose from", () => {
-  test("has each configuration once, the best first", () => {
+describe("the rows of the candidate table", () => {
+  test("contain each configuration once, the best first", () => {
     const rows = rowsOf(PLAN);
     expect(rows.map((row) => [row.candidate.words, row.role, row.onFront])).toEqual([
       ["tp1", "best", true],
@@ -56,7 +56,7 @@ describe("what there is to choose from", () => {
     ]);
   });
 
-  test("is the closest miss where nothing fits", () => {
+  test("are the closest miss if no configuration fits", () => {
     const rows = rowsOf({
       ...PLAN,
       best: null,
@@ -74,11 +74,11 @@ test("flags come with the prediction for their trainer", () => {
   expect(prediction("bridge", flags as never)).toBe(
     "bridge 0.6: tp8 dp8, no pipeline; step 14.60 s, peak memory 67.2 GiB, fits",
   );
-  const unknown = { ...flags, release: "", step_time_s: null };
-  expect(prediction("pipeplan", unknown as never)).toContain("does not run this schedule");
+  const unsupported = { ...flags, release: "", step_time_s: null };
+  expect(prediction("pipeplan", unsupported as never)).toContain("does not run this schedule");
 });
 
-test("lines are whole, wherever an answer is cut", () => {
+test("lines are complete, wherever a response is split", () => {
   const lines = new Lines();
   expect([lines.add('{"a"'), lines.add(':1}\n{"b":2}\n\n{'), lines.add("}\n")]).toEqual([
     [],
@@ -116,33 +116,33 @@ test("a front is a staircase from little memory to much", () => {
   ).toBe("M10.0 90.0H30.0V50.0");
 });
 
-test("time is told by what spends it", () => {
+test("time is divided by its use", () => {
   expect(timeOf(candidate(1))).toEqual({ compute: 2, bubble: 1 });
 });
 
-test("of many ranks those at either end are shown, with a gap between", () => {
+test("many ranks are shortened to the first and the last ones", () => {
   const stacks = Array.from({ length: 64 }, (_, rank) => ({ label: String(rank), parts: {} }));
-  const shown = shortened(stacks).map((stack) => stack?.label ?? null);
-  expect([shown.length, shown[15], shown[16], shown[17]]).toEqual([33, "15", null, "48"]);
+  const labels = shortened(stacks).map((stack) => stack?.label ?? null);
+  expect([labels.length, labels[15], labels[16], labels[17]]).toEqual([33, "15", null, "48"]);
   expect(shortened(stacks.slice(0, 32))).toHaveLength(32);
 });
 
-test("how it was found is said in a sentence", () => {
+test("the counts of a plan are a sentence", () => {
   expect(counted(PLAN)).toBe(
     "1,234 valid configurations: 1 exceed memory, 2 ruled out by bounds or not reached within the budget; 3 estimates in 1.3 s.",
   );
 });
 
-test("a searched order is told where there is one", () => {
+test("the result of a search for a better order is a sentence", () => {
   expect(searched(PLAN)).toBe("");
-  const found = { words: "tp2 pp4", step_time_s: 1.23456, instead_of_s: 1.25, found_by: "annealing" };
-  expect(searched({ ...PLAN, searched: found } as Plan)).toContain(
+  const result = { words: "tp2 pp4", step_time_s: 1.23456, instead_of_s: 1.25, found_by: "annealing" };
+  expect(searched({ ...PLAN, searched: result } as Plan)).toContain(
     "For tp2 pp4 a search found an order of ops that takes 1.235 s instead of 1.250 s, still slower than the plan",
   );
-  expect(searched({ ...PLAN, best: candidate(2), searched: found } as Plan)).not.toContain("still slower");
+  expect(searched({ ...PLAN, best: candidate(2), searched: result } as Plan)).not.toContain("still slower");
 });
 
-test("what is fixed is sent as pairs, a size with its unit as text", () => {
+test("fixed settings are sent as pairs, and a size with a unit as text", () => {
   const field = (name: string, kind: "pairs" | "size") => ({
     name,
     kind,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { firstAbove, firstAtLeast, Memory, Plot } from "../src/plot.js";
-import { plotOf, TWO_BY_TWO, viewOf } from "./made.js";
+import { plotOf, TWO_BY_TWO, viewOf } from "./fixtures.js";
 
 describe("searching sorted times", () => {
   const times = new Float64Array([1, 2, 2, 4]);
@@ -23,18 +23,18 @@ describe("a plot", () => {
     expect(() => new Plot(viewOf(TWO_BY_TWO, { version: 2 }), 0)).toThrow("version 2");
   });
 
-  test("names its ops as the notation does", () => {
+  test("names its ops in the op notation", () => {
     const ops = plotOf([...TWO_BY_TWO, [0, 9, 10, "F", -1]]);
     expect([0, 5, 8].map((bar) => ops.name(bar))).toEqual(["0F0", "1B0", "0F"]);
     expect(ops.number(8)).toBe("");
   });
 
-  test("names a slice unless it is the first", () => {
+  test("includes the slice in a name unless it is the first", () => {
     const bars = { ...viewOf(TWO_BY_TWO).bars, slice: [0, 1, 0, 0, 0, 0, 0, 0] };
     expect(plotOf(TWO_BY_TWO, { bars }).name(1)).toBe("0F1.1");
   });
 
-  test("knows its shortest op; those that take no time do not count", () => {
+  test("has a shortest op, which ignores ops of zero duration", () => {
     expect(
       plotOf([
         [0, 0, 0, "F", 0],
@@ -44,18 +44,18 @@ describe("a plot", () => {
     ).toBe(2);
   });
 
-  test("finds what shows between two times", () => {
+  test("returns the bars that are visible between two times", () => {
     const [track] = plotOf(TWO_BY_TWO).tracks[0];
-    const shown = (from: number, to: number) => {
+    const visible = (from: number, to: number) => {
       const [first, stop] = track.between(from, to);
       return [...track.items.subarray(first, stop)];
     };
-    expect(shown(0, 9)).toEqual([0, 1, 2, 3]);
-    expect(shown(1.5, 4.5)).toEqual([1, 2]);
-    expect(shown(2.5, 3.5)).toEqual([]);
+    expect(visible(0, 9)).toEqual([0, 1, 2, 3]);
+    expect(visible(1.5, 4.5)).toEqual([1, 2]);
+    expect(visible(2.5, 3.5)).toEqual([]);
   });
 
-  test("does not miss a long op that began before a short one", () => {
+  test("includes a long op that begins before a short one", () => {
     const [track] = plotOf([
       [0, 0, 10, "F", 0],
       [0, 1, 2, "F", 1],
@@ -64,7 +64,7 @@ describe("a plot", () => {
     expect(track.between(9, 10)[0]).toBe(0);
   });
 
-  test("puts messages into tracks of their own, after the others", () => {
+  test("puts messages into separate tracks, after the others", () => {
     const parts = plotOf([
       [0, 0, 1, "SEND_F", 0],
       [0, 0, 2, "F", 0],
@@ -94,7 +94,7 @@ describe("memory", () => {
     expect(memory.stepAt(lane, time)).toBe(step);
   });
 
-  test("of many lanes is shown for the first, the last, the fullest and the emptiest", () => {
+  test("highlights the first, the last, the fullest and the emptiest of many lanes", () => {
     const many = { unit: "bytes", offsets: [], time: [], level: [], peak: [3, 5, 9, 1, 4, 2], limit: null } as const;
     expect(new Memory(many).lanesThatMatter()).toEqual([0, 2, 3, 5]);
     expect(memory.lanesThatMatter()).toEqual([0, 1]);

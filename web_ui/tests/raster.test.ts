@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { Palette } from "../src/palette.js";
 import { addVisible, PixelRow, separation } from "../src/raster.js";
-import { type Op, plotOf } from "./made.js";
+import { type Op, plotOf } from "./fixtures.js";
 
 const PALETTE = new Palette(["#ff0000", "#0000ff"], ["#000000", "#000000"]);
 
-/** The pixels of a lane between two times, as `[red, green, blue, alpha]`. */
+/** Return the pixels of a lane between two times, as `[red, green, blue, alpha]`. */
 function pixels(ops: readonly Op[], width: number, from: number, to: number): number[][] {
   const [track] = plotOf(ops).tracks[0];
   const row = new PixelRow(width);
@@ -35,7 +35,7 @@ describe("a row of pixels", () => {
     ).toEqual([RED, RED, NOTHING, BLUE]);
   });
 
-  test("mixes what falls into one pixel", () => {
+  test("mixes the bars within one pixel", () => {
     expect(
       pixels(
         [
@@ -49,15 +49,15 @@ describe("a row of pixels", () => {
     ).toEqual([[128, 0, 128, 255]]);
   });
 
-  test("is as opaque as it is covered", () => {
+  test("has an opacity equal to its coverage", () => {
     expect(pixels([[0, 0, 1, "F", 0]], 2, 0, 8)[0]).toEqual([255, 0, 0, 64]);
   });
 
-  test("cuts what goes on beyond its edges", () => {
+  test("clips bars at its edges", () => {
     expect(pixels([[0, 0, 100, "F", 0]], 3, 40, 43)).toEqual([RED, RED, RED]);
   });
 
-  test("leaves nothing behind for the next row", () => {
+  test("is cleared for the next row", () => {
     const row = new PixelRow(2);
     const data = new Uint8ClampedArray(8);
     row.add(0, 2, PALETTE.rgb, 0);
@@ -66,7 +66,7 @@ describe("a row of pixels", () => {
     expect([...data]).toEqual([...NOTHING, ...NOTHING]);
   });
 
-  test("loses none of a hundred thousand bars", () => {
+  test("contains all of a hundred thousand bars", () => {
     const ops = Array.from({ length: 100_000 }, (_, at): Op => [0, at, at + 1, at % 2 === 0 ? "F" : "B", 0]);
     for (const [red, , blue, alpha] of pixels(ops, 100, 0, 100_000)) {
       expect(Math.abs(red - blue)).toBeLessThanOrEqual(1);

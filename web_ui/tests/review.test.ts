@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Finding, Review } from "../src/review/api.js";
-import { shownLines } from "../src/review/listing.js";
+import { visibleLines } from "../src/review/listing.js";
 import { kindOf } from "../src/review/patch.js";
 import { verdict, wordsOf } from "../src/review/summary.js";
 
@@ -21,20 +21,20 @@ function finding(line: number, severity: Finding["severity"] = "error"): Finding
 
 describe("the listing", () => {
   test("shows a short text whole, with findings at their lines", () => {
-    const shown = shownLines("one\ntwo\nthree\n", [finding(2)]);
-    expect(shown).toEqual([
+    const rows = visibleLines("one\ntwo\nthree\n", [finding(2)]);
+    expect(rows).toEqual([
       { line: 1, text: "one", findings: [] },
       { line: 2, text: "two", findings: [finding(2)] },
       { line: 3, text: "three", findings: [] },
     ]);
   });
 
-  test("leaves out the lines of a long text that are far from findings", () => {
+  test("omits lines of a long text that are far from findings", () => {
     const text = Array.from({ length: 200 }, (_, at) => `line ${at + 1}`).join("\n");
-    const shown = shownLines(text, [finding(0), finding(100)]);
-    expect(shown[0]).toEqual({ skipped: 96 });
-    expect(shown.at(-1)).toEqual({ skipped: 97 });
-    expect(shown.length).toBe(9);
+    const rows = visibleLines(text, [finding(0), finding(100)]);
+    expect(rows[0]).toEqual({ skipped: 96 });
+    expect(rows.at(-1)).toEqual({ skipped: 97 });
+    expect(rows.length).toBe(9);
   });
 });
 
@@ -53,7 +53,7 @@ describe("the verdict", () => {
     expect(of([finding(1, "advice")])).toBe("Nothing is wrong, for Megatron-LM");
   });
 
-  test("says a change by its settings", () => {
+  test("describes a change by its settings", () => {
     const settings = { layout: "Et|tL", vpp: null, parts: [["a"], ["b"]] };
     expect(wordsOf({ settings, removes: [], gain: null, step_time_s: null, peak_memory_gib: null })).toBe(
       'layout Et|tL, drop vpp, parts [["a"],["b"]]',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { findBars, parseQuery, sameBar } from "../src/search.js";
-import { plotOf, TWO_BY_TWO } from "./made.js";
+import { plotOf, TWO_BY_TWO } from "./fixtures.js";
 
 describe("a query", () => {
   test.each([
@@ -17,24 +17,24 @@ describe("a query", () => {
   });
 });
 
-describe("finding", () => {
+describe("the bars that match a query", () => {
   const plots = [plotOf(TWO_BY_TWO), plotOf(TWO_BY_TWO.slice(0, 5), {}, [], 1)];
-  const found = (text: string) => {
+  const namesOf = (text: string) => {
     const query = parseQuery(text);
     return query === null ? [] : findBars(plots, query).map(({ view, bar }) => `${view}:${plots[view].name(bar)}`);
   };
 
-  test("goes through the views, and through each in the order of time", () => {
-    expect(found("F0")).toEqual(["0:0F0", "0:1F0", "1:0F0", "1:1F0"]);
-    expect(found("1B")).toEqual(["0:1B0", "0:1B1"]);
+  test("are in the order of views, and in each in the order of time", () => {
+    expect(namesOf("F0")).toEqual(["0:0F0", "0:1F0", "1:0F0", "1:1F0"]);
+    expect(namesOf("1B")).toEqual(["0:1B0", "0:1B1"]);
   });
 
-  test("finds nothing of a kind that there is not", () => {
-    expect(found("W0")).toEqual([]);
-    expect(found("7F0")).toEqual([]);
+  test("are none for a kind that does not occur", () => {
+    expect(namesOf("W0")).toEqual([]);
+    expect(namesOf("7F0")).toEqual([]);
   });
 
-  test("the same op in another view, however its kinds are numbered", () => {
+  test("include the same op in another view with other numbers of kinds", () => {
     const kinds = ["B", "F", "SEND_F", "RECV_F"];
     const other = plotOf(TWO_BY_TWO.slice(0, 5), { kinds }, [], 1);
     expect(sameBar(plots[0], 0, other)).toBe(2); // numbered the other way round, its third op is now 0F0

@@ -3,7 +3,7 @@ import { fromFragment, INITIAL, MOST_TALL, type State, toFragment } from "../src
 
 const EVERYTHING: State = {
   span: [3.25, 9],
-  shown: [0, 2],
+  views: [0, 2],
   layout: "overlaid",
   gaps: true,
   memory: false,
@@ -16,13 +16,13 @@ const EVERYTHING: State = {
   op: { view: 1, name: "3F7.1" },
 };
 
-describe("a link", () => {
-  test("says nothing of the initial state", () => {
+describe("a fragment", () => {
+  test("omits the initial state", () => {
     expect(toFragment(INITIAL)).toBe("");
     expect(fromFragment("")).toEqual(INITIAL);
   });
 
-  test("carries everything that was chosen", () => {
+  test("contains every change of the state", () => {
     expect(fromFragment(`#${toFragment(EVERYTHING)}`)).toEqual(EVERYTHING);
   });
 
@@ -31,7 +31,7 @@ describe("a link", () => {
     expect(fromFragment(toFragment(state))).toEqual(state);
   });
 
-  test("names an op of a view", () => {
+  test("contains the selected op with its view", () => {
     expect(toFragment({ ...INITIAL, op: { view: 0, name: "3F7" } })).toBe("op=0%3A3F7");
   });
 
@@ -54,12 +54,12 @@ describe("a link", () => {
     expect(fromFragment(fragment)).toEqual(INITIAL);
   });
 
-  test("cannot make lanes lower than they fit or higher than the limit", () => {
+  test("limits the height of lanes to the fitting height and the maximum", () => {
     expect(fromFragment("tall=0.1").tall).toBe(1);
     expect(fromFragment("tall=1000").tall).toBe(MOST_TALL);
   });
 
-  test("cannot make the search endless", () => {
+  test("limits the length of the search query", () => {
     expect(fromFragment(`find=${"F".repeat(500)}`).query).toHaveLength(64);
   });
 });

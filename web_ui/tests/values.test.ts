@@ -42,13 +42,13 @@ const FIELDS = [
   field("lengths", "lengths"),
 ];
 
-describe("what a request says of what is typed", () => {
-  it("reads numbers and lists, and leaves out what is empty", () => {
+describe("the settings of typed texts", () => {
+  it("contain numbers and lists, but no empty fields", () => {
     const typed = { ranks: "8", forward_times: "1, 2;3\t4", backward_times: " ", memory_limit: "8act" };
     expect(settingsOf(typed, FIELDS)).toEqual({ ranks: 8, forward_times: [1, 2, 3, 4], memory_limit: "8act" });
   });
 
-  it("leaves words as they are", () => {
+  it("contain words unchanged", () => {
     const typed = { times_per: "stage", recompute: "0-3, 6", variant: "2", pad_times: "1" };
     expect(settingsOf(typed, FIELDS)).toEqual({
       times_per: "stage",
@@ -58,7 +58,7 @@ describe("what a request says of what is typed", () => {
     });
   });
 
-  it("reads a number for each microbatch, or what files have in their place", () => {
+  it("contain a number per microbatch, or the JSON of a file", () => {
     const typed = { microbatch_factors: "2", lengths: "512 128\n256" };
     expect(settingsOf(typed, FIELDS)).toEqual({ microbatch_factors: [2], lengths: [512, 128, 256] });
     expect(settingsOf({ lengths: "[[1, 2], 3]", microbatch_factors: "[1" }, FIELDS)).toEqual({
@@ -67,49 +67,49 @@ describe("what a request says of what is typed", () => {
     });
   });
 
-  it("sends what is no number as it stands, for the server to refuse", () => {
+  it("contain invalid numbers unchanged, so that the server rejects them", () => {
     expect(settingsOf({ ranks: "many" }, FIELDS)).toEqual({ ranks: "many" });
   });
 });
 
-describe("what would have been typed for settings", () => {
-  it("is read as the same settings again", () => {
+describe("the texts of settings", () => {
+  it("convert back to the same settings", () => {
     const settings = { ranks: 8, forward_times: [1, 2], recompute: "all", pad_times: true, memory_limit: "8act" };
     expect(settingsOf(typedOf(settings, FIELDS), FIELDS)).toEqual(settings);
   });
 
-  it("keeps the documents of each microbatch apart", () => {
+  it("contain the documents of each microbatch separately", () => {
     const settings = { lengths: [[1, 2], 3], microbatch_factors: [1, 2] } as unknown as Settings;
     expect(typedOf(settings, FIELDS)).toEqual({ lengths: "[[1,2],3]", microbatch_factors: "1, 2" });
     expect(settingsOf(typedOf(settings, FIELDS), FIELDS)).toEqual(settings);
   });
 
-  it("has ranks for a file that gives stages alone", () => {
+  it("contain ranks for a file that sets only the stages", () => {
     expect(typedOf({ stages: 8, chunks: 2 }, FIELDS)).toEqual({ ranks: "4", chunks: "2" });
   });
 
-  it("leaves out what the form has no field for", () => {
+  it("omit settings without a field", () => {
     expect(typedOf({ unheard_of: 1, pad_times: false }, FIELDS)).toEqual({});
   });
 });
 
 describe("the number that an empty field stands for", () => {
-  it("follows the first field that is given", () => {
+  it("follows the first field that is not empty", () => {
     expect(impliedNumber(INPUTS, { backward_times: "5", forward_times: "3" }, FIELDS)).toBe(2.5);
     expect(impliedNumber(INPUTS, { forward_times: "3, 4" }, FIELDS)).toBe(3);
   });
 
-  it("is the default where nothing is given", () => {
+  it("is the default if all fields are empty", () => {
     expect(impliedNumber(INPUTS, {}, FIELDS)).toBe(1);
     expect(impliedNumber(FORWARD, {}, FIELDS)).toBe(1);
   });
 
-  it("is none where words say what holds", () => {
+  it("is NaN if the default is described in words", () => {
     const own = field("chunks", "count", { default: "the schedule's own" });
     expect(impliedNumber(own, {}, FIELDS)).toBeNaN();
   });
 });
 
-it("takes rows and columns of spreadsheets apart", () => {
+it("rows and columns of spreadsheets are split into values", () => {
   expect(partsOf("1,2\n3\t4; 5")).toEqual(["1", "2", "3", "4", "5"]);
 });

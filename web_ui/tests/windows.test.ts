@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { windowText } from "../src/describe.js";
-import { plotOf } from "./made.js";
+import { plotOf } from "./fixtures.js";
 
 const WINDOWS = {
   lane: [1, 1],
@@ -11,7 +11,7 @@ const WINDOWS = {
   kind: ["first", "trip"],
 };
 
-test("windows of a view are those of its plot, and what they cost is said", () => {
+test("a plot has the windows of its view, with a text about their cost", () => {
   const { windows } = plotOf([[0, 0, 1, "F", 0]], { windows: WINDOWS });
   expect(windows.map(({ lane, start, end }) => [lane, start, end])).toEqual([
     [1, 0, 2],

@@ -29,8 +29,8 @@ describe("errors in the form's words", () => {
     ["schedules", "v-half needs 2 chunks", "v-half needs 2 chunks"],
     ["ranks", "3 ranks are odd", "3 ranks are odd"],
   ];
-  test.each(cases)("%s: %s", (name, message, said) => {
-    expect(inWords({ field: name, message }, FIELDS)).toBe(said);
+  test.each(cases)("%s: %s", (name, message, text) => {
+    expect(inWords({ field: name, message }, FIELDS)).toBe(text);
   });
 });
 
@@ -46,7 +46,7 @@ describe("sizes", () => {
     expect(bytesOf(text)).toBeNull();
   });
 
-  test("are written exactly, and read again", () => {
+  test("are formatted exactly, and parse back", () => {
     for (const bytes of [3724541952, 2 ** 30, 5436 * 2 ** 20, 1000, 1536, 123456789, 7]) {
       const text = sizeText(bytes);
       expect(bytesOf(text) ?? Number(text)).toBe(bytes);
@@ -56,14 +56,14 @@ describe("sizes", () => {
   });
 });
 
-describe("what a search gained", () => {
-  test("is a share of what was", () => {
+describe("the result of a search", () => {
+  test("has a gain relative to the best schedule before", () => {
     expect(gainText(0.063, "zbv")).toBe("6.3% faster than zbv");
     expect(gainText(-0.02, "zbv")).toBe("2.0% slower than zbv");
     expect(gainText(0.0001, "zbv")).toBe("as fast as zbv");
   });
 
-  test("and what it has proven", () => {
+  test("has a proven bound", () => {
     const proven = { lower_bound: 79.6, bound_reason: "the work of rank 7", gap: 0.026 };
     const times = Times.of([81.7, 79.6], "");
     expect(provenText(proven, false, times)).toBe(
@@ -77,8 +77,8 @@ test.each([
   ["12,1", "12.1"],
   ["12,5 GiB", "12.5GiB"],
   ["8,5act", "8.5act"],
-])("a decimal comma is told: %s", (typed, meant) => {
-  expect(pointed(typed)).toEqual([`use a decimal point: ${meant}`]);
+])("a decimal comma is corrected: %s", (typed, correction) => {
+  expect(pointed(typed)).toEqual([`use a decimal point: ${correction}`]);
 });
 
 test("lists have no decimal comma", () => {

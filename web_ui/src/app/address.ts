@@ -1,4 +1,4 @@
-/** State of the page in its address: the settings by name, then `schedules`, `show` and `open`. */
+/** State of the page in its address: the settings by name, then `schedules`, `allow`, `show` and `open`. */
 
 import type { Field } from "./fields.js";
 import type { Typed } from "./values.js";
@@ -7,10 +7,10 @@ export interface PageState {
   readonly typed: Typed;
   /** The schedules to compare; null for all of them. */
   readonly schedules: readonly string[] | null;
-  /** What the best schedule may need. */
+  /** Needs that the best schedule may have. */
   readonly allow: readonly string[];
   /** Schedules whose timelines are visible; if empty, the best one. */
-  readonly shown: readonly string[];
+  readonly visible: readonly string[];
   /** The name of the open panel; empty for none. */
   readonly open: string;
 }
@@ -19,14 +19,14 @@ export const INITIAL: PageState = {
   typed: { ranks: "8", microbatches: "24", p2p_time: "0.1" },
   schedules: null,
   allow: [],
-  shown: [],
+  visible: [],
   open: "",
 };
 
-/** Servers and chats cut addresses that are longer. */
+/** Maximum length of an address in characters; servers and chat programs truncate longer ones. */
 export const LONGEST = 8000;
 
-/** The query of a page's address; `more` is what the open panel adds. */
+/** Return the query of the page's address; `more` has the parameters of the open panel. */
 export function toQuery(state: PageState, more: Readonly<Record<string, string>> = {}): string {
   const query = new URLSearchParams();
   for (const [name, text] of Object.entries(state.typed)) {
@@ -34,22 +34,22 @@ export function toQuery(state: PageState, more: Readonly<Record<string, string>>
   }
   if (state.schedules !== null) query.set("schedules", state.schedules.join(","));
   if (state.allow.length > 0) query.set("allow", state.allow.join(","));
-  if (state.shown.length > 0) query.set("show", state.shown.join(","));
+  if (state.visible.length > 0) query.set("show", state.visible.join(","));
   if (state.open !== "") query.set("open", state.open);
   for (const [name, text] of Object.entries(more)) query.set(name, text);
   return query.toString().replaceAll("%2C", ",");
 }
 
-/** The state of an address; a page without a query begins with an example. */
+/** Return the state of an address; without a query, the state of the example. */
 export function fromQuery(text: string, fields: readonly Field[]): PageState {
   const query = new URLSearchParams(text);
   if (query.size === 0) return INITIAL;
-  const said = fields.map((field) => [field.name, query.get(field.name) ?? ""] as const);
+  const entries = fields.map((field) => [field.name, query.get(field.name) ?? ""] as const);
   return {
-    typed: Object.fromEntries(said.filter(([, value]) => value !== "")),
+    typed: Object.fromEntries(entries.filter(([, value]) => value !== "")),
     schedules: query.has("schedules") ? namesIn(query.get("schedules")) : null,
     allow: namesIn(query.get("allow")),
-    shown: namesIn(query.get("show")),
+    visible: namesIn(query.get("show")),
     open: query.get("open") ?? "",
   };
 }

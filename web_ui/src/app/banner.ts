@@ -1,4 +1,4 @@
-/** Errors above the answers: a sentence, or buttons that lead to the fields at fault. */
+/** Error messages above the results: a sentence, or buttons that lead to the invalid fields. */
 
 import { make } from "../dom.js";
 
@@ -11,7 +11,7 @@ export class Banner {
   readonly element = make("p", { class: "banner", role: "alert", hidden: true });
 
   constructor(
-    /** Said before the fields at fault. */
+    /** Text before the buttons of the invalid fields. */
     private readonly before: string,
     private readonly go: (name: string) => void,
   ) {}
@@ -21,11 +21,11 @@ export class Banner {
     this.element.replaceChildren();
   }
 
-  say(sentence: string): void {
+  show(sentence: string): void {
     this.fill(sentence);
   }
 
-  /** Lead to fields. */
+  /** Show a button for each invalid field. */
   point(marked: readonly Marked[]): void {
     const links = marked.flatMap(({ name, label }, at) => {
       const link = make("button", { type: "button", class: "link" }, label);
@@ -35,7 +35,7 @@ export class Banner {
     this.fill(this.before, ...links, ".");
   }
 
-  /** Said again only where it has changed: it is read out each time. */
+  /** Replace the content only if it changes, because screen readers announce every replacement. */
   private fill(...content: (Node | string)[]): void {
     const text = content.map((part) => (typeof part === "string" ? part : part.textContent)).join("");
     if (text !== this.element.textContent) this.element.replaceChildren(...content);

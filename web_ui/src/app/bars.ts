@@ -10,7 +10,7 @@ export interface Bar {
   readonly characters: number;
 }
 
-/** A bar for each time, its number in this form; where none is positive, all are empty. */
+/** Return a bar for each time with its formatted number; if no time is positive, all bars are empty. */
 export function barsOf(times: readonly number[], form: Times = Times.of(times, "")): Bar[] {
   const longest = Math.max(...times, 0);
   const texts = times.map((time) => form.number(time));

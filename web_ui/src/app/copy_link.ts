@@ -3,14 +3,14 @@
 import { make } from "../dom.js";
 import { LONGEST } from "./address.js";
 
-/** Milliseconds that the answer stays. */
-const SAID = 4000;
+/** Duration of the status message in milliseconds. */
+const MESSAGE_MS = 4000;
 
 export class CopyLink {
   readonly button = make("button", { type: "button", class: "button" }, "Copy link");
-  readonly said = make("span", { class: "link-said", role: "status" });
+  readonly status = make("span", { class: "link-said", role: "status" });
 
-  /** `write` brings the address up to date; `ownFiles` tells whether there are files that no link can hold. */
+  /** `write` updates the address; `ownFiles` returns whether the comparison has files, which a link cannot contain. */
   constructor(
     private readonly write: () => void,
     private readonly ownFiles: () => boolean,
@@ -24,13 +24,13 @@ export class CopyLink {
       () => true,
       () => false,
     );
-    this.said.textContent = this.words(copied);
+    this.status.textContent = this.messageFor(copied);
     setTimeout(() => {
-      this.said.textContent = "";
-    }, SAID);
+      this.status.textContent = "";
+    }, MESSAGE_MS);
   }
 
-  private words(copied: boolean | undefined): string {
+  private messageFor(copied: boolean | undefined): string {
     if (location.href.length > LONGEST) return "too long for a link: download the settings";
     const done = copied ? "copied" : "the link is in the address bar";
     return this.ownFiles() ? `${done}, without files` : done;

@@ -10,7 +10,7 @@ export class Downloads {
   private readonly items = make("div", { class: "menu-items" });
 
   constructor(
-    private readonly wanted: (format: Format) => Promise<readonly string[]>,
+    private readonly download: (format: Format) => Promise<readonly string[]>,
     settings: () => void,
   ) {
     const config = button(
@@ -26,10 +26,10 @@ export class Downloads {
     });
   }
 
-  /** Put the formats that the server knows into the menu. */
+  /** Add the server's formats to the menu. */
   fill(formats: readonly Format[]): void {
     const buttons = formats.map((format) =>
-      button(format.title, `download: ${format.title}`, () => void this.run(() => this.wanted(format))),
+      button(format.title, `download: ${format.title}`, () => void this.run(() => this.download(format))),
     );
     this.items.prepend(...buttons);
   }
@@ -39,19 +39,19 @@ export class Downloads {
     this.element.querySelector("summary")?.focus();
   }
 
-  /** Download a file; the menu stays open where there is something to know of it. */
-  private async run(wanted: () => Promise<readonly string[]>): Promise<void> {
-    this.tell("", "");
+  /** Download a file; the menu stays open if there are warnings. */
+  private async run(download: () => Promise<readonly string[]>): Promise<void> {
+    this.showMessage("", "");
     try {
-      const warnings = await wanted();
+      const warnings = await download();
       if (warnings.length === 0) this.close();
-      else this.tell(warnings.join(" "), "warning");
+      else this.showMessage(warnings.join(" "), "warning");
     } catch (error) {
-      this.tell(error instanceof Error ? error.message : String(error), "error");
+      this.showMessage(error instanceof Error ? error.message : String(error), "error");
     }
   }
 
-  private tell(message: string, kind: string): void {
+  private showMessage(message: string, kind: string): void {
     this.message.className = kind;
     this.message.textContent = message;
     this.message.hidden = message === "";

@@ -1,4 +1,4 @@
-/** Why one schedule takes as long as it does: idle time by reason, the critical path, and what would help. */
+/** Panel that explains the makespan of one schedule: idle time by reason, the critical path, and changes that help. */
 
 import { make } from "../dom.js";
 import { change, memoryScale, memoryText, percent, Times } from "../format.js";
@@ -9,7 +9,7 @@ import { type Comparison, type Explanation, explain } from "./api.js";
 import { Latest } from "./latest.js";
 import type { Host, Panel } from "./panel.js";
 
-/** Milliseconds. */
+/** Milliseconds without a change before the explanation is requested again. */
 const QUIET = 250;
 
 export class ExplainPanel implements Panel {
@@ -26,26 +26,26 @@ export class ExplainPanel implements Panel {
   }
 
   toggled(open: boolean): void {
-    if (open) void this.explaining.ask();
+    if (open) void this.explaining.request();
   }
 
-  /** Explain again once nothing has changed for a moment. */
+  /** Explain the new comparison after a moment without changes. */
   answered(_: Comparison, open: boolean): void {
     clearTimeout(this.waiting);
-    if (open) this.waiting = setTimeout(() => void this.explaining.ask(), QUIET);
+    if (open) this.waiting = setTimeout(() => void this.explaining.request(), QUIET);
   }
 
   private async explain(): Promise<void> {
     const [name] = this.host.drawn;
     if (name === undefined) return;
     try {
-      this.show(await explain(this.host.question([name])));
+      this.show(await explain(this.host.request([name])));
     } catch (error) {
       this.body.replaceChildren(make("p", { class: "error" }, error instanceof Error ? error.message : String(error)));
     }
   }
 
-  /** Advice; the command that it names is a panel of this page. */
+  /** Return the advice, with a link to the search panel in place of the search command. */
   private advise(advice: string): HTMLElement {
     const [before, after] = advice.split("'pipeplan search'");
     if (after === undefined) return make("p", { class: "advice" }, advice);
@@ -61,7 +61,7 @@ export class ExplainPanel implements Panel {
     const more = moreText(explanation);
     if (more !== "") first.push(make("p", { class: "advice" }, more));
     this.body.replaceChildren(
-      ...told(explanation),
+      ...sentencesOf(explanation),
       ...first,
       changes(explanation, this.host),
       idle(explanation),
@@ -70,16 +70,16 @@ export class ExplainPanel implements Panel {
   }
 }
 
-/** The published schedules that need more than is allowed and are faster, or that alone are within the memory limit. */
+/** Return the published schedules that need more than is allowed and are faster, or that alone are within the memory limit. */
 function moreText({ explain: { faster_with_more: faster }, fits, time_unit: unit }: Explanation): string {
   const times = Times.of(
     faster.map(({ value }) => value),
     unit,
   );
-  const told = faster.map(
+  const texts = faster.map(
     ({ schedule, value, needs }) => `${schedule}, ${times.text(value)}, needs ${needsText(needs)}`,
   );
-  return told.length > 0 ? `${fits ? "Faster" : "Within the memory limit"} with more: ${told.join("; ")}.` : "";
+  return texts.length > 0 ? `${fits ? "Faster" : "Within the memory limit"} with more: ${texts.join("; ")}.` : "";
 }
 
 function idle({ explain: { reasons }, idle: totals, makespan, time_unit: unit }: Explanation): HTMLElement {
@@ -146,7 +146,7 @@ function path({ explain: { critical_path: critical }, makespan, time_unit: unit 
   return section("The critical path", stack, make("ul", { class: "legend" }, ...list), about);
 }
 
-function told({ explain: { sentences } }: Explanation): HTMLElement[] {
+function sentencesOf({ explain: { sentences } }: Explanation): HTMLElement[] {
   const [first, ...ranks] = sentences;
   if (first === undefined) return [];
   return [
@@ -201,7 +201,7 @@ function changes(explanation: Explanation, host: Host): HTMLElement {
   return section("What would help", scroller("what would help", table), ...tried);
 }
 
-/** A schedule's name that puts it into the comparison. */
+/** Return a schedule's name as a button that adds it to the comparison. */
 function compared(name: string, host: Host): HTMLElement {
   const link = make("button", { type: "button", class: "link", title: `compare and draw ${name}` }, name);
   link.addEventListener("click", () => host.compareWith(name));

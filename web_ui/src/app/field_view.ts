@@ -1,4 +1,4 @@
-/** One field on the page: its text, its slider or table where it has one, and what is wrong with it. */
+/** One field of the form: its text, an optional slider or table, and its error message. */
 
 import { button, make } from "../dom.js";
 import type { Field } from "./fields.js";
@@ -7,13 +7,13 @@ import { partsOf } from "./values.js";
 
 /** Interface between a field and its form. */
 export interface Surroundings {
-  /** Called when somebody changed the field. */
+  /** Called after the user changes the field. */
   changed(): void;
   /** Number of stages. */
   stages(): number;
-  /** The number that holds where the field is empty; not a number where words say what holds. */
+  /** Number that an empty field stands for; NaN if the default is described in words. */
   implied(): number;
-  /** The value of another field, its default where nothing is typed. */
+  /** Value of another field, or its default if that field is empty. */
   valueOf(name: string): string;
 }
 
@@ -58,26 +58,26 @@ export class FieldView {
     return this.text || this.usual;
   }
 
-  /** Whether the field has an effect beside the values of the others. */
+  /** Whether the field has an effect, which may depend on the value of another field. */
   get applies(): boolean {
     const { only_with: needed } = this.field;
     return needed == null || this.form.valueOf(needed[0]) === needed[1];
   }
 
-  /** What stands in the field if nothing was typed: the default of a list that has it, or nothing. */
+  /** Content of an unchanged field: the default if it is one of the choices, else an empty text. */
   private get usual(): string {
     const { kind, choices, default: usual } = this.field;
     return kind === "choice" && choices.includes(usual) ? usual : "";
   }
 
-  /** Offer a choice that the list lacks, such as one of a broken link, for the server to say what is wrong with it. */
+  /** Add an unlisted choice, such as one of a broken link, so that the server reports the error. */
   private admit(text: string): void {
     const { field, input } = this;
     if (field.kind !== "choice" || text === "" || field.choices.includes(text)) return;
     input.append(make("option", {}, text));
   }
 
-  /** Show what is wrong, or that nothing is. */
+  /** Show an error message; an empty one clears the error. */
   fail(message: string): void {
     this.error.textContent = message;
     this.error.hidden = message === "";
@@ -93,7 +93,7 @@ export class FieldView {
     this.form.changed();
   }
 
-  /** Bring slider and table in step with the text, and with what the rest of the form implies where there is none. */
+  /** Update slider and table from the text, or from the implied number if the field is empty. */
   follow(): void {
     this.element.hidden = !this.applies;
     this.table?.show(this.text);
@@ -103,8 +103,8 @@ export class FieldView {
     const [low, high, step] = field.slider;
     const implied = this.form.implied();
     this.input.setAttribute("placeholder", Number.isFinite(implied) ? String(implied) : field.default);
-    const said = parts.length > 0 ? Number(parts[0]) : implied;
-    const value = Number.isFinite(said) ? said : low;
+    const number = parts.length > 0 ? Number(parts[0]) : implied;
+    const value = Number.isFinite(number) ? number : low;
     slider.disabled = parts.length > 1;
     const most = value <= high ? high : roomFor(value);
     slider.max = String(most);
@@ -183,7 +183,7 @@ export class FieldView {
   }
 }
 
-/** A round end for a slider whose value is beyond its usual range: twice the value, to one digit. */
+/** Return the upper end of a slider whose value exceeds its usual range: twice the value, rounded up to one digit. */
 function roomFor(value: number): number {
   const unit = 10 ** Math.floor(Math.log10(2 * value));
   return Math.ceil((2 * value) / unit) * unit;

@@ -30,8 +30,8 @@ export class Form {
   }
 
   get typed(): Typed {
-    const said = this.views.map((view) => [view.field.name, view.applies ? view.text : ""] as const);
-    return Object.fromEntries(said.filter(([, text]) => text.trim() !== ""));
+    const entries = this.views.map((view) => [view.field.name, view.applies ? view.text : ""] as const);
+    return Object.fromEntries(entries.filter(([, text]) => text.trim() !== ""));
   }
 
   set typed(typed: Typed) {
@@ -42,26 +42,26 @@ export class Form {
     }
   }
 
-  /** Show faults next to their fields, and return those that no field is at fault for. */
+  /** Show each fault at its field and return the faults without a field. */
   fail(faults: readonly Fault[]): readonly Fault[] {
-    const left = new Set(faults);
+    const remaining = new Set(faults);
     for (const view of this.views) {
       const own = faults.filter((fault) => fault.field === view.field.name);
-      const said = [...new Set(own.map((fault) => inWords(fault, this.settings.fields)))];
-      view.fail([...said, ...(own.length > 0 ? pointed(view.text) : [])].join("; "));
-      for (const fault of own) left.delete(fault);
+      const messages = [...new Set(own.map((fault) => inWords(fault, this.settings.fields)))];
+      view.fail([...messages, ...(own.length > 0 ? pointed(view.text) : [])].join("; "));
+      for (const fault of own) remaining.delete(fault);
       const group = view.element.closest("details");
       if (own.length > 0 && group !== null) group.open = true;
     }
-    return [...left];
+    return [...remaining];
   }
 
-  /** Put something between the groups that are always open and the others. */
+  /** Insert an element between the groups that are always open and the others. */
   insert(element: HTMLElement): void {
     this.element.querySelector("details.group")?.before(element);
   }
 
-  /** Put the focus into a field, in its group. */
+  /** Focus a field, after opening its group. */
   focus(name: string): void {
     const view = this.views.find((each) => each.field.name === name);
     const group = view?.element.closest("details");

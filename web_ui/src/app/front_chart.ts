@@ -1,4 +1,4 @@
-/** Time against memory as a picture: points that choose, joined by a staircase, and published schedules next to them. */
+/** Scatter plot of time against memory: selectable points joined by a staircase, and the published schedules. */
 
 import { axisOf, type ScatterPicture, svg } from "../scatter.js";
 import { placeLabels } from "./label_places.js";
@@ -9,7 +9,7 @@ const HEIGHT = 340;
 const LEFT = 62;
 const TOP = 44;
 const BOTTOM = HEIGHT - 46;
-/** Times beyond this multiple of the shortest one are cut if others are nearer. */
+/** Multiple of the shortest time above which times are clipped, if at least two are below it. */
 const FAR = 1.5;
 
 export interface ChartPoint {
@@ -18,17 +18,17 @@ export interface ChartPoint {
   readonly name: string;
 }
 
-export interface ChosenPoint extends ChartPoint {
+export interface SelectablePoint extends ChartPoint {
   /** Description for screen readers. */
-  readonly said: string;
-  readonly chosen: boolean;
+  readonly description: string;
+  readonly selected: boolean;
 }
 
-/** The picture of one or more points within a width, and of published schedules. */
+/** Return the picture of one or more points and of the published schedules, for a width in pixels. */
 export function frontPicture(
   across: string,
   up: string,
-  points: readonly ChosenPoint[],
+  points: readonly SelectablePoint[],
   marks: readonly ChartPoint[],
   room: number,
 ): ScatterPicture {
@@ -72,8 +72,8 @@ export function frontPicture(
     name: `${up} against ${across}`,
     caption: `Dots: found by this search.${published}${cut}`,
     stair,
-    points: points.map(({ said, chosen }, at) => ({
-      ...{ at, said, chosen, x: places[at].x, y: places[at].y },
+    points: points.map(({ description, selected }, at) => ({
+      ...{ at, description, selected, x: places[at].x, y: places[at].y },
       radius: 7,
       filled: true,
     })),
@@ -81,12 +81,12 @@ export function frontPicture(
   };
 }
 
-/** Test whether a published schedule is near enough to be drawn: a far slower one would press all others together. */
+/** Return whether a published schedule is drawn: a much slower one would compress the scale of all others. */
 function shows(mark: ChartPoint, points: readonly ChartPoint[], top: number): boolean {
   return mark.y <= top && mark.x <= 2 * Math.max(...points.map((point) => point.x));
 }
 
-/** Up to where times are drawn to scale: the schedules of the smallest limits take many times longer than the others. */
+/** Return the longest time that is drawn to scale: schedules under the smallest limits take many times longer than the others. */
 function reach(points: readonly ChartPoint[]): number {
   const times = points.map((point) => point.y).sort((one, other) => one - other);
   const top = FAR * times[0];

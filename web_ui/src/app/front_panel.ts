@@ -1,4 +1,4 @@
-/** Pareto front of time against memory: the best schedule under each of several limits, drawn as the points arrive. */
+/** Panel with the Pareto front of time against memory: the best schedule under each of several limits, drawn as it arrives. */
 
 import { button, make } from "../dom.js";
 import { memoryScale, memoryText, type Scale, Times } from "../format.js";
@@ -6,10 +6,10 @@ import { FRONT_FIELDS } from "../records.js";
 import { Scatter } from "../scatter.js";
 import { scroller } from "../scroller.js";
 import type { Comparison } from "./api.js";
-import { Asking, optionField } from "./asking.js";
 import { frontPicture } from "./front_chart.js";
 import type { Host, Panel } from "./panel.js";
 import { type Front, type FrontPoint, front, type SearchProgress } from "./search_api.js";
+import { optionField, SearchForm } from "./search_form.js";
 
 export class FrontPanel implements Panel {
   readonly name = "front";
@@ -19,17 +19,17 @@ export class FrontPanel implements Panel {
   private readonly objective = optionField("objective", FRONT_FIELDS.objective);
   private readonly points = optionField("points", FRONT_FIELDS.points);
   private readonly seconds = optionField("seconds", FRONT_FIELDS.seconds);
-  private readonly asking: Asking;
+  private readonly form: SearchForm;
   private readonly chart = new Scatter((at) => this.choose(at));
   private readonly table = make("div");
-  private found: readonly FrontPoint[] = [];
+  private results: readonly FrontPoint[] = [];
   private published: Front["published"] = [];
-  private chosen = -1;
+  private selected = -1;
   private memory: Front["memory"] = "activations";
 
   constructor(private readonly host: Host) {
     const fields = [this.placement, this.objective, this.points, this.seconds];
-    this.asking = new Asking("front", host, fields, "Find the front", (signal) => this.ask(signal));
+    this.form = new SearchForm("front", host, fields, "Find the front", (signal) => this.search(signal));
     this.chart.element.hidden = true;
     this.element.append(
       make("h2", {}, "Time against memory"),
@@ -38,27 +38,27 @@ export class FrontPanel implements Panel {
         { class: "hint" },
         "The best schedule under each of several memory limits; ignores the form's memory limit. Click a point to draw its schedule.",
       ),
-      this.asking.element,
+      this.form.element,
       make("div", { class: "side-by-side" }, this.chart.element, this.table),
     );
   }
 
   answered(comparison: Comparison): void {
-    if (this.chosen >= 0 && !comparison.drawn.includes(this.nameOf(this.found[this.chosen]))) {
-      this.chosen = -1;
+    if (this.selected >= 0 && !comparison.drawn.includes(this.nameOf(this.results[this.selected]))) {
+      this.selected = -1;
       this.draw();
     }
   }
 
-  private async ask(signal: AbortSignal): Promise<void> {
-    const { settings, allow } = this.host.question([]);
+  private async search(signal: AbortSignal): Promise<void> {
+    const { settings, allow } = this.host.request([]);
     const seconds = Number(this.seconds.input.value);
-    this.found = [];
+    this.results = [];
     this.published = [];
-    this.chosen = -1;
+    this.selected = -1;
     this.memory = settings.activation_bytes === undefined ? "activations" : "bytes";
     this.draw();
-    const asked = {
+    const request = {
       settings,
       allow,
       placement: this.placement.input.value,
@@ -68,28 +68,28 @@ export class FrontPanel implements Panel {
     };
     const events = {
       progress: (progress: SearchProgress) => {
-        const count = this.found.length;
-        this.asking.tell(progress, seconds, `${count} point${count === 1 ? "" : "s"} found`);
+        const count = this.results.length;
+        this.form.showProgress(progress, seconds, `${count} point${count === 1 ? "" : "s"} found`);
       },
-      point: (point: FrontPoint) => this.take(point),
+      point: (point: FrontPoint) => this.addPoint(point),
     };
-    const last = await front(asked, events, signal);
-    this.found = last.points;
+    const last = await front(request, events, signal);
+    this.results = last.points;
     this.published = unbeaten(last.published);
     this.memory = last.memory;
     this.draw();
-    this.asking.said.textContent = `${this.verdict()} Gained: ${last.said}.`;
+    this.form.status.textContent = `${this.verdict()} Gained: ${last.said}.`;
   }
 
-  private take(point: FrontPoint): void {
-    this.found = [...this.found, point].sort((one, other) => one.peak - other.peak);
+  private addPoint(point: FrontPoint): void {
+    this.results = [...this.results, point].sort((one, other) => one.peak - other.peak);
     this.draw();
   }
 
-  /** A sentence about both ends of the front. */
+  /** Return a sentence about both ends of the front. */
   private verdict(): string {
-    const first = this.found[0];
-    const last = this.found[this.found.length - 1];
+    const first = this.results[0];
+    const last = this.results[this.results.length - 1];
     if (first === undefined || last === undefined) return "";
     if (first === last) return "One schedule is the best under every limit.";
     const { times, scale } = this.forms();
@@ -98,9 +98,9 @@ export class FrontPanel implements Panel {
   }
 
   private choose(at: number): void {
-    const point = this.found[at];
+    const point = this.results[at];
     if (point === undefined) return;
-    this.chosen = at;
+    this.selected = at;
     this.draw();
     this.host.add({ name: this.nameOf(point), text: point.text });
   }
@@ -116,7 +116,7 @@ export class FrontPanel implements Panel {
 
   private forms(): { times: Times; scale: Scale } {
     const unit = this.host.comparison?.results[0]?.time_unit ?? "";
-    const all = [...this.found, ...this.published];
+    const all = [...this.results, ...this.published];
     const times = Times.of(
       all.map((point) => point.value),
       unit,
@@ -130,13 +130,13 @@ export class FrontPanel implements Panel {
       x: point.peak / scale.divisor,
       y: point.value * times.scale,
     });
-    const points = this.found.map((point, at) => ({
+    const points = this.results.map((point, at) => ({
       ...place(point),
       name: times.text(point.value),
-      said: `${times.text(point.value)} with ${this.memoryOf(point.peak, scale)} per rank: draw it`,
-      chosen: at === this.chosen,
+      description: `${times.text(point.value)} with ${this.memoryOf(point.peak, scale)} per rank: draw it`,
+      selected: at === this.selected,
     }));
-    // Its memory is on the axis.
+    // The name leaves out the memory, which the axis shows.
     const marks = this.published.map((mark) => ({
       ...place(mark),
       name: mark.schedule.replace(/ at [\d.]+ activations?$/, ""),
@@ -149,22 +149,22 @@ export class FrontPanel implements Panel {
       this.chart.show(frontPicture(`peak memory, ${scale.unit}`, up, points, marks, room));
     }
     this.table.replaceChildren(
-      ...(this.found.length === 0 ? [] : [scroller("points of the Pareto front", this.rows(times, scale))]),
+      ...(this.results.length === 0 ? [] : [scroller("points of the Pareto front", this.rows(times, scale))]),
     );
   }
 
   private rows(times: Times, scale: Scale): HTMLTableElement {
     const heads = ["limit", "time", "compared with published", ""];
     const head = heads.map((text) => (text === "" ? make("td") : make("th", { scope: "col" }, text)));
-    const rows = this.found.map((point, at) => {
+    const rows = this.results.map((point, at) => {
       const limit = point.limit === null ? "none" : this.memoryOf(point.limit, scale);
       const draw = button("draw", `draw the schedule of ${limit}`, () => this.choose(at));
       draw.classList.add("link");
-      draw.setAttribute("aria-pressed", String(at === this.chosen));
+      draw.setAttribute("aria-pressed", String(at === this.selected));
       const cells = [times.text(point.value), this.against(point)];
       return make(
         "tr",
-        { class: at === this.chosen ? "shows" : "" },
+        { class: at === this.selected ? "shows" : "" },
         make("th", { scope: "row" }, limit),
         ...cells.map((text) => make("td", {}, text)),
         make("td", {}, draw),
@@ -183,7 +183,7 @@ export class FrontPanel implements Panel {
   }
 }
 
-/** The published schedules that no other one beats in both time and memory. */
+/** Return the published schedules on their Pareto front of time and memory. */
 function unbeaten(published: Front["published"]): Front["published"] {
   const beats = (one: Front["published"][number], other: Front["published"][number]) =>
     one.peak <= other.peak && one.value <= other.value && (one.peak < other.peak || one.value < other.value);

@@ -18,7 +18,7 @@ const CHARACTER = 6.9;
 const LINE = 14;
 const RADIUS = 8;
 
-/** Possible places of a name around its point: the box's left and top edges, from its width. */
+/** Candidate places of a name around its point: left and top edge of its box relative to the point, given its width. */
 const AROUND: readonly ((width: number) => readonly [number, number])[] = [10, 22, 36, 52].flatMap((away) => [
   (width: number) => [-width / 2, -away - LINE + 2] as const,
   () => [away, -LINE / 2] as const,
@@ -30,14 +30,14 @@ const AROUND: readonly ((width: number) => readonly [number, number])[] = [10, 2
   (width: number) => [-width - away + 4, away - 6] as const,
 ]);
 
-/** The left end of each name's baseline. The staircase goes right, then down, from point to point. */
+/** Return the left end of each name's baseline. The staircase goes right, then down, from point to point. */
 export function placeLabels(
   points: readonly Named[],
   stair: readonly (readonly [number, number])[],
   within: Box,
 ): { x: number; y: number }[] {
   const dots = points.map(({ x, y }) => ({ left: x - RADIUS, right: x + RADIUS, top: y - RADIUS, bottom: y + RADIUS }));
-  const taken: Box[] = [...dots, ...stepsOf(stair)];
+  const occupied: Box[] = [...dots, ...stepsOf(stair)];
   return points.map((point) => {
     const width = CHARACTER * point.name.length;
     const boxes = AROUND.map((place) => {
@@ -45,18 +45,18 @@ export function placeLabels(
       const left = Math.max(within.left, Math.min(point.x + aside, within.right - width));
       return { left, right: left + width, top: point.y + above, bottom: point.y + above + LINE };
     });
-    const costs = boxes.map((box, at) => cost(box, taken, within) + 0.1 * at);
+    const costs = boxes.map((box, at) => cost(box, occupied, within) + 0.1 * at);
     const best = boxes[costs.indexOf(Math.min(...costs))];
-    taken.push(best);
+    occupied.push(best);
     return { x: best.left, y: best.bottom - 3 };
   });
 }
 
-/** The area that a box shares with what is there already, and with what lies outside. */
-function cost(box: Box, taken: readonly Box[], within: Box): number {
+/** Return the area of a box that overlaps occupied boxes, plus twice its area outside of the picture. */
+function cost(box: Box, occupied: readonly Box[], within: Box): number {
   const area = (box.right - box.left) * (box.bottom - box.top);
   const outside = area - shared(box, within);
-  return taken.reduce((sum, other) => sum + shared(box, other), 2 * outside);
+  return occupied.reduce((sum, other) => sum + shared(box, other), 2 * outside);
 }
 
 function shared(one: Box, other: Box): number {

@@ -1,13 +1,13 @@
-/** Keeps up with something that changes faster than the task that follows it. */
+/** Runs a task for the latest of several requests, which may arrive faster than the task ends. */
 export class Latest {
   private running = false;
   private again = false;
 
-  /** `task` must not fail. */
+  /** `task` must not reject. */
   constructor(private readonly task: () => Promise<void>) {}
 
-  /** Run the task now, or once more after the running one: never two at a time, and always once after the last request. */
-  async ask(): Promise<void> {
+  /** Run the task now, or again after the running one: one at a time, and always once after the last request. */
+  async request(): Promise<void> {
     this.again = true;
     if (this.running) return;
     this.running = true;

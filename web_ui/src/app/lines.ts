@@ -1,14 +1,14 @@
-/** The lines of an answer, as they come. */
+/** Lines of a streamed response. */
 
-/** Cuts parts of a text into whole lines; what has no end yet is kept for the next part. */
+/** Splits the parts of a text into lines; an incomplete line waits for the next part. */
 export class Lines {
   private rest = "";
 
-  /** The lines that are whole with this part. */
+  /** Return the lines that this part completes. */
   add(part: string): string[] {
-    const found = (this.rest + part).split("\n");
-    this.rest = found.pop() ?? "";
-    return found.filter((line) => line !== "");
+    const whole = (this.rest + part).split("\n");
+    this.rest = whole.pop() ?? "";
+    return whole.filter((line) => line !== "");
   }
 }
 

@@ -1,4 +1,4 @@
-/** The whole page: asks again whenever something changes, and shows the answer. */
+/** The whole page: compares again after every change and shows the result. */
 
 import { make, part } from "../dom.js";
 import { download as saveFile } from "../export.js";
@@ -22,11 +22,11 @@ import { Sheet } from "./sheet.js";
 import { Tour } from "./tour.js";
 import { settingsOf, type Typed, typedOf } from "./values.js";
 
-/** Milliseconds without a change before the address is written: browsers refuse too many changes. */
+/** Milliseconds without a change before the address is written: browsers limit the rate of changes. */
 const QUIET = 250;
-/** Milliseconds after which a comparison is said to take long. */
+/** Milliseconds after which the page marks a running comparison as busy. */
 const LONG = 600;
-/** Milliseconds after which a request is dropped if another one was made meanwhile: it may take half a minute. */
+/** Milliseconds after which a newer request cancels a running one, which may take half a minute. */
 const TOO_LONG = 2000;
 
 export class Page implements Host {
@@ -38,7 +38,7 @@ export class Page implements Host {
     config: (config) => this.useConfig(config),
     schedule: (file, shape) => {
       this.form.typed = { ...this.form.typed, ...typedOf(shape.settings, this.settings.fields) };
-      this.shown = [file.name];
+      this.visible = [file.name];
       this.list.add(file);
     },
   });
@@ -59,21 +59,21 @@ export class Page implements Host {
   private readonly sheet: Sheet;
   private readonly answer = make("div", { class: "answer" });
   private readonly comparing = new Latest(() => this.compare());
-  private shown: readonly string[] = [];
+  private visible: readonly string[] = [];
   private waiting: ReturnType<typeof setTimeout> | undefined;
-  private asking: { readonly since: number; readonly stop: AbortController } | null = null;
+  private pending: { readonly since: number; readonly stop: AbortController } | null = null;
 
   constructor(private readonly settings: FormFields) {
     this.form = new Form(settings, () => this.changed());
     this.picture = new Picture(location.hash.slice(1), () => this.later());
     this.panels = new Panels(
-      PANELS.map((made) => made(this)),
+      PANELS.map((makePanel) => makePanel(this)),
       () => this.later(),
     );
     this.sheet = new Sheet(part("#controls"), [part("header"), part("main")]);
   }
 
-  /** Set everything as the address says, and ask for the first time. */
+  /** Restore the state of the address and request the first comparison. */
   async start(): Promise<void> {
     this.build();
     try {
@@ -100,7 +100,7 @@ export class Page implements Host {
       () => history.replaceState(null, "", this.address()),
       () => list.files.length > 0,
     );
-    part("#actions").prepend(link.said, link.button, this.downloads.element, tour.opener);
+    part("#actions").prepend(link.status, link.button, this.downloads.element, tour.opener);
     part("#controls").prepend(this.presets.element, this.drop.element, form.element);
     form.insert(list.element);
     answer.append(this.table.element, this.panels.element, this.picture.element);
@@ -112,28 +112,28 @@ export class Page implements Host {
     this.form.typed = state.typed;
     this.list.names = state.schedules;
     this.list.allow = state.allow;
-    this.shown = state.shown;
+    this.visible = state.visible;
     this.panels.open = state.open;
-    void this.comparing.ask();
+    void this.comparing.request();
   }
 
   private get state(): PageState {
-    const { form, list, shown, panels } = this;
-    return { typed: form.typed, schedules: list.chosen, allow: list.allow, shown, open: panels.open };
+    const { form, list, visible, panels } = this;
+    return { typed: form.typed, schedules: list.selected, allow: list.allow, visible, open: panels.open };
   }
 
   get drawn(): readonly string[] {
     return this.comparison?.drawn ?? [];
   }
 
-  question(names: readonly string[] | null = null): api.Question {
-    const asked = <T>(all: readonly T[], nameOf: (one: T) => string) =>
+  request(names: readonly string[] | null = null): api.CompareRequest {
+    const selected = <T>(all: readonly T[], nameOf: (one: T) => string) =>
       names === null ? all : all.filter((one) => names.includes(nameOf(one)));
     return {
       settings: settingsOf(this.form.typed, this.settings.fields),
       allow: this.list.allow,
-      schedules: names === null && this.list.isWhole ? [] : asked(this.list.names, (name) => name),
-      files: asked(this.list.files, (file) => file.name),
+      schedules: names === null && this.list.isWhole ? [] : selected(this.list.names, (name) => name),
+      files: selected(this.list.files, (file) => file.name),
     };
   }
 
@@ -151,7 +151,7 @@ export class Page implements Host {
   }
 
   add(file: api.OwnFile): void {
-    this.shown = [file.name];
+    this.visible = [file.name];
     this.list.add(file);
   }
 
@@ -167,7 +167,7 @@ export class Page implements Host {
   }
 
   show(names: readonly string[]): void {
-    this.shown = names;
+    this.visible = names;
     this.changed();
   }
 
@@ -177,15 +177,15 @@ export class Page implements Host {
 
   private changed(): void {
     this.later();
-    const { asking } = this;
-    if (asking !== null) {
-      const left = TOO_LONG - (performance.now() - asking.since);
-      setTimeout(() => asking.stop.abort(), Math.max(left, 0));
+    const { pending } = this;
+    if (pending !== null) {
+      const left = TOO_LONG - (performance.now() - pending.since);
+      setTimeout(() => pending.stop.abort(), Math.max(left, 0));
     }
-    void this.comparing.ask();
+    void this.comparing.request();
   }
 
-  /** Write the address once nothing has changed for a moment. */
+  /** Write the address after a moment without changes. */
   private later(): void {
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => history.replaceState(null, "", this.address()), QUIET);
@@ -197,53 +197,52 @@ export class Page implements Host {
   }
 
   private async compare(): Promise<void> {
-    const question = this.question();
+    const request = this.request();
     if (this.list.names.length + this.list.files.length === 0) {
-      this.tell([{ field: "schedules", message: "choose at least one schedule" }]);
+      this.showFaults([{ field: "schedules", message: "choose at least one schedule" }]);
       return;
     }
     const stop = new AbortController();
-    this.asking = { since: performance.now(), stop };
+    this.pending = { since: performance.now(), stop };
     const long = setTimeout(() => this.answer.setAttribute("aria-busy", "true"), LONG);
     try {
-      const comparison = await api.compare(question, this.shown.length > 0 ? this.shown : null, stop.signal);
+      const comparison = await api.compare(request, this.visible.length > 0 ? this.visible : null, stop.signal);
       this.comparison = comparison;
-      this.tell(comparison.refused);
+      this.showFaults(comparison.refused);
       this.table.show(comparison);
       this.picture.show(comparison.timeline);
-      this.sheet.say(summary(comparison, this.form.typed));
+      this.sheet.setLabel(summary(comparison, this.form.typed));
       this.panels.answered(comparison);
     } catch (error) {
-      // The next one is asked for already.
+      // After an abort, a newer request is already pending.
       if (!stop.signal.aborted) this.fail(error);
     } finally {
       clearTimeout(long);
-      this.asking = null;
+      this.pending = null;
       this.answer.removeAttribute("aria-busy");
     }
   }
 
   private fail(error: unknown): void {
     const faults = error instanceof api.Refusal ? error.faults : [{ field: "", message: String(error) }];
-    this.tell(faults, true);
+    this.showFaults(faults, true);
   }
 
-  /** Show each fault at its field and the rest on top; where no new answer came, mark the one below as stale. */
-  private tell(faults: readonly (api.Fault & { readonly schedule?: string })[], stale = false): void {
-    const everyone = this.list.names.length + this.list.files.length;
-    const common =
-      stale || faults.length === everyone ? faults : faults.filter((fault) => fault.schedule === undefined);
+  /** Show each fault at its field and the others in the banner; without a new result, mark the old one as stale. */
+  private showFaults(faults: readonly (api.Fault & { readonly schedule?: string })[], stale = false): void {
+    const total = this.list.names.length + this.list.files.length;
+    const common = stale || faults.length === total ? faults : faults.filter((fault) => fault.schedule === undefined);
     const left = this.form.fail(common);
     this.list.fail(textOf(left.filter((fault) => fault.field === "schedules")));
     const rest = left.filter((fault) => fault.field !== "schedules");
     const names = [...new Set(common.filter((fault) => !rest.includes(fault)).map((fault) => fault.field))];
     this.answer.classList.toggle("stale", stale || common.length > 0);
-    if (rest.length > 0) this.banner.say(textOf(rest));
+    if (rest.length > 0) this.banner.show(textOf(rest));
     else if (names.length > 0) this.banner.point(names.map((name) => ({ name, label: this.labelOf(name) })));
     else this.banner.clear();
   }
 
-  /** Lead to the field that is at fault. */
+  /** Focus a field, and open what hides it. */
   private focus(name: string): void {
     this.sheet.reveal();
     if (name === "schedules") this.list.focus();
@@ -259,20 +258,20 @@ export class Page implements Host {
     this.form.typed = typedOf(config.settings, this.settings.fields);
     if (config.schedules.length > 0) {
       this.list.names = [...new Set([...this.list.names, ...config.schedules])];
-      this.shown = config.schedules;
+      this.visible = config.schedules;
     }
     this.changed();
   }
 
   private async downloadAs(format: api.Format): Promise<readonly string[]> {
     const names = format.several ? this.drawn : this.drawn.slice(0, 1);
-    const { blob, name, warnings } = await api.download(this.question(names), format.name);
+    const { blob, name, warnings } = await api.download(this.request(names), format.name);
     saveFile(blob, name);
     return warnings;
   }
 
   private downloadSettings(): void {
-    const { settings } = this.question();
+    const { settings } = this.request();
     const [schedule] = this.drawn.filter((name) => this.list.names.includes(name));
     const config = schedule === undefined ? settings : { ...settings, schedule };
     saveFile(new Blob([`${JSON.stringify(config, null, 2)}\n`], { type: "application/json" }), "pipeplan.json");
@@ -286,7 +285,7 @@ function textOf(faults: readonly (api.Fault & { readonly schedule?: string })[])
   return [...new Set(texts)].join("; ");
 }
 
-/** The current settings, for screens that hide the form. */
+/** Return a summary of the current settings, for screens that hide the form. */
 function summary({ results }: api.Comparison, typed: Typed): string {
   const [first] = results;
   if (first === undefined) return "Shape, costs and schedules";

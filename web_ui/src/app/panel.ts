@@ -1,31 +1,31 @@
-/** Panels between the table and the timelines: each is one file, made from the page around it, and opened by its button. */
+/** Interface of the panels between the table and the timelines: each is one file and has a button that opens it. */
 
-import type { Comparison, OwnFile, Question } from "./api.js";
+import type { CompareRequest, Comparison, OwnFile } from "./api.js";
 import type { Picture } from "./picture.js";
 
 export interface Panel {
-  /** In the page's address: `open=search`. */
+  /** Name in the page's address: `open=search`. */
   readonly name: string;
   /** Label of its button. */
   readonly title: string;
   readonly element: HTMLElement;
-  /** It was opened or closed. */
+  /** Called after the panel is opened or closed. */
   toggled?(open: boolean): void;
-  /** It shall be about one schedule of the comparison, which may be about to come. */
+  /** Use one schedule of the comparison, which may arrive later. */
   about?(schedule: string): void;
   /** Part of the page's address while the panel is open. */
   query?(): Readonly<Record<string, string>>;
-  /** There is a new comparison; `open` as long as the panel is. */
+  /** Called with each new comparison; `open` is whether the panel is open. */
   answered?(comparison: Comparison, open: boolean): void;
 }
 
-/** The page as its panels know it. */
+/** Interface of the page for its panels. */
 export interface Host {
   /** The request of the page; with names, only for these schedules. */
-  question(names?: readonly string[]): Question;
-  /** The last answer; null before the first one. */
+  request(names?: readonly string[]): CompareRequest;
+  /** The last comparison; null before the first one. */
   readonly comparison: Comparison | null;
-  /** The schedules whose timelines show. */
+  /** Schedules whose timelines are visible. */
   readonly drawn: readonly string[];
   /** The timelines. */
   readonly picture: Picture;
@@ -34,15 +34,15 @@ export interface Host {
   type(field: string, text: string): void;
   /** Title of a field on the page. */
   labelOf(field: string): string;
-  /** Let a schedule of one's own join the comparison, in place of one of the same name, and show its timeline. */
+  /** Add a schedule file to the comparison, replacing one of the same name, and show its timeline. */
   add(file: OwnFile): void;
-  /** Compare with a published schedule too, and show its timeline. */
+  /** Add a published schedule to the comparison and show its timeline. */
   compareWith(name: string): void;
-  /** Open another panel, about one schedule where one is named. */
+  /** Open another panel, optionally for one schedule. */
   open(panel: string, about?: string): void;
   /** Show these schedules' timelines. */
   show(names: readonly string[]): void;
-  /** Bring the page's address up to date. */
+  /** Update the page's address. */
   remember(): void;
 }
 

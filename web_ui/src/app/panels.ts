@@ -1,4 +1,4 @@
-/** The row of buttons that open panels, and the one that is open. */
+/** The row of buttons that open panels, and the open panel. */
 
 import { make } from "../dom.js";
 import type { Comparison } from "./api.js";

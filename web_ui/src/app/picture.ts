@@ -7,7 +7,7 @@ declare const pipeplan: { readonly mountTimeline: typeof mountTimeline };
 
 export class Picture {
   readonly element = document.createElement("div");
-  /** Null until something was shown. */
+  /** Null until the first data is shown. */
   timeline: Timeline | null = null;
   private data: TimelineData | null = null;
 
@@ -16,7 +16,7 @@ export class Picture {
     private readonly moved: () => void,
   ) {
     this.element.className = "timeline";
-    // The timeline says on its element which theme it has, and the page follows.
+    // The timeline sets its theme as an attribute of its element, and the page follows.
     new MutationObserver(() => this.colour()).observe(this.element, { attributeFilter: ["data-theme"] });
   }
 
@@ -31,7 +31,7 @@ export class Picture {
     this.colour();
   }
 
-  /** Its visible part, as the fragment of an address. */
+  /** Visible part of the timelines, as the fragment of an address. */
   get fragment(): string {
     return this.timeline?.fragment ?? this.start;
   }

@@ -1,4 +1,4 @@
-/** Costs to begin with: profiles that were measured, and configurations whose costs are predicted. */
+/** Selection of bundled costs: measured profiles, and configurations with predicted costs. */
 
 import { make } from "../dom.js";
 import { type Config, type Preset, preset, Refusal } from "./api.js";
@@ -13,11 +13,11 @@ export class Presets {
   private readonly select = make("select", { id: "field-preset", "aria-describedby": "preset-about preset-error" });
   private readonly about = make("p", { class: "hint", id: "preset-about" });
   private readonly error = make("p", { class: "error", id: "preset-error", role: "alert", hidden: true });
-  private known: readonly Preset[] = [];
+  private presets: readonly Preset[] = [];
 
-  /** `none`: round numbers were chosen again. */
+  /** `none` is called when the user selects unit costs again. */
   constructor(
-    private readonly taken: (config: Config) => void,
+    private readonly apply: (config: Config) => void,
     private readonly none: () => void,
   ) {
     const label = make("label", { for: "field-preset" }, "Costs");
@@ -34,7 +34,7 @@ export class Presets {
   }
 
   fill(presets: readonly Preset[]): void {
-    this.known = presets;
+    this.presets = presets;
     const groups = Object.entries(GROUPS).map(([origin, label]) => {
       const own = presets.filter((each) => each.origin === origin);
       return make("optgroup", { label }, ...own.map((each) => make("option", { value: each.name }, titleOf(each))));
@@ -43,17 +43,17 @@ export class Presets {
   }
 
   private async use(name: string): Promise<void> {
-    const chosen = this.known.find((each) => each.name === name);
+    const selected = this.presets.find((each) => each.name === name);
     this.error.hidden = true;
     this.about.replaceChildren();
-    if (chosen === undefined) {
+    if (selected === undefined) {
       this.none();
       return;
     }
-    this.about.append(`${chosen.about} In the shell: `, make("code", {}, `--config ${name}`));
+    this.about.append(`${selected.about} In the shell: `, make("code", {}, `--config ${name}`));
     try {
-      const found = await preset(name);
-      if (this.select.value === name) this.taken(found);
+      const config = await preset(name);
+      if (this.select.value === name) this.apply(config);
     } catch (error) {
       this.error.textContent = error instanceof Refusal ? error.message : String(error);
       this.error.hidden = false;
@@ -61,7 +61,7 @@ export class Presets {
   }
 }
 
-/** Title of a preset, without its publisher. */
+/** Return the title of a preset, without its publisher. */
 function titleOf({ name, about }: Preset): string {
   const [first] = about.split(/: |\. | as /);
   return `${first.replace(/^An? /, "").replace(/, profiled on (\w+) GPUs?$/, ", $1")} (${name})`;

@@ -1,4 +1,4 @@
-/** The comparison as a table: a row per schedule, the best first, and below them why others are not possible. */
+/** The comparison as a table: a row per schedule, the best first, then the schedules that are not possible and why. */
 
 import { button, make } from "../dom.js";
 import { memoryScale, memoryText, peakName, percent, type Scale, Times } from "../format.js";
@@ -8,13 +8,13 @@ import type { Comparison, Result } from "./api.js";
 import { type Bar, barsOf } from "./bars.js";
 
 export interface Choice {
-  /** Show the timeline of this one alone. */
+  /** Show only the timeline of this schedule. */
   only(name: string): void;
-  /** Show or hide it next to the others. */
+  /** Show or hide the timeline of this schedule next to the others. */
   beside(name: string, shows: boolean): void;
 }
 
-/** A column; `key` is its class, by which narrow pages leave it out. Others than the usual ones show on request. */
+/** A column; `key` is its CSS class, by which narrow pages hide it. Columns that are not `usual` show on request. */
 interface Column {
   readonly key: string;
   readonly usual: boolean;
@@ -37,24 +37,24 @@ export class ResultTable {
   show(comparison: Comparison): void {
     this.comparison = comparison;
     const { results } = comparison;
-    const shown = columns(results).filter(({ usual }) => usual || this.all);
+    const visible = columns(results).filter(({ usual }) => usual || this.all);
     const scale = scaleOf(results);
     const rows = results.flatMap((result, at) => [
-      ...groupRow(comparison, at, shown.length),
-      this.row(result, shown, scale, comparison.drawn.includes(result.schedule)),
+      ...groupRow(comparison, at, visible.length),
+      this.row(result, visible, scale, comparison.drawn.includes(result.schedule)),
     ]);
-    const refused = comparison.refused.map((each) => refusedRow(each.schedule, each.message, shown.length));
+    const refused = comparison.refused.map((each) => refusedRow(each.schedule, each.message, visible.length));
     const head = make(
       "tr",
       {},
       make("th", { scope: "col", class: "box", title: "select the timelines to show below" }, "show"),
       make("th", { scope: "col" }, "schedule"),
-      ...shown.map(({ key, heading, title }) => make("th", { scope: "col", class: key, title }, heading)),
+      ...visible.map(({ key, heading, title }) => make("th", { scope: "col", class: key, title }, heading)),
     );
     const focused = document.activeElement?.getAttribute("data-key") ?? "";
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows, ...refused));
     this.element.replaceChildren(scroller("comparison", table), this.more, ...notes(comparison));
-    // The rows are new; the keyboard's focus stays where it was.
+    // The rows are new elements: restore the keyboard's focus.
     if (focused !== "") this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
   }
 
@@ -65,9 +65,9 @@ export class ResultTable {
     if (this.comparison !== null) this.show(this.comparison);
   }
 
-  private row(result: Result, shown: readonly Column[], scale: Scale, shows: boolean): HTMLElement {
+  private row(result: Result, visible: readonly Column[], scale: Scale, shows: boolean): HTMLElement {
     const name = result.schedule;
-    const cells = shown.map(({ key, cell }) => make("td", { class: key }, cell(result)));
+    const cells = visible.map(({ key, cell }) => make("td", { class: key }, cell(result)));
     const kind = `${shows ? "shows" : ""}${result.over === null ? "" : " excluded"}`;
     const row = make("tr", { class: kind }, this.box(name, shows), this.name(result, scale), ...cells);
     row.addEventListener("click", (event) => {
@@ -210,7 +210,7 @@ function gapText(gap: number | null | undefined): string {
   return gap == null ? "\u2013" : percent(Math.max(gap, 0));
 }
 
-/** Rank that exceeds its limit, and by how much; a limit in activations keeps its unit next to memory in bytes. */
+/** Return the rank that exceeds its limit, and by how much; a limit in activations keeps its unit next to memory in bytes. */
 function overText({ rank, peak, limit, unit }: NonNullable<Result["over"]>, scale: Scale): (Node | string)[] {
   const same = (unit === "bytes") === (scale.unit !== "activations");
   const form = same ? scale : memoryScale(unit, peak);
@@ -222,7 +222,7 @@ function overText({ rank, peak, limit, unit }: NonNullable<Result["over"]>, scal
   ];
 }
 
-/** A number next to its bar; numbers of one column are equally wide, so that their bars have the same scale. */
+/** Return a number next to its bar; numbers of one column have equal widths, so that their bars have the same scale. */
 function withBar(bar: Bar | undefined): string | HTMLElement {
   if (bar === undefined) return "";
   const fill = make("span", { class: "bar" });
@@ -232,7 +232,7 @@ function withBar(bar: Bar | undefined): string | HTMLElement {
   return make("span", { class: "with-bar" }, make("span", { class: "track", "aria-hidden": "true" }, fill), number);
 }
 
-/** What the next group of schedules needs beyond what is allowed, above its first row. */
+/** Return the heading of a group of schedules: what they need beyond what is allowed. Empty within a group. */
 function groupRow({ allowed, results }: Comparison, at: number, columns: number): HTMLElement[] {
   const more = (place: number) => missingOf(results[place]?.needs ?? [], allowed);
   const needs = more(at);
@@ -253,7 +253,7 @@ function refusedRow(name: string, message: string, columns: number): HTMLElement
 
 function notes(comparison: Comparison): Node[] {
   const undrawn = comparison.undrawn.map((name) => `${name} is too large to draw here; download its page or picture.`);
-  // Each row says for itself what is over its limit.
+  // Each row shows its own excess over the memory limit.
   const warnings = comparison.warnings.filter((text) => !text.includes(": over the memory limit: "));
   const { headline, least_bound: least } = comparison;
   return [headline, least.sentence, ...warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));

@@ -1,7 +1,8 @@
 /** List of schedules to compare: built-in schedules and the user's files. */
 
 import { button, make } from "../dom.js";
-import { NEED_WORDS, NEEDS, type Need, needsText } from "../needs.js";
+import { NEEDS, type Need, needsText } from "../needs.js";
+import { NEED_WORDS } from "../records.js";
 import type { OwnFile, Schedule } from "./api.js";
 
 export class ScheduleList {
@@ -10,7 +11,7 @@ export class ScheduleList {
   private readonly needs = new Map<Need, HTMLInputElement>();
   private readonly own = make("div", { class: "own" });
   private readonly error = make("p", { class: "error", role: "alert", hidden: true });
-  private held: readonly OwnFile[] = [];
+  private ownFiles: readonly OwnFile[] = [];
 
   constructor(private readonly changed: () => void) {
     const all = button("all", "compare all schedules", () => this.choose(null));
@@ -21,7 +22,7 @@ export class ScheduleList {
     this.element.append(head, this.error, this.own, make("div", { class: "boxes all" }), needs);
   }
 
-  /** Fill the list with the known schedules. */
+  /** Fill the list with the built-in schedules. */
   fill(schedules: readonly Schedule[]): void {
     const rows = schedules.map((schedule) => this.row(schedule));
     this.element.querySelector(".boxes.all")?.replaceChildren(...rows);
@@ -32,22 +33,22 @@ export class ScheduleList {
   }
 
   set names(names: readonly string[] | null) {
-    const chosen = new Set(names);
-    for (const [name, box] of this.boxes) box.checked = names === null || chosen.has(name);
+    const selected = new Set(names);
+    for (const [name, box] of this.boxes) box.checked = names === null || selected.has(name);
   }
 
-  /** The chosen names, for an address; null if they are all, so that a link has the schedules of a later version, too. */
-  get chosen(): readonly string[] | null {
+  /** Selected names, for an address; null for all, so that a link also has the schedules of later versions. */
+  get selected(): readonly string[] | null {
     const { names } = this;
     return names.length === this.boxes.size ? null : names;
   }
 
-  /** Whether all schedules are chosen, and nothing else. */
+  /** Whether all schedules are selected, and no file. */
   get isWhole(): boolean {
-    return this.chosen === null && this.held.length === 0;
+    return this.selected === null && this.ownFiles.length === 0;
   }
 
-  /** What the best schedule may need. */
+  /** Needs that the best schedule may have. */
   get allow(): readonly Need[] {
     return NEEDS.filter((need) => this.needs.get(need)?.checked === true);
   }
@@ -57,12 +58,12 @@ export class ScheduleList {
   }
 
   get files(): readonly OwnFile[] {
-    return this.held;
+    return this.ownFiles;
   }
 
   /** Add a file, replacing one of the same name. */
   add(file: OwnFile): void {
-    this.hold([...this.held.filter((other) => other.name !== file.name), file]);
+    this.setFiles([...this.ownFiles.filter((other) => other.name !== file.name), file]);
   }
 
   fail(message: string): void {
@@ -79,12 +80,12 @@ export class ScheduleList {
     this.changed();
   }
 
-  private hold(files: readonly OwnFile[]): void {
-    this.held = files;
+  private setFiles(files: readonly OwnFile[]): void {
+    this.ownFiles = files;
     this.own.replaceChildren(
       ...files.map((file) => {
         const remove = button("\u00d7", `remove ${file.name}`, () =>
-          this.hold(this.held.filter((other) => other !== file)),
+          this.setFiles(this.ownFiles.filter((other) => other !== file)),
         );
         return make("div", { class: "own-file" }, make("span", {}, file.name), remove);
       }),

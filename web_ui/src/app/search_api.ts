@@ -1,10 +1,10 @@
-/** Requests of the search panels, and the lines of their answers. */
+/** Requests of the search panels, and the lines of their streamed responses. */
 
 import type { FrontLine, FrontPointReply, FrontReply, SearchLine, SearchReply, SearchStatus } from "../records.js";
-import { type OwnFile, posted, Refusal, type Settings } from "./api.js";
+import { type OwnFile, post, Refusal, type Settings } from "./api.js";
 import { lines } from "./lines.js";
 
-export interface Asked {
+export interface SearchOptions {
   readonly settings: Settings;
   readonly allow: readonly string[];
   readonly placement: string;
@@ -12,14 +12,14 @@ export interface Asked {
   readonly seconds: number;
 }
 
-export interface SearchAsked extends Asked {
+export interface SearchRequest extends SearchOptions {
   /** Further choices that the search optimizes. */
   readonly decide: readonly string[];
   readonly start: readonly string[];
   readonly files: readonly OwnFile[];
 }
 
-export interface FrontAsked extends Asked {
+export interface FrontRequest extends SearchOptions {
   readonly points: number;
 }
 
@@ -30,7 +30,7 @@ export type {
 } from "../records.js";
 
 /** Result of a search, with all of its optional fields. */
-export type Found = Required<SearchReply>;
+export type SearchResult = Required<SearchReply>;
 
 export interface SearchEvents {
   progress(progress: SearchStatus): void;
@@ -45,22 +45,22 @@ export interface FrontEvents {
 
 type Line = SearchLine & FrontLine;
 
-/** The page's own name for the server, which lets a page search once at a time; a new one each time it is opened. */
+/** Identifier of the page for the server, which allows one search per page at a time; new each time the page is opened. */
 const SESSION = Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("-");
 
-/** Search; `signal` ends it, as does leaving the page. */
-export async function search(asked: SearchAsked, events: SearchEvents, signal: AbortSignal): Promise<Found> {
-  for await (const line of told("/api/search", asked, signal)) {
+/** Run a search; aborting `signal` or leaving the page ends it. */
+export async function search(request: SearchRequest, events: SearchEvents, signal: AbortSignal): Promise<SearchResult> {
+  for await (const line of streamLines("/api/search", request, signal)) {
     if (line.progress !== undefined) events.progress(line.progress);
     if (line.best !== undefined) events.best(line.best);
-    if (line.found !== undefined) return line.found as Found;
+    if (line.found !== undefined) return line.found as SearchResult;
   }
   throw ENDED;
 }
 
-/** Search under several limits. */
-export async function front(asked: FrontAsked, events: FrontEvents, signal: AbortSignal): Promise<FrontReply> {
-  for await (const line of told("/api/front", asked, signal)) {
+/** Run a search under each of several memory limits. */
+export async function front(request: FrontRequest, events: FrontEvents, signal: AbortSignal): Promise<FrontReply> {
+  for await (const line of streamLines("/api/front", request, signal)) {
     if (line.progress !== undefined) events.progress(line.progress);
     if (line.point !== undefined) events.point(line.point);
     if (line.front !== undefined) return line.front;
@@ -70,8 +70,8 @@ export async function front(asked: FrontAsked, events: FrontEvents, signal: Abor
 
 const ENDED = new Refusal([{ field: "", message: "the connection ended without an answer" }]);
 
-async function* told(address: string, asked: Asked, signal: AbortSignal): AsyncGenerator<Line> {
-  const answer = await posted(address, { ...asked, session: SESSION }, signal);
+async function* streamLines(address: string, request: SearchOptions, signal: AbortSignal): AsyncGenerator<Line> {
+  const answer = await post(address, { ...request, session: SESSION }, signal);
   try {
     for await (const text of lines(answer)) {
       const line = JSON.parse(text) as Line;

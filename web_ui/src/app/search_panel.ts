@@ -1,18 +1,18 @@
-/** A search for a better schedule, live: the table and the timeline show its best schedule while it runs. */
+/** Panel that searches for a better schedule: the table and the timeline show the best one while the search runs. */
 
 import { make } from "../dom.js";
 import { percent, Times } from "../format.js";
 import { SEARCH_FIELDS } from "../records.js";
 import type { Comparison } from "./api.js";
-import { Asking, choiceField, limitField, optionField } from "./asking.js";
 import { gainText, provenText } from "./gains.js";
 import type { Host, Panel } from "./panel.js";
-import { type Found, type SearchProgress, search } from "./search_api.js";
+import { type SearchProgress, type SearchResult, search } from "./search_api.js";
+import { choiceField, limitField, optionField, SearchForm } from "./search_form.js";
 
-/** Maximum length of a name; a limit for each rank is longer. */
+/** Maximum length of a schedule's name; a memory limit per rank may be longer. */
 const LONGEST_NAME = 60;
 
-/** First word of the name of a search's result. */
+/** First word of the name of a schedule that a search found. */
 export const SEARCHED = "search";
 
 export class SearchPanel implements Panel {
@@ -30,15 +30,15 @@ export class SearchPanel implements Panel {
   ]);
   private readonly seconds = optionField("seconds", SEARCH_FIELDS.seconds);
   private readonly start = choiceField("start", "Start from", [["", "all published schedules"]]);
-  private readonly asking: Asking;
-  private readonly aged = make("p", { class: "note", hidden: true }, "Shape or costs have changed: search again.");
-  private asked = "";
-  private wanted = "";
+  private readonly form: SearchForm;
+  private readonly outdated = make("p", { class: "note", hidden: true }, "Shape or costs have changed: search again.");
+  private searchedSettings = "";
+  private pendingStart = "";
 
   constructor(private readonly host: Host) {
     this.limit = limitField(host);
     const fields = [this.placement, this.limit, this.objective, this.decide, this.seconds, this.start];
-    this.asking = new Asking("search", host, fields, "Search", (signal) => this.search(signal));
+    this.form = new SearchForm("search", host, fields, "Search", (signal) => this.search(signal));
     this.element.append(
       make("h2", {}, "Search for a better schedule"),
       make(
@@ -46,54 +46,55 @@ export class SearchPanel implements Panel {
         { class: "hint" },
         "Starts from every published schedule that fits the shape, the costs and the memory limit. The search ends when the page is closed, and the server keeps nothing of it.",
       ),
-      this.asking.element,
-      this.aged,
+      this.form.element,
+      this.outdated,
     );
   }
 
-  /** Start from a schedule as soon as it is compared. */
+  /** Start from a schedule once it is in the comparison. */
   about(schedule: string): void {
-    this.wanted = schedule;
+    this.pendingStart = schedule;
     if (this.host.comparison !== null) this.answered(this.host.comparison);
   }
 
   answered(comparison: Comparison): void {
     const { input } = this.limit;
     if (input !== document.activeElement) input.value = this.host.typed("memory_limit");
-    const chosen = this.wanted === "" ? this.start.input.value : this.wanted;
+    const selected = this.pendingStart === "" ? this.start.input.value : this.pendingStart;
     const names = comparison.results.map((result) => result.schedule);
     const options = ["", ...names].map((name) =>
       make("option", { value: name }, name === "" ? "all published schedules" : name),
     );
     this.start.input.replaceChildren(...options);
-    this.start.input.value = names.includes(chosen) ? chosen : "";
-    if (names.includes(this.wanted)) this.wanted = "";
-    this.aged.hidden = this.asked === "" || this.asked === JSON.stringify(this.host.question().settings);
+    this.start.input.value = names.includes(selected) ? selected : "";
+    if (names.includes(this.pendingStart)) this.pendingStart = "";
+    this.outdated.hidden =
+      this.searchedSettings === "" || this.searchedSettings === JSON.stringify(this.host.request().settings);
   }
 
   private async search(signal: AbortSignal): Promise<void> {
     const start = this.start.input.value;
-    const { settings, allow, schedules, files } = this.host.question(start === "" ? [] : [start]);
+    const { settings, allow, schedules, files } = this.host.request(start === "" ? [] : [start]);
     const seconds = Number(this.seconds.input.value);
     const placement = this.placement.input.value;
     const limit = this.host.typed("memory_limit");
     const name = [SEARCHED, placement, limit].join(" ").trim().slice(0, LONGEST_NAME);
     const objective = this.objective.input.value;
     const decide = this.decide.input.value.split(",").filter((choice) => choice !== "");
-    const asked = { settings, allow, placement, objective, decide, seconds, start: schedules, files };
-    this.asked = JSON.stringify(settings);
-    this.aged.hidden = true;
+    const request = { settings, allow, placement, objective, decide, seconds, start: schedules, files };
+    this.searchedSettings = JSON.stringify(settings);
+    this.outdated.hidden = true;
     let last: SearchProgress | null = null;
     const events = {
       progress: (progress: SearchProgress) => {
         last = progress;
-        this.asking.tell(progress, seconds, this.soFar(progress));
+        this.form.showProgress(progress, seconds, this.soFar(progress));
       },
       best: (text: string) => this.host.add({ name, text }),
     };
     const stopped = () => last !== null && this.stopped(last, name);
     signal.addEventListener("abort", stopped);
-    this.tell(await search(asked, events, signal), name);
+    this.showResult(await search(request, events, signal), name);
   }
 
   private soFar({ value, bound, published }: SearchProgress): string {
@@ -104,19 +105,19 @@ export class SearchPanel implements Panel {
   }
 
   private stopped(progress: SearchProgress, name: string): void {
-    this.asking.said.textContent = `Stopped: ${this.soFar(progress)}. It is in the table as \u201c${name}\u201d.`;
+    this.form.status.textContent = `Stopped: ${this.soFar(progress)}. It is in the table as \u201c${name}\u201d.`;
   }
 
-  private tell(found: Found, name: string): void {
-    const { objective, said, seconds, found_by: by } = found;
-    const [gain, ...others] = said;
-    const times = Times.of([objective.value, objective.lower_bound], found.time_unit);
+  private showResult(result: SearchResult, name: string): void {
+    const { objective, said: gains, seconds, found_by: by } = result;
+    const [gain, ...others] = gains;
+    const times = Times.of([objective.value, objective.lower_bound], result.time_unit);
     const sentences = [
       ...others,
-      provenText(objective, found.optimal, times),
+      provenText(objective, result.optimal, times),
       `Found by ${by} in ${seconds.toFixed(1)} s. It is in the table as \u201c${name}\u201d; Download offers every format.`,
     ];
-    this.asking.said.replaceChildren(make("strong", {}, gain ?? ""), ` ${sentences.join(" ")}`);
+    this.form.status.replaceChildren(make("strong", {}, gain ?? ""), ` ${sentences.join(" ")}`);
   }
 
   private get unit(): string {

@@ -1,8 +1,8 @@
-/** On a narrow page the controls are a sheet over the results, opened by a button. */
+/** Sheet with the controls: on a narrow page, a button opens it over the results. */
 
 import { make } from "../dom.js";
 
-/** As in the style. */
+/** Media query of narrow pages, as in the style sheet. */
 const NARROW = "(max-width: 720px)";
 
 export class Sheet {
@@ -14,12 +14,12 @@ export class Sheet {
   });
   private readonly closer = make("button", { type: "button", class: "primary sheet-closer" }, "Show results");
 
-  /** `others` cannot be reached while the sheet is open. */
+  /** `others` are inert while the sheet is open. */
   constructor(
     private readonly sheet: HTMLElement,
     private readonly others: readonly HTMLElement[],
   ) {
-    this.say("Shape, costs and schedules");
+    this.setLabel("Shape, costs and schedules");
     this.opener.addEventListener("click", () => this.toggle(true));
     this.closer.addEventListener("click", () => this.toggle(false));
     sheet.addEventListener("keydown", (event) => event.key === "Escape" && this.toggle(false));
@@ -28,11 +28,11 @@ export class Sheet {
   }
 
   /** Label of the button that opens the sheet: the current settings. */
-  say(text: string): void {
+  setLabel(text: string): void {
     this.opener.textContent = text;
   }
 
-  /** Make a field of the sheet reachable: open it where it is closed. */
+  /** Open the sheet on a narrow page, so that its fields can have the focus. */
   reveal(): void {
     if (window.matchMedia(NARROW).matches) this.toggle(true);
   }

@@ -1,4 +1,4 @@
-/** Bytes as people type them: `40GiB`. */
+/** Sizes in bytes as text with a unit: `40GiB`. */
 
 const UNITS: readonly (readonly [string, number])[] = [
   ["TiB", 2 ** 40],

@@ -1,9 +1,9 @@
-/** A table with a value for each stage; it writes them as one text, apart by commas. */
+/** Table with a value for each stage; it returns them as one text, separated by commas. */
 
 import { make } from "../dom.js";
 import { partsOf } from "./values.js";
 
-/** More stages than this are edited as text. */
+/** Maximum number of stages in the table; more are edited as text. */
 const MOST = 256;
 
 export class StageTable {
@@ -50,7 +50,7 @@ export class StageTable {
     this.element.replaceChildren(...labelled);
   }
 
-  /** Text of the cells; an empty one repeats the one before it, and equal cells become one number. */
+  /** Return the text of the cells; an empty cell repeats the one before it, and equal cells become one number. */
   private text(): string {
     let last = this.cells.find((cell) => cell.value.trim() !== "")?.value.trim() ?? "";
     const values = this.cells.map((cell) => {
@@ -60,7 +60,7 @@ export class StageTable {
     return new Set(values).size === 1 ? last : values.join(", ");
   }
 
-  /** A row or column of a spreadsheet fills the cells from the one that it is pasted into. */
+  /** Paste a row or column of a spreadsheet into the cells, starting at the focused one. */
   private paste(event: ClipboardEvent): void {
     const parts = partsOf(event.clipboardData?.getData("text") ?? "");
     const first = this.cells.indexOf(event.target as HTMLInputElement);

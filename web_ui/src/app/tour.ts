@@ -1,4 +1,4 @@
-/** Three tips for the first visit, above the results, each with a ring around what it is about. */
+/** Three tips for the first visit, above the results; each tip has a ring around its subject. */
 
 import { button, make } from "../dom.js";
 
@@ -40,7 +40,7 @@ export class Tour {
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
   }
 
-  /** Begin by itself on the first visit. */
+  /** Show the first tip on the first visit. */
   begin(): void {
     if (!seen()) this.show(0);
   }
@@ -67,17 +67,17 @@ export class Tour {
     try {
       localStorage.setItem(SEEN, "1");
     } catch {
-      // Storage may be blocked: the tips then come again.
+      // If storage is blocked, the tips appear again on the next visit.
     }
   }
 
   private ring(scroll: boolean): void {
     this.clear();
-    const found = this.tips[this.at].about
+    const target = this.tips[this.at].about
       .map((selector) => document.querySelector<HTMLElement>(selector))
       .find((element) => element !== null && element.getClientRects().length > 0);
-    found?.classList.add("ringed");
-    if (scroll) found?.scrollIntoView({ block: "nearest" });
+    target?.classList.add("ringed");
+    if (scroll) target?.scrollIntoView({ block: "nearest" });
   }
 
   private clear(): void {

@@ -1,4 +1,4 @@
-/** Between what is typed into a field and what a request says. */
+/** Conversion between the texts of fields and the values of a request. */
 
 import type { Settings, Value } from "./api.js";
 import type { Field } from "./fields.js";
@@ -7,7 +7,7 @@ import { bytesOf, sizeText } from "./sizes.js";
 /** Typed values by the names of the settings, without empty fields. */
 export type Typed = Readonly<Record<string, string>>;
 
-/** The settings of a request. What is not a number is sent unchanged, and the server says what is wrong with it. */
+/** Return the settings of a request. Invalid numbers are sent unchanged, and the server reports the error. */
 export function settingsOf(typed: Typed, fields: readonly Field[]): Settings {
   return Object.fromEntries(fields.flatMap((field) => entryOf(field, typed[field.name] ?? "")));
 }
@@ -25,7 +25,7 @@ function entryOf(field: Field, text: string): [string, Value][] {
   return [[field.name, parts.length > 1 ? parts.map(read) : read(parts[0] ?? "")]];
 }
 
-/** Numbers of the microbatches, or what a file has in their place, as JSON. */
+/** Return the numbers of the microbatches, or the JSON value that a file has in their place. */
 function perMicrobatch(text: string): Value {
   if (!/^[[{]/.test(text)) return partsOf(text).map(numberOr);
   try {
@@ -35,7 +35,7 @@ function perMicrobatch(text: string): Value {
   }
 }
 
-/** Values apart by commas, semicolons, tabs, line ends or blanks, as lists and columns of spreadsheets have them. */
+/** Split values at commas, semicolons, tabs, line ends or blanks, as in lists and in cells of spreadsheets. */
 export function partsOf(text: string): string[] {
   return text.split(/[\s,;]+/).filter((part) => part !== "");
 }
@@ -49,7 +49,7 @@ function sizeOr(text: string): number | string {
   return bytesOf(text) ?? numberOr(text);
 }
 
-/** The number that holds for a field where nothing is typed into it; not a number where words say what holds. */
+/** Return the number that an empty field stands for; NaN if the default is described in words. */
 export function impliedNumber(field: Field, typed: Typed, fields: readonly Field[]): number {
   for (const [name, factor] of field.follows) {
     const [first] = partsOf(typed[name] ?? "");
@@ -60,11 +60,11 @@ export function impliedNumber(field: Field, typed: Typed, fields: readonly Field
   return followed === undefined ? Number(field.default) : factor * Number(followed.default);
 }
 
-/** Texts of the fields for these settings. */
+/** Return the texts of the fields for settings. */
 export function typedOf(settings: Settings, fields: readonly Field[]): Typed {
-  const known = new Map(fields.map((field) => [field.name, field]));
-  const said = Object.entries(withRanks(settings)).filter(([name, value]) => known.has(name) && value !== false);
-  return Object.fromEntries(said.map(([name, value]) => [name, textOf(value, known.get(name)?.unit === "bytes")]));
+  const byName = new Map(fields.map((field) => [field.name, field]));
+  const entries = Object.entries(withRanks(settings)).filter(([name, value]) => byName.has(name) && value !== false);
+  return Object.fromEntries(entries.map(([name, value]) => [name, textOf(value, byName.get(name)?.unit === "bytes")]));
 }
 
 function textOf(value: Value, inBytes: boolean): string {
@@ -74,12 +74,12 @@ function textOf(value: Value, inBytes: boolean): string {
   return inBytes && typeof value === "number" ? sizeText(value) : String(value);
 }
 
-/** Whether a value has no list or record in it; others, such as the documents of each microbatch, only files have. */
+/** Return whether a value contains no nested list or record; only files have those, such as the documents of each microbatch. */
 function isPlain(value: Value): boolean {
   return typeof value !== "object" || (Array.isArray(value) && value.every((each) => typeof each !== "object"));
 }
 
-/** Files may set only the stages; the form has ranks. */
+/** Derive the ranks of a file that sets only the stages. */
 function withRanks(settings: Settings): Settings {
   const { stages, ...rest } = settings;
   if (typeof stages !== "number" || rest.ranks !== undefined) return rest;

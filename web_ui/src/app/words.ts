@@ -3,7 +3,7 @@
 import type { Fault } from "./api.js";
 import type { Field } from "./fields.js";
 
-/** A fault's sentence with titles in place of the names that programs know. */
+/** Return a fault's message with the titles of fields in place of their names. */
 export function inWords(fault: Fault, fields: readonly Field[]): string {
   const own = fields.find((field) => field.name === fault.field);
   const named = fields
@@ -20,10 +20,10 @@ export function inWords(fault: Fault, fields: readonly Field[]): string {
   return rest === undefined ? capital(named) : `${own.title}${named.slice(rest.length)}`;
 }
 
-/** For those who write decimals with a comma, which lists have between their values: how `12,5GiB` is written here. */
+/** Return the correction of a number with a decimal comma, such as `12,5GiB`; commas separate the values of a list. */
 export function pointed(text: string): string[] {
-  const found = /^\s*(\d+),(\d+)\s*([KMGT]i?B|act)?\s*$/.exec(text);
-  return found === null ? [] : [`use a decimal point: ${found[1]}.${found[2]}${found[3] ?? ""}`];
+  const match = /^\s*(\d+),(\d+)\s*([KMGT]i?B|act)?\s*$/.exec(text);
+  return match === null ? [] : [`use a decimal point: ${match[1]}.${match[2]}${match[3] ?? ""}`];
 }
 
 function wholeWord(name: string): RegExp {
@@ -31,6 +31,6 @@ function wholeWord(name: string): RegExp {
 }
 
 function capital(text: string): string {
-  // Names of schedules and files stay as they are written.
+  // Names of schedules and files keep their case.
   return /^[a-z]+ /.test(text) ? text.charAt(0).toUpperCase() + text.slice(1) : text;
 }

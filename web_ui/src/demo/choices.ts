@@ -1,11 +1,11 @@
-/** Choices of the interactive demo, the current one, and the equivalent command. */
+/** Choices of the interactive demo, the current choice, and the equivalent command. */
 
 import type { ComparisonFacts } from "../records.js";
 import { memoryForm } from "../report/memory_form.js";
 
 /** Data that `docs/build/demo.py` writes into the page. */
 export interface Choices {
-  /** Ranks and microbatches that were computed. */
+  /** Computed combinations of ranks and microbatches. */
   readonly shapes: readonly (readonly [number, number])[];
   readonly presets: readonly Preset[];
   readonly transfers: readonly { readonly key: string; readonly title: string; readonly factor: number }[];
@@ -36,14 +36,14 @@ export function first({ shapes, presets, transfers }: Choices): Choice {
   return { ranks, microbatches, costs: presets[0].key, transfer: transfers[0].key };
 }
 
-/** The choice of a fragment; what is missing or was not computed is as the page begins. */
+/** Return the choice of a fragment; missing parts and those that were not computed have their initial values. */
 export function fromFragment(fragment: string, choices: Choices): Choice {
   const parts = new URLSearchParams(fragment.replace(/^#/, ""));
   const begin = first(choices);
   const preset = choices.presets.find(({ key }) => key === parts.get("costs"));
   const transfer = choices.transfers.find(({ key }) => key === parts.get("transfer"));
-  const asked = [parts.get("ranks"), parts.get("microbatches")].map(Number);
-  const shape = choices.shapes.find(([p, m]) => p === asked[0] && m === asked[1]);
+  const requested = [parts.get("ranks"), parts.get("microbatches")].map(Number);
+  const shape = choices.shapes.find(([p, m]) => p === requested[0] && m === requested[1]);
   return {
     ranks: shape?.[0] ?? begin.ranks,
     microbatches: shape?.[1] ?? begin.microbatches,
@@ -61,12 +61,12 @@ export function toParts({ ranks, microbatches, costs, transfer }: Choice): URLSe
   });
 }
 
-/** The name of the file that holds what was computed. */
+/** Return the name of the file with the computed comparison. */
 export function fileOf({ ranks, microbatches, costs, transfer }: Choice): string {
   return `${ranks}x${microbatches}-${costs}-${transfer}`;
 }
 
-/** Other ranks, with as many microbatches as before where that was computed, or nearly. */
+/** Return the choice with other ranks, and the nearest computed number of microbatches. */
 export function withRanks(choice: Choice, ranks: number, { shapes }: Choices): Choice {
   const distance = (microbatches: number) => Math.abs(Math.log(microbatches / choice.microbatches));
   const [, microbatches] = shapes
@@ -75,7 +75,7 @@ export function withRanks(choice: Choice, ranks: number, { shapes }: Choices): C
   return { ...choice, ranks, microbatches };
 }
 
-/** The command that computes the same, under the limit that is set. */
+/** Return the command that computes the same comparison, under the current limit. */
 export function commandOf(choice: Choice, choices: Choices, comparison: ComparisonFacts, limit: number | null): string {
   const preset = choices.presets.find(({ key }) => key === choice.costs);
   const factor = choices.transfers.find(({ key }) => key === choice.transfer)?.factor ?? 1;

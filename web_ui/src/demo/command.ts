@@ -2,12 +2,12 @@
 
 import { make } from "../dom.js";
 
-const SAID_MS = 2500;
+const MESSAGE_MS = 2500;
 
 export class Command {
   readonly element = make("section", { class: "pd-command", "aria-label": "on your own machine" });
   private readonly text = make("code");
-  private readonly said = make("span", { class: "pd-said", role: "status" });
+  private readonly status = make("span", { class: "pd-said", role: "status" });
 
   constructor(version: string) {
     const copy = make("button", { type: "button" }, "Copy");
@@ -19,7 +19,7 @@ export class Command {
         "div",
         { class: "pd-box" },
         make("pre", { tabindex: 0, role: "region", "aria-label": "command" }, this.text),
-        make("div", { class: "pd-copy" }, copy, this.said),
+        make("div", { class: "pd-copy" }, copy, this.status),
       ),
     );
   }
@@ -40,9 +40,9 @@ export class Command {
       () => false,
     );
     if (copied !== true) window.getSelection()?.selectAllChildren(this.text);
-    this.said.textContent = copied === true ? "copied" : "selected: copy it by key";
+    this.status.textContent = copied === true ? "copied" : "selected: copy it by key";
     setTimeout(() => {
-      this.said.textContent = "";
-    }, SAID_MS);
+      this.status.textContent = "";
+    }, MESSAGE_MS);
   }
 }

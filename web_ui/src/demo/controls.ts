@@ -1,4 +1,4 @@
-/** The choices above the comparison: few enough that all but the costs are visible. */
+/** The choices above the comparison; all are visible except the costs, which are in a list. */
 
 import { make } from "../dom.js";
 import { type Choice, type Choices, withRanks } from "./choices.js";
@@ -12,7 +12,7 @@ export class Controls {
   constructor(
     private readonly choices: Choices,
     private choice: Choice,
-    private readonly chosen: (choice: Choice) => void,
+    private readonly onChange: (choice: Choice) => void,
   ) {
     const options = choices.presets.map(({ key, title }) => make("option", { value: key }, title));
     this.costs = make("select", { id: "pd-costs" }, ...options);
@@ -52,23 +52,23 @@ export class Controls {
 
   private choose(choice: Choice): void {
     this.show(choice);
-    this.chosen(choice);
+    this.onChange(choice);
   }
 }
 
-/** Choices of which one holds, side by side. */
+/** Create radio buttons side by side. */
 function group(
   title: string,
   name: string,
   values: readonly string[],
-  chosen: string,
+  selected: string,
   choose: (value: string) => void,
   titles: ReadonlyMap<string, string> = new Map(),
 ): HTMLElement {
   const options = values.map((value) => {
     const id = `pd-${name}-${value}`;
     const radio = make("input", { type: "radio", name: `pd-${name}`, value, id });
-    radio.checked = value === chosen;
+    radio.checked = value === selected;
     radio.addEventListener("change", () => choose(value));
     return make("span", {}, radio, make("label", { for: id }, titles.get(value) ?? value));
   });

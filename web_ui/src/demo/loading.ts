@@ -14,19 +14,19 @@ declare global {
   var pipeplanDemo: (key: string, data: Computed) => void;
 }
 
-const known = new Map<string, Promise<Computed>>();
+const cache = new Map<string, Promise<Computed>>();
 const arrived = new Map<string, Computed>();
 
 globalThis.pipeplanDemo = (key, data) => arrived.set(key, data);
 
-/** The comparison of this name; asked for once. */
+/** Return the comparison of a name, which is loaded once. */
 export function loaded(key: string): Promise<Computed> {
-  const before = known.get(key);
-  if (before !== undefined) return before;
-  const found = load(key);
-  known.set(key, found);
-  found.catch(() => known.delete(key));
-  return found;
+  const cached = cache.get(key);
+  if (cached !== undefined) return cached;
+  const comparison = load(key);
+  cache.set(key, comparison);
+  comparison.catch(() => cache.delete(key));
+  return comparison;
 }
 
 function load(key: string): Promise<Computed> {

@@ -1,11 +1,11 @@
-/** The page to play with: comparisons that were computed when the site was built, over shapes and costs to choose from. */
+/** The interactive demo: comparisons for selectable shapes and costs, computed when the site is built. */
 
 import "../report/report.css";
 import "./demo.css";
 import { writeAddress } from "../address_bar.js";
 import { make } from "../dom.js";
 import { ComparisonView } from "../report/comparison.js";
-import { openerOf } from "../report/drawn.js";
+import { openerOf } from "../report/timelines.js";
 import { type Choice, type Choices, commandOf, fileOf, first, fromFragment, toParts } from "./choices.js";
 import { Command } from "./command.js";
 import { Controls } from "./controls.js";
@@ -17,7 +17,7 @@ class Demo {
   private readonly command: Command;
   private readonly view: ComparisonView;
   private readonly trouble = make("p", { class: "pr-empty", role: "alert", hidden: true });
-  private shown: Computed | null = null;
+  private current: Computed | null = null;
   private waiting: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
@@ -32,7 +32,7 @@ class Demo {
     place.append(this.controls.element, this.trouble, this.view.element);
     window.addEventListener("hashchange", () => this.follow());
     document.addEventListener("keydown", (event) => {
-      if (event.target === document.body) this.view.drawn.timeline?.typed(event);
+      if (event.target === document.body) this.view.timelines.timeline?.typed(event);
     });
     void this.load();
   }
@@ -49,7 +49,7 @@ class Demo {
     void this.load();
   }
 
-  /** Load what was chosen; of several choices the last one counts. */
+  /** Load the comparison of the current choice; of several choices the last one counts. */
   private async load(): Promise<void> {
     const { choice } = this;
     this.place.setAttribute("aria-busy", "true");
@@ -68,18 +68,18 @@ class Demo {
 
   private show(computed: Computed): void {
     const { facts, views, themes } = computed;
-    if (this.shown !== null && this.shown.facts.memory_unit !== facts.memory_unit) this.view.unlimit();
-    this.shown = computed;
+    if (this.current !== null && this.current.facts.memory_unit !== facts.memory_unit) this.view.unlimit();
+    this.current = computed;
     const open = openerOf(facts.rows, views);
     this.view.element.hidden = false;
     this.view.show({ comparison: facts, open, themes });
     this.moved();
   }
 
-  /** Say the state in the command and, once nothing has come for a moment, in the address. */
+  /** Update the command and, after a moment without changes, the address. */
   private moved(): void {
-    if (this.shown === null) return;
-    this.command.show(commandOf(this.choice, this.choices, this.shown.facts, this.view.limitNow));
+    if (this.current === null) return;
+    this.command.show(commandOf(this.choice, this.choices, this.current.facts, this.view.limitNow));
     clearTimeout(this.waiting);
     this.waiting = setTimeout(() => this.keepAddress(), 150);
   }

@@ -1,7 +1,7 @@
-/** Requests of the editor and their answers. */
+/** Requests of the editor and their responses. */
 
-import type { Question } from "../app/api.js";
-import { posted } from "../app/api.js";
+import type { CompareRequest } from "../app/api.js";
+import { post } from "../app/api.js";
 import type { EditBegin, EditedShape, EditReply, Settings } from "../records.js";
 
 export type {
@@ -13,7 +13,7 @@ export type {
   Waiting,
 } from "../records.js";
 
-export interface EditQuestion {
+export interface EditRequest {
   readonly settings: Settings;
   readonly name: string;
   readonly rows: string;
@@ -22,15 +22,15 @@ export interface EditQuestion {
   readonly draw: boolean;
 }
 
-export async function begin(question: Question): Promise<EditBegin> {
-  return (await posted("/api/edit/begin", question)).json() as Promise<EditBegin>;
+export async function begin(request: CompareRequest): Promise<EditBegin> {
+  return (await post("/api/edit/begin", request)).json() as Promise<EditBegin>;
 }
 
-export async function judge(question: EditQuestion): Promise<EditReply> {
-  return (await posted("/api/edit", question)).json() as Promise<EditReply>;
+export async function judge(request: EditRequest): Promise<EditReply> {
+  return (await post("/api/edit", request)).json() as Promise<EditReply>;
 }
 
-/** Settings that a text answers by itself. */
+/** Settings that a text determines by itself. */
 const SHAPE = new Set([
   "ranks",
   "stages",
@@ -43,7 +43,7 @@ const SHAPE = new Set([
   "offload",
 ]);
 
-/** The settings without the shape, which is the text's own. */
+/** Return the settings without the shape, which the text determines. */
 export function costsOf(settings: Settings): Settings {
   return Object.fromEntries(Object.entries(settings).filter(([name]) => !SHAPE.has(name)));
 }

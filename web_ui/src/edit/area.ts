@@ -1,17 +1,17 @@
 /**
- * The text of a schedule to type in: a line a rank, with its words marked beneath the text. Of a long text it shows some
- * ranks at a time, for browsers are slow with long text areas.
+ * Editor of a schedule's text: a line per rank, with its words marked beneath the text. It shows a long text in pages
+ * of some ranks, because browsers are slow with long text areas.
  */
 
 import { button, make } from "../dom.js";
 import { kindOf, linesOf, type Place, type Span, wordAt, wordsOf } from "./words.js";
 
 export interface AreaHandlers {
-  /** Something was typed; `place` is where. */
+  /** Called after the user types; `place` is the word at the caret. */
   typed(text: string, place: Place | null): void;
-  /** The caret is in another word, or in none. */
+  /** Called after the caret moves to another word, or to none. */
   pointed(place: Place | null): void;
-  /** A key that the editor may know; true where it did something. */
+  /** Handle a key; return whether it had an effect. */
   pressed(event: KeyboardEvent): boolean;
 }
 
@@ -22,8 +22,8 @@ export interface Marks {
   readonly lit: Place | null;
 }
 
-/** Signs of a text that a text area takes with ease. */
-const MOST_SIGNS = 24_000;
+/** Maximum number of characters in the text area at a time. */
+const MOST_CHARACTERS = 24_000;
 
 export class Area {
   readonly element = make("div", { class: "rows" });
@@ -39,7 +39,7 @@ export class Area {
     "aria-describedby": "edit-verdict",
   });
   private readonly pane = make("div", { class: "rows-pane" });
-  private readonly shown = make("span", {});
+  private readonly range = make("span", {});
   private readonly pager = make("div", { class: "rows-pager", hidden: true });
   private lines: string[] = [""];
   private first = 0;
@@ -58,7 +58,7 @@ export class Area {
     const turn = (by: number) => this.turnTo(this.first + by * this.count);
     this.pager.append(
       button("\u2039", "the ranks before", () => turn(-1)),
-      this.shown,
+      this.range,
       button("\u203a", "the ranks after", () => turn(1)),
     );
     this.element.append(this.pager, this.pane);
@@ -73,13 +73,13 @@ export class Area {
     return this.lines.join("\n");
   }
 
-  /** Show another text. */
+  /** Replace the text. */
   set text(text: string) {
     this.lines = linesOf(text);
     this.renew();
   }
 
-  /** Show as many lines as are easily shown. */
+  /** Show as many lines as the limit of characters allows. */
   private renew(): void {
     this.count = windowOf(this.lines);
     this.first = Math.min(this.first, Math.max(0, this.lines.length - this.count));
@@ -93,7 +93,7 @@ export class Area {
     this.draw();
   }
 
-  /** The word that the caret is in. */
+  /** Word at the caret, or null. */
   get place(): Place | null {
     const before = this.area.value.slice(0, this.area.selectionStart);
     const line = before.split("\n").length - 1;
@@ -102,7 +102,7 @@ export class Area {
     return word < 0 ? null : { line: this.first + line, word };
   }
 
-  /** Put the caret around a word and scroll to it; with `focus`, typing goes there. */
+  /** Select a word and scroll to it; with `focus`, also focus the text area. */
   go(place: Place, focus: boolean): void {
     if (place.line < this.first || place.line >= this.first + this.count) this.turnTo(place.line);
     const span: Span | undefined = wordsOf(this.lines[place.line] ?? "")[place.word];
@@ -143,7 +143,7 @@ export class Area {
     if (this.area.value !== text) this.area.value = text;
     this.pager.hidden = this.count >= this.lines.length;
     const last = Math.min(this.first + this.count, this.lines.length);
-    this.shown.textContent = `lines ${this.first + 1} to ${last} of ${this.lines.length}: the text is too long to show all ranks at once`;
+    this.range.textContent = `lines ${this.first + 1} to ${last} of ${this.lines.length}: the text is too long to show all ranks at once`;
     this.draw();
   }
 
@@ -152,8 +152,8 @@ export class Area {
     this.lines.splice(this.first, this.count, ...written);
     this.count = written.length;
     this.marks = { ...this.marks, wrong: [], over: [] };
-    // Much was pasted: less of it shows.
-    if (this.area.value.length > 2 * MOST_SIGNS) this.renew();
+    // After a long paste, show fewer lines.
+    if (this.area.value.length > 2 * MOST_CHARACTERS) this.renew();
     else this.draw();
     this.handlers.typed(this.text, this.place);
     this.pointed();
@@ -168,7 +168,7 @@ export class Area {
     this.handlers.pointed(place);
   }
 
-  /** The marks below the text, and the ranks next to it. */
+  /** Draw the marks below the text, and the ranks next to it. */
   private draw(): void {
     const visible = this.visible();
     const classes = new Map<string, string>();
@@ -189,7 +189,7 @@ export class Area {
   }
 
   private lineOf(line: string, number: number, classes: ReadonlyMap<string, string>): (Node | string)[] {
-    if (line.length > 2 * MOST_SIGNS) return [line];
+    if (line.length > 2 * MOST_CHARACTERS) return [line];
     const nodes: (Node | string)[] = [];
     let at = 0;
     wordsOf(line).forEach(({ from, to, text }, word) => {
@@ -205,8 +205,10 @@ export class Area {
   }
 }
 
-/** Number of lines shown at a time; all of a short text. */
+/** Return the number of lines of a page; all of a short text. */
 function windowOf(lines: readonly string[]): number {
-  const signs = lines.reduce((sum, line) => sum + line.length + 1, 0);
-  return signs <= MOST_SIGNS ? lines.length : Math.max(1, Math.floor((MOST_SIGNS * lines.length) / signs));
+  const characters = lines.reduce((sum, line) => sum + line.length + 1, 0);
+  return characters <= MOST_CHARACTERS
+    ? lines.length
+    : Math.max(1, Math.floor((MOST_CHARACTERS * lines.length) / characters));
 }

@@ -9,7 +9,7 @@ export class BarPlaces {
   private readonly barsOfLane: number[][];
   private readonly names: string[];
 
-  /** `rowLines`: the line of the text that each rank has. */
+  /** `rowLines` has the line of the text of each rank. */
   constructor(view: ViewJson, lines: readonly string[], rowLines: readonly number[]) {
     const { bars } = view;
     const lane = integers(bars.lane);
@@ -24,29 +24,29 @@ export class BarPlaces {
     });
   }
 
-  /** The word of a bar; null for one that the text does not hold, such as a message that was put in. */
+  /** Return the word of a bar; null if it is not in the text, such as a generated message. */
   placeOf(bar: number): Place | null {
     return this.placeOfBar.get(bar) ?? null;
   }
 
-  /** The bar of the first op that a word names, -1 where it has none. */
+  /** Return the bar of the first op that a word names, -1 for none. */
   barOf(place: Place): number {
     return this.barOfPlace.get(keyOf(place)) ?? -1;
   }
 
-  /** The word of the first op of this name. */
+  /** Return the word of the first op with a name. */
   placeOfName(name: string): Place | null {
     const bar = this.names.findIndex((other, at) => other === name && this.placeOfBar.has(at));
     return bar < 0 ? null : this.placeOf(bar);
   }
 
-  /** The bars of some words. */
+  /** Return the bars of some words. */
   barsOf(places: readonly Place[]): number[] {
     return places.map((place) => this.barOf(place)).filter((bar) => bar >= 0);
   }
 
   /**
-   * The number among the words of its line that a word would have if its bar stood at the `to`-th place of its rank; null
+   * Return the index in its line that a word would have if its bar were at position `to` of its rank; null
    * if the bar is not a word.
    */
   wordFor(bar: number, rank: number, to: number): number | null {
@@ -76,7 +76,7 @@ function keyOf({ line, word }: Place): string {
   return `${line}:${word}`;
 }
 
-/** The ops of a view by their names: `3F7`, `3F7.1`. */
+/** Return the names of a view's ops: `3F7`, `3F7.1`. */
 function namesOf(view: ViewJson): string[] {
   const { kind, stage, microbatch, slice } = view.bars;
   const [kinds, stages, microbatches, slices] = [kind, stage, microbatch, slice].map(integers);

@@ -1,4 +1,4 @@
-/** Figures of an edited schedule, now and before. */
+/** Results of an edited schedule, now and before. */
 
 import type { Result } from "../app/api.js";
 import { make } from "../dom.js";
@@ -14,7 +14,7 @@ interface Row {
   readonly better: boolean | null;
 }
 
-/** The table; null results show a dash. */
+/** Return the table; null results show a dash. */
 export function figures(now: Result | null, before: Result | null): HTMLTableElement {
   const head = ["", "now", "before", "change"].map((text) => make("th", { scope: "col" }, text));
   const rows = rowsOf(now, before).map((row) => {
@@ -61,14 +61,14 @@ function differences(now: Result | null, before: Result | null): number[] {
   return now === null || before === null ? [] : [now.makespan - before.makespan];
 }
 
-/** `+3 (+9.1%)`; `0` for no change. */
+/** Return the text of a change: `+3 (+9.1%)`; `0` for no change. */
 function movedBy(text: string, share: number): string {
   return /^[0.,]*$/.test(text) ? "0" : `${text} (${change(share)})`;
 }
 
-/** Less is better; what shows as no change is none. */
-function betterBy(by: number | undefined, shown: string): boolean | null {
-  return by === undefined || /^[+-]?[0.,]*%?$/.test(shown) ? null : by < 0;
+/** Return whether a decrease is an improvement; null if the displayed change is zero. */
+function betterBy(by: number | undefined, text: string): boolean | null {
+  return by === undefined || /^[+-]?[0.,]*%?$/.test(text) ? null : by < 0;
 }
 
 function bubble(now: Result | null, before: Result | null): Row {

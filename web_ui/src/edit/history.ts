@@ -4,15 +4,15 @@ import type { Place } from "./words.js";
 
 export interface Step {
   readonly text: string;
-  /** Place of the change, which undoing it shows. */
+  /** Place of the change, which undo selects. */
   readonly place: Place | null;
 }
 
-/** Milliseconds without typing after which the next sign begins a new step. */
+/** Milliseconds without typing after which the next character begins a new step. */
 const PAUSE = 900;
 
 const MOST_STEPS = 500;
-/** Signs that all steps hold together at most. */
+/** Maximum number of characters of all steps together. */
 const MOST_SIGNS = 40_000_000;
 
 export class History {
@@ -37,7 +37,7 @@ export class History {
     return this.at < this.steps.length - 1;
   }
 
-  /** A changed text; what was undone before is gone. `typed`: as one of a run of signs, at a time in milliseconds. */
+  /** Add a changed text, which discards undone steps. Changes with `typed` merge if their times, in milliseconds, are close. */
   add(text: string, place: Place | null, typed: boolean, now: number): void {
     if (text === this.text) return;
     const joins = typed && this.typing && this.at > 0 && now - this.last < PAUSE;
@@ -49,7 +49,7 @@ export class History {
     this.at = this.steps.length - 1;
   }
 
-  /** One step back: the text that it leads to, and where it differs. Null at the beginning. */
+  /** Go one step back: return the text before it, and where it differs. Null at the beginning. */
   undo(): Step | null {
     if (!this.canUndo) return null;
     const { place } = this.steps[this.at];

@@ -1,10 +1,10 @@
-/** The editor: a schedule's timeline to drag ops in, its text to type in, and the verdict on both. */
+/** The editor of a schedule: a timeline to drag ops in, a text to type in, and the verdict on the schedule. */
 
 import "./edit.css";
 import { type Comparison, download, type Result } from "../app/api.js";
 import { Latest } from "../app/latest.js";
 import type { Host, Panel } from "../app/panel.js";
-import type { JudgedJson } from "../data.js";
+import type { EditMarks } from "../data.js";
 import { make } from "../dom.js";
 import { download as saveFile } from "../export.js";
 import type { Editing, Move, mountTimeline, State, Timeline, TimelineData } from "../index.js";
@@ -21,15 +21,15 @@ import { linesOf, opsOf, type Place, withMoved, wordsOf } from "./words.js";
 /** The timeline's own script, which every page with a timeline loads. */
 declare const pipeplan: { readonly mountTimeline: typeof mountTimeline };
 
-/** Milliseconds without a key after which a typed text is judged. */
+/** Milliseconds without typing after which the text is checked. */
 const QUIET = 160;
-/** Milliseconds after which a verdict that is not there yet is said to be on its way. */
+/** Milliseconds after which a pending verdict is shown as pending. */
 const LONG = 400;
-/** Signs of a text whose change is explained: for longer ones that takes as long as the verdict. */
+/** Maximum length of a text whose change is explained; for longer ones this takes as long as the verdict. */
 const MOST_EXPLAINED = 150_000;
-/** Servers and chats cut addresses that are longer. */
+/** Maximum length of an address in characters; servers and chat programs truncate longer ones. */
 const LONGEST = 8000;
-/** Signs of a text that the page's address holds in addition to its settings. */
+/** Maximum length of a text in the page's address, in addition to the settings. */
 const MOST_REMEMBERED = 4000;
 const EMPTY = "";
 
@@ -65,16 +65,16 @@ export class EditPanel implements Panel {
   private session: Session | null = null;
   private timeline: Timeline | null = null;
   private places: BarPlaces | null = null;
-  private judged: JudgedJson | null = null;
+  private marks: EditMarks | null = null;
   private verdict: api.Verdict | null = null;
-  private chosen: Place | null = null;
+  private selected: Place | null = null;
   private pointing = false;
   private beginning = 0;
-  /** Sessions of schedules that were edited before. */
-  private readonly kept = new Map<string, Session>();
+  /** Sessions of previously edited schedules by name. */
+  private readonly sessions = new Map<string, Session>();
   private waiting: ReturnType<typeof setTimeout> | undefined;
-  /** A text that the page's address brought along. */
-  private brought = new URLSearchParams(location.search).get("rows");
+  /** Text from the page's address, until the first session uses it. */
+  private rowsOfAddress = new URLSearchParams(location.search).get("rows");
 
   constructor(private readonly host: Host) {
     this.select.addEventListener("change", () => void this.begin(this.select.value));
@@ -95,7 +95,7 @@ export class EditPanel implements Panel {
   }
 
   toggled(open: boolean): void {
-    // The page's own picture shows what was there before: one of the two at a time.
+    // The editor's picture replaces the page's picture, which shows the unedited schedule.
     this.host.picture.element.classList.toggle("replaced", open);
     if (!open) return;
     void this.toolbar.fill().catch(() => undefined);
@@ -132,20 +132,20 @@ export class EditPanel implements Panel {
     if (this.session !== null) this.select.value = this.session.original === "" ? EMPTY : own;
   }
 
-  /** Begin with a schedule of the comparison, or with nothing. */
+  /** Begin with a schedule of the comparison, or with an empty text. */
   private async begin(name: string): Promise<void> {
     this.beginning += 1;
     const turn = this.beginning;
-    const kept = this.kept.get(name);
+    const saved = this.sessions.get(name);
     if (this.session?.edited === true)
-      this.kept.set(this.session.original === "" ? EMPTY : this.session.name, this.session);
-    if (kept !== undefined && kept !== this.session) {
-      this.use(kept);
+      this.sessions.set(this.session.original === "" ? EMPTY : this.session.name, this.session);
+    if (saved !== undefined && saved !== this.session) {
+      this.use(saved);
       this.again();
       return;
     }
     try {
-      const session = name === EMPTY ? Session.empty() : Session.of(await api.begin(this.host.question([name])));
+      const session = name === EMPTY ? Session.empty() : Session.of(await api.begin(this.host.request([name])));
       if (turn === this.beginning) this.use(session);
     } catch (error) {
       if (turn === this.beginning) this.fail(error);
@@ -155,22 +155,22 @@ export class EditPanel implements Panel {
   private use(session: Session): void {
     this.session = session;
     this.choose(null, "none");
-    if (this.brought !== null) {
-      session.history.add(this.brought, null, false, performance.now());
-      this.brought = null;
+    if (this.rowsOfAddress !== null) {
+      session.history.add(this.rowsOfAddress, null, false, performance.now());
+      this.rowsOfAddress = null;
     }
     this.area.text = session.text;
     this.offer();
-    void this.judging.ask();
+    void this.judging.request();
   }
 
-  /** The same text on other costs. */
+  /** Check the same text with other costs. */
   private again(): void {
     if (this.session !== null) {
       this.session.baseline = null;
       this.session.before = null;
     }
-    void this.judging.ask();
+    void this.judging.request();
   }
 
   private change(text: string, place: Place | null, typed: boolean): void {
@@ -180,8 +180,8 @@ export class EditPanel implements Panel {
     if (!typed) this.area.text = text;
     this.update();
     clearTimeout(this.waiting);
-    if (typed) this.waiting = setTimeout(() => void this.judging.ask(), QUIET);
-    else void this.judging.ask();
+    if (typed) this.waiting = setTimeout(() => void this.judging.request(), QUIET);
+    else void this.judging.request();
   }
 
   private step(step: { readonly text: string; readonly place: Place | null } | null): void {
@@ -189,25 +189,25 @@ export class EditPanel implements Panel {
     this.area.text = step.text;
     this.update();
     if (step.place !== null) this.look(step.place, this.area.element.contains(document.activeElement));
-    void this.judging.ask();
+    void this.judging.request();
   }
 
   private async judge(): Promise<void> {
     const { session } = this;
     if (session === null) return;
     const { text } = session;
-    const settings = api.costsOf(this.host.question([]).settings);
+    const settings = api.costsOf(this.host.request([]).settings);
     const { name, shape } = session;
-    const ask = (rows: string, before: string | null, draw: boolean) =>
+    const judge = (rows: string, before: string | null, draw: boolean) =>
       api.judge({ settings, name: draw ? `edited ${name}`.slice(0, 80) : name, rows, shape, before, draw });
     const long = setTimeout(() => this.verdicts.wait(), LONG);
     try {
       if (session.baseline === null && session.edited && session.original !== "") {
-        session.baseline = (await ask(session.original, null, false)).result;
+        session.baseline = (await judge(session.original, null, false)).result;
         session.before ??= session.original;
       }
-      const known = session.before !== null && session.before !== text && text.length <= MOST_EXPLAINED;
-      const verdict = await ask(text, known ? session.before : null, true);
+      const explained = session.before !== null && session.before !== text && text.length <= MOST_EXPLAINED;
+      const verdict = await judge(text, explained ? session.before : null, true);
       if (session === this.session && text === session.text) this.show(session, verdict);
     } catch (error) {
       if (session === this.session) this.fail(error);
@@ -225,7 +225,7 @@ export class EditPanel implements Panel {
     this.draw(session, verdict);
     const placesOf = (flaws: readonly api.Flaw[]) =>
       flaws.flatMap((flaw) => flaw.places.map(([line, word]) => ({ line, word })));
-    this.area.mark({ wrong: placesOf(verdict.flaws), over: placesOf(verdict.over), lit: this.chosen }, session.rows);
+    this.area.mark({ wrong: placesOf(verdict.flaws), over: placesOf(verdict.over), lit: this.selected }, session.rows);
     this.update();
     this.host.remember();
     this.element.dataset.judged = String(Number(this.element.dataset.judged ?? 0) + 1);
@@ -245,9 +245,9 @@ export class EditPanel implements Panel {
     this.places = new BarPlaces(view, linesOf(session.text), session.rows);
     const places = [...flaws, ...over].flatMap((flaw) => flaw.places.map(([line, word]) => ({ line, word })));
     const waiting = (stopped?.waiting ?? []).flatMap((each) => each.places.map(([line, word]) => ({ line, word })));
-    const lit = this.chosen === null ? -1 : this.places.barOf(this.chosen);
-    this.judged = { until: stopped?.until ?? null, wrong: this.places.barsOf([...places, ...waiting]), lit };
-    view.judged = this.judged;
+    const lit = this.selected === null ? -1 : this.places.barOf(this.selected);
+    this.marks = { until: stopped?.until ?? null, wrong: this.places.barsOf([...places, ...waiting]), lit };
+    view.judged = this.marks;
     this.mount(data);
   }
 
@@ -259,7 +259,7 @@ export class EditPanel implements Panel {
     const { theme, memory } = fromFragment(this.host.picture.fragment);
     this.timeline = pipeplan.mountTimeline(this.picture, data, {
       editing: this.editing,
-      onSelect: (op) => this.selected(op),
+      onSelect: (op) => this.selectOp(op),
       onFragment: (fragment) => this.host.picture.timeline?.set({ theme: fromFragment(fragment).theme }),
     });
     this.timeline.set({ theme, memory });
@@ -280,7 +280,7 @@ export class EditPanel implements Panel {
       undo: session.history.canUndo,
       redo: session.history.canRedo,
       reset: session.edited,
-      op: this.chosen === null ? "" : this.wordAt(this.chosen),
+      op: this.selected === null ? "" : this.wordAt(this.selected),
       valid: this.verdict?.valid === true && session.text !== "",
     });
   }
@@ -289,12 +289,12 @@ export class EditPanel implements Panel {
     return wordsOf(linesOf(this.session?.text ?? "")[line] ?? "")[word]?.text ?? "";
   }
 
-  /** An op was dragged, or moved by keys, in the picture. */
+  /** Move a word after its op was dragged, or moved by keys, in the picture. */
   private moved({ op, to }: Move): void {
     const place = this.places?.placeOf(op.bar) ?? null;
     const word = this.places?.wordFor(op.bar, op.rank, to) ?? null;
     if (place === null || word === null) return;
-    // The text may be ahead of the picture where keys are held down.
+    // The text may be ahead of the picture while a key repeats.
     const now = wordsOf(linesOf(this.area.text)[place.line] ?? "").findIndex(({ text }) =>
       opsOf(text).includes(op.name),
     );
@@ -302,25 +302,25 @@ export class EditPanel implements Panel {
   }
 
   private shift(by: number): void {
-    if (this.chosen !== null) this.place(this.chosen, this.chosen.word + by);
+    if (this.selected !== null) this.place(this.selected, this.selected.word + by);
   }
 
-  /** Put a word at another place of its line. */
+  /** Move a word to another position of its line. */
   private place(from: Place, to: number): void {
     const lines = linesOf(this.area.text);
     const count = wordsOf(lines[from.line] ?? "").length;
     if (to < 0 || to >= count || to === from.word) {
-      this.toolbar.say(to === from.word ? "" : "it is at the end of its rank already");
+      this.toolbar.showMessage(to === from.word ? "" : "it is at the end of its rank already");
       return;
     }
     const place = { line: from.line, word: to };
     lines[from.line] = withMoved(lines[from.line], from.word, to);
-    this.chosen = place;
+    this.selected = place;
     this.change(lines.join("\n"), place, false);
     this.look(place, this.area.element.contains(document.activeElement));
   }
 
-  /** Show a word in the text, and its op in the picture. */
+  /** Select a word in the text, and its op in the picture. */
   private look(place: Place, focus: boolean): void {
     this.choose(place, "none");
     this.pointing = true;
@@ -328,16 +328,16 @@ export class EditPanel implements Panel {
     this.pointing = false;
   }
 
-  /** An op was chosen in the picture. */
-  private selected(op: State["op"]): void {
+  /** Select the word of an op that is selected in the picture. */
+  private selectOp(op: State["op"]): void {
     if (this.pointing) return;
     this.choose(op === null ? null : (this.places?.placeOfName(op.name) ?? null), "picture");
   }
 
-  /** The chosen op is lit in the text and in the picture; `where` it was chosen, nothing moves. */
+  /** Highlight the selected op in the text and in the picture, without scrolling the part `where` it was selected. */
   private choose(place: Place | null, where: "text" | "picture" | "none"): void {
     if (this.pointing && where === "text") return;
-    this.chosen = place;
+    this.selected = place;
     const rows = this.session?.rows ?? [];
     const flaws = this.verdict?.flaws ?? [];
     if (where !== "text") {
@@ -351,18 +351,18 @@ export class EditPanel implements Panel {
     this.update();
   }
 
-  /** Frame the chosen op in the picture. */
+  /** Outline the selected op in the picture. */
   private light(): void {
-    if (this.judged === null) return;
-    const bar = this.chosen === null ? -1 : (this.places?.barOf(this.chosen) ?? -1);
-    if (bar === this.judged.lit) return;
-    this.judged.lit = bar;
+    if (this.marks === null) return;
+    const bar = this.selected === null ? -1 : (this.places?.barOf(this.selected) ?? -1);
+    if (bar === this.marks.lit) return;
+    this.marks.lit = bar;
     this.timeline?.set({});
   }
 
   private pressed(event: KeyboardEvent): boolean {
     if (event.altKey && !event.ctrlKey && !event.metaKey && ["ArrowLeft", "ArrowRight"].includes(event.key)) {
-      this.chosen = this.area.place;
+      this.selected = this.area.place;
       this.shift(event.key === "ArrowLeft" ? -1 : 1);
       return true;
     }
@@ -381,7 +381,7 @@ export class EditPanel implements Panel {
     const { session } = this;
     if (session === null) return;
     this.host.add({ name: session.fileName, text: session.text });
-    this.toolbar.say(`${session.fileName} joins the comparison`);
+    this.toolbar.showMessage(`${session.fileName} joins the comparison`);
   }
 
   private search(): void {
@@ -395,7 +395,7 @@ export class EditPanel implements Panel {
     const { session } = this;
     if (session === null) return [];
     const files = [{ name: session.fileName, text: session.text }];
-    const settings = api.costsOf(this.host.question([]).settings);
+    const settings = api.costsOf(this.host.request([]).settings);
     const { blob, name, warnings } = await download({ settings, allow: [], schedules: [], files }, format);
     saveFile(blob, name);
     return warnings;

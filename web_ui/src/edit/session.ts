@@ -1,4 +1,4 @@
-/** One schedule that is being edited: the text it began with, what was done to it, and what it cost at first. */
+/** An editing session of one schedule: the original text, its history, and the result of the original. */
 
 import type { Result } from "../app/api.js";
 import type { Begin, Shape } from "./api.js";
@@ -7,9 +7,9 @@ import { linesOf, rowLines } from "./words.js";
 
 export class Session {
   readonly history: History;
-  /** Figures of the text that it began with, on the costs of now. */
+  /** Result of the original text with the current costs. */
   baseline: Result | null = null;
-  /** The last text that ran. */
+  /** Last valid text. */
   before: string | null = null;
 
   constructor(
@@ -41,7 +41,7 @@ export class Session {
     return this.shape === null ? null : 1 + Math.max(...this.shape.placement.flat());
   }
 
-  /** The line of each rank. */
+  /** Line of each rank. */
   get rows(): number[] {
     return rowLines(linesOf(this.text), this.ranks);
   }

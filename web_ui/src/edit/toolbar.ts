@@ -1,4 +1,4 @@
-/** The editor's buttons: undo and redo, moving the chosen op, and what to do with the text. */
+/** The editor's buttons: undo and redo, moving the selected op, and actions on the text. */
 
 import { type Format, formats } from "../app/api.js";
 import { button, make } from "../dom.js";
@@ -19,7 +19,7 @@ export interface Possible {
   readonly undo: boolean;
   readonly redo: boolean;
   readonly reset: boolean;
-  /** The chosen op; empty for none. */
+  /** Selected op; empty for none. */
   readonly op: string;
   readonly valid: boolean;
 }
@@ -33,8 +33,8 @@ export class EditToolbar {
   private readonly later: HTMLButtonElement;
   private readonly compare: HTMLButtonElement;
   private readonly search: HTMLButtonElement;
-  private readonly chosen = make("span", { class: "chosen" });
-  private readonly said = make("span", { class: "said faint", role: "status" });
+  private readonly selected = make("span", { class: "chosen" });
+  private readonly status = make("span", { class: "said faint", role: "status" });
   private readonly files = make("select", { "aria-label": "download the edited schedule as" });
   private clearing: ReturnType<typeof setTimeout> | undefined;
 
@@ -62,12 +62,12 @@ export class EditToolbar {
     this.files.addEventListener("change", () => void this.download());
     this.element.append(
       group(this.undo, this.redo, this.reset),
-      group(this.earlier, this.later, this.chosen),
-      group(this.compare, this.search, copy, link, this.files, this.said),
+      group(this.earlier, this.later, this.selected),
+      group(this.compare, this.search, copy, link, this.files, this.status),
     );
   }
 
-  /** Offer the formats that the server writes. */
+  /** Add the formats that the server writes. */
   async fill(): Promise<void> {
     if (this.files.options.length > 1) return;
     const written = (await formats()).filter((format: Format) => format.written);
@@ -81,14 +81,14 @@ export class EditToolbar {
     this.earlier.disabled = this.later.disabled = possible.op === "";
     this.compare.disabled = this.search.disabled = !possible.valid;
     this.files.disabled = !possible.valid;
-    this.chosen.textContent = possible.op === "" ? "no op selected" : possible.op;
+    this.selected.textContent = possible.op === "" ? "no op selected" : possible.op;
   }
 
-  say(text: string, seconds = 6): void {
-    this.said.textContent = text;
+  showMessage(text: string, seconds = 6): void {
+    this.status.textContent = text;
     clearTimeout(this.clearing);
     this.clearing = setTimeout(() => {
-      this.said.textContent = "";
+      this.status.textContent = "";
     }, 1000 * seconds);
   }
 
@@ -101,10 +101,10 @@ export class EditToolbar {
   private async run(doing: Promise<readonly string[] | void>, done: string): Promise<void> {
     try {
       const warnings = (await doing) ?? [];
-      if (warnings.length === 0) this.say(done);
-      else this.say(`${done}. ${warnings.join(" ")}`, 60);
+      if (warnings.length === 0) this.showMessage(done);
+      else this.showMessage(`${done}. ${warnings.join(" ")}`, 60);
     } catch (error) {
-      this.say(error instanceof Error ? error.message : String(error));
+      this.showMessage(error instanceof Error ? error.message : String(error));
     }
   }
 }

@@ -1,11 +1,11 @@
-/** The verdict in words: does it run, what did the last change do, what is wrong and where, and who trains with it. */
+/** The verdict in words: whether the schedule runs, the effect of the last change, errors, and trainers that can run it. */
 
 import { make } from "../dom.js";
 import { timeText } from "../format.js";
 import type { Flaw, Trainer, Verdict } from "./api.js";
 import type { Place } from "./words.js";
 
-/** Ranks that stop which are told one by one. */
+/** Maximum number of blocked ranks that are listed. */
 const MOST_WAITING = 16;
 
 export class VerdictView {
@@ -16,12 +16,12 @@ export class VerdictView {
   private readonly more = make("details", { hidden: true }, make("summary", {}, "Where each rank stops"), this.stops);
   private readonly trainers = make("ul", { class: "trainers", "aria-label": "trainers that can run it" });
 
-  /** `go`: look at a word of the text. */
+  /** `go` selects a word of the text. */
   constructor(private readonly go: (place: Place) => void) {
     this.element.append(this.headline, this.list, this.more, this.trainers);
   }
 
-  /** A verdict; `edited` is whether the text differs from the one that it began with. */
+  /** Show a verdict; `edited` is whether the text differs from the original. */
   show(verdict: Verdict, edited: boolean): void {
     this.element.dataset.state = verdict.valid ? (verdict.result?.fits === false ? "over" : "runs") : "stopped";
     this.headline.replaceChildren(...headline(verdict, edited));
@@ -38,13 +38,13 @@ export class VerdictView {
     this.trainers.hidden = (verdict.trainers ?? []).length === 0;
   }
 
-  /** The verdict on what is written now takes long; the one that shows is of an earlier text. */
+  /** Show that the verdict is pending. */
   wait(): void {
     this.element.dataset.state = "waits";
     this.headline.textContent = "Computing\u2026";
   }
 
-  /** It could not be judged. */
+  /** Show why the text could not be checked. */
   fail(message: string): void {
     this.element.dataset.state = "failed";
     this.headline.replaceChildren(make("strong", {}, "Not checked. "), message);
@@ -57,7 +57,7 @@ export class VerdictView {
     return make("li", {}, make("span", { class: "rule" }, RULES[rule] ?? rule), this.link(message, places));
   }
 
-  /** A message that leads to its word, where it has one. */
+  /** Return a message with a link to its word, if it has one. */
   private link(message: string, places: readonly (readonly [number, number])[]): HTMLElement {
     const [first] = places;
     if (first === undefined) return make("span", {}, message);
@@ -67,7 +67,7 @@ export class VerdictView {
   }
 }
 
-/** The checker's rules, as a reader says them. */
+/** Short names of the checker's rules. */
 const RULES: Readonly<Record<string, string>> = {
   notation: "not an op",
   range: "not in the schedule",
@@ -98,8 +98,8 @@ function headline(verdict: Verdict, edited: boolean): (Node | string)[] {
     return [make("strong", {}, "Invalid: does not run."), far, ...notes];
   }
   const over = verdict.result?.fits === false ? " It exceeds the memory limit." : "";
-  const said = verdict.changed !== "" ? ` ${verdict.changed}` : edited ? "" : " Drag an op, or type below.";
-  return [make("strong", {}, "It runs."), over, said, ...notes];
+  const comment = verdict.changed !== "" ? ` ${verdict.changed}` : edited ? "" : " Drag an op, or type below.";
+  return [make("strong", {}, "It runs."), over, comment, ...notes];
 }
 
 function trainer({ trainer: name, runs, reason }: Trainer): HTMLElement {

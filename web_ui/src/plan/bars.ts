@@ -1,4 +1,4 @@
-/** Stacked bars: the step's time by what spends it, and each rank's memory by what holds it. */
+/** Stacked bars: the step's time by its use, and each rank's memory by its content. */
 
 import { make } from "../dom.js";
 import type { Candidate, Share } from "./api.js";
@@ -8,7 +8,7 @@ export interface Stack {
   readonly parts: Readonly<Record<string, number>>;
 }
 
-/** Ranks that are shown at most, half of them at either end. */
+/** Maximum number of visible ranks: the first and the last half of it. */
 const MOST = 32;
 
 export class Bars {
@@ -21,7 +21,7 @@ export class Bars {
     private readonly text: (value: number) => string,
   ) {}
 
-  /** `limit`: a line across all bars. */
+  /** Show the stacks; `limit` is a line across all bars. */
   show(stacks: readonly Stack[], limit: number | null = null): void {
     const used = this.shares.filter(({ key }) => stacks.some(({ parts }) => (parts[key] ?? 0) > 0));
     const longest = Math.max(...stacks.map(totalOf), limit ?? 0, 1e-12);
@@ -52,16 +52,16 @@ export class Bars {
       bar.append(line);
     }
     const over = limit !== null && total > limit;
-    const said = make(
+    const totalCell = make(
       "td",
       { class: over ? "over-limit" : "" },
       `${this.text(total)} ${this.unit}${over ? ", over" : ""}`,
     );
-    return make("tr", {}, make("th", { scope: "row" }, stack.label), make("td", { class: "wide" }, bar), said);
+    return make("tr", {}, make("th", { scope: "row" }, stack.label), make("td", { class: "wide" }, bar), totalCell);
   }
 }
 
-/** The step's time, by the keys of the shares. */
+/** Return the step's time by the keys of the shares. */
 export function timeOf(candidate: Candidate): Record<string, number> {
   return Object.fromEntries(Object.entries(candidate.breakdown).map(([key, value]) => [key.replace(/_s$/, ""), value]));
 }
@@ -70,7 +70,7 @@ function totalOf({ parts }: Stack): number {
   return Object.values(parts).reduce((total, value) => total + value, 0);
 }
 
-/** The stacks that are shown; null represents those that are left out. */
+/** Return the visible stacks; null stands for the omitted ones. */
 export function shortened(stacks: readonly Stack[]): readonly (Stack | null)[] {
   return stacks.length <= MOST ? stacks : [...stacks.slice(0, MOST / 2), null, ...stacks.slice(-MOST / 2)];
 }

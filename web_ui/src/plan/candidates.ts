@@ -25,7 +25,7 @@ export function rowsOf(plan: Plan): Row[] {
   return rows;
 }
 
-/** The same for the same configuration. */
+/** Return a key that identifies a configuration. */
 export function keyOf(candidate: Candidate): string {
   return JSON.stringify(candidate.configuration);
 }

@@ -1,4 +1,4 @@
-/** The flags to paste: a tab for each trainer, with the prediction for its flags and a button that copies. */
+/** Trainer flags to paste: a tab per trainer, the prediction for its flags, and a button that copies them. */
 
 import { button, make } from "../dom.js";
 import { figure } from "../format.js";
@@ -6,29 +6,29 @@ import type { Flags } from "./api.js";
 
 export class FlagTabs {
   readonly element = make("section", { class: "flags" });
-  private readonly said = make("span", { class: "link-said", role: "status" });
+  private readonly status = make("span", { class: "link-said", role: "status" });
   private trainer = "";
   private picked = "";
 
-  /** Show the flags of each trainer; the tab of `usual` is open unless the user picked another one. */
+  /** Show the flags of each trainer; the tab of `usual` is open unless the user selected another one. */
   show(flags: Readonly<Record<string, Flags>>, usual = ""): void {
     const names = Object.keys(flags);
     this.trainer = [this.picked, usual].find((name) => names.includes(name)) ?? names[0] ?? "";
-    const found = flags[this.trainer];
-    if (found === undefined) {
+    const selected = flags[this.trainer];
+    if (selected === undefined) {
       this.element.replaceChildren();
       return;
     }
     const focused = document.activeElement?.getAttribute("data-flags") ?? "";
     const tabs = names.map((name) => this.tab(name, flags));
-    const copy = button("Copy", `copy the flags for ${this.trainer}`, () => void this.copy(found.text));
+    const copy = button("Copy", `copy the flags for ${this.trainer}`, () => void this.copy(selected.text));
     this.element.replaceChildren(
       make("h3", {}, "Flags to paste"),
-      make("div", { class: "tabs", role: "group", "aria-label": "trainer" }, ...tabs, copy, this.said),
-      make("p", { class: "flags-for" }, prediction(this.trainer, found)),
-      make("pre", { tabindex: 0, "aria-label": `flags for ${this.trainer}` }, found.text),
-      ...found.warnings.map((text) => make("p", { class: "note" }, text)),
-      ...Object.entries(found.files).map(([name, text]) => fileOf(name, text)),
+      make("div", { class: "tabs", role: "group", "aria-label": "trainer" }, ...tabs, copy, this.status),
+      make("p", { class: "flags-for" }, prediction(this.trainer, selected)),
+      make("pre", { tabindex: 0, "aria-label": `flags for ${this.trainer}` }, selected.text),
+      ...selected.warnings.map((text) => make("p", { class: "note" }, text)),
+      ...Object.entries(selected.files).map(([name, text]) => fileOf(name, text)),
     );
     if (focused !== "") this.element.querySelector<HTMLElement>(`[data-flags="${focused}"]`)?.focus();
   }
@@ -48,14 +48,14 @@ export class FlagTabs {
       () => true,
       () => false,
     );
-    this.said.textContent = copied ? "copied" : "select the text and copy it";
+    this.status.textContent = copied ? "copied" : "select the text and copy it";
     setTimeout(() => {
-      this.said.textContent = "";
+      this.status.textContent = "";
     }, 4000);
   }
 }
 
-/** What the flags train, and the prediction with this trainer's own software. */
+/** Return the configuration of the flags, and the prediction with this trainer's software. */
 export function prediction(trainer: string, flags: Flags): string {
   const named = flags.release === "" ? trainer : `${trainer} ${flags.release}`;
   if (flags.step_time_s == null || flags.peak_memory_gib == null)

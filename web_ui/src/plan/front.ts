@@ -1,4 +1,4 @@
-/** Step time against peak memory, as a picture whose points choose. */
+/** Scatter plot of step time against peak memory with selectable points. */
 
 import { figure } from "../format.js";
 import { axisOf, type ScatterPicture, svg } from "../scatter.js";
@@ -26,8 +26,8 @@ export function frontPicture(rows: readonly Row[], selected: number, limit: numb
     y: y.place(candidate.step_time_s),
     radius: role === "best" ? 8 : 6,
     filled: onFront || role === "best",
-    chosen: at === selected,
-    said: `${role}: ${candidate.words}, ${figure(candidate.step_time_s)} s, ${candidate.peak_memory_gib.toFixed(1)} GiB`,
+    selected: at === selected,
+    description: `${role}: ${candidate.words}, ${figure(candidate.step_time_s)} s, ${candidate.peak_memory_gib.toFixed(1)} GiB`,
   }));
   const across = x.place(limit);
   const limited = across >= left && across <= right;
@@ -43,8 +43,8 @@ export function frontPicture(rows: readonly Row[], selected: number, limit: numb
     name: "step time against memory",
     caption: limited ? `${caption} Line: the memory limit, ${limit.toFixed(1)} GiB.` : caption,
     stair: points.filter(({ filled }) => filled).map((point) => [point.x, point.y] as const),
-    // The chosen one is drawn last, so that no other hides it.
-    points: points.sort((one, other) => Number(one.chosen) - Number(other.chosen)),
+    // The selected point is drawn last, so that no other point hides it.
+    points: points.sort((one, other) => Number(one.selected) - Number(other.selected)),
     beside: limited ? [svg("line", { class: "limit", x1: across, x2: across, y1: top, y2: bottom })] : [],
   };
 }

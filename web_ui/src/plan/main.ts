@@ -1,4 +1,4 @@
-/** The page of plans: from a model and a cluster to the configuration to train with. */
+/** The planning page: from a model and a cluster to the configuration to train with. */
 
 import "./plan.css";
 import { planSettings } from "./api.js";

@@ -1,4 +1,4 @@
-/** A config.json in place of a model's name: dropped anywhere on the page, or chosen. */
+/** Upload of a config.json in place of a model's name: dropped anywhere on the page, or selected. */
 
 import type { OwnFile } from "../app/api.js";
 import { button, make, onDrop } from "../dom.js";
@@ -13,40 +13,47 @@ export class ModelFile {
     accept: ".json",
     "aria-describedby": "file-error",
   });
-  private readonly said = make("p", { class: "hint", role: "status" });
+  private readonly status = make("p", { class: "hint", role: "status" });
   private readonly error = make("p", { class: "error", id: "file-error", role: "alert", hidden: true });
-  private held: OwnFile | null = null;
+  private current: OwnFile | null = null;
 
   constructor(private readonly changed: () => void) {
     const label = make("label", { for: "field-file" }, "Drop a model's config.json, or ", make("u", {}, "choose one"));
-    this.element = make("div", { class: "drop", "data-field": "model_file" }, label, this.input, this.said, this.error);
+    this.element = make(
+      "div",
+      { class: "drop", "data-field": "model_file" },
+      label,
+      this.input,
+      this.status,
+      this.error,
+    );
     this.input.addEventListener("change", () => {
-      void this.take(this.input.files?.[0]);
+      void this.load(this.input.files?.[0]);
       this.input.value = "";
     });
-    onDrop(([file]) => this.take(file));
+    onDrop(([file]) => this.load(file));
   }
 
   get file(): OwnFile | null {
-    return this.held;
+    return this.current;
   }
 
-  /** Use a preset's name again. */
+  /** Remove the file: the plan uses the name of a built-in model again. */
   clear(): void {
-    this.held = null;
-    this.said.replaceChildren();
+    this.current = null;
+    this.status.replaceChildren();
     this.changed();
   }
 
-  private async take(file: File | undefined): Promise<void> {
+  private async load(file: File | undefined): Promise<void> {
     if (file === undefined) return;
     const large = file.size > MOST_BYTES;
     this.error.textContent = large ? `${file.name} is larger than a config.json can be` : "";
     this.error.hidden = !large;
     if (large) return;
-    this.held = { name: file.name.slice(-80), text: await file.text() };
+    this.current = { name: file.name.slice(-80), text: await file.text() };
     const drop = button("\u00d7", `remove ${file.name}`, () => this.clear());
-    this.said.replaceChildren(`the model is ${file.name} `, drop);
+    this.status.replaceChildren(`the model is ${file.name} `, drop);
     this.changed();
   }
 }

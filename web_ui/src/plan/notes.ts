@@ -21,23 +21,23 @@ export function sensitivity(plan: Plan): HTMLElement[] {
   return [make("h3", {}, "What would change the plan"), scroller("what would change the plan", table, "sensitivity")];
 }
 
-/** Result of a search for a better order of ops; empty without one. */
-export function searched({ searched: found, best }: Plan): string {
-  if (found === null) return "";
-  const [step, before] = [found.step_time_s, found.instead_of_s].map(figure);
-  const behind = best !== null && found.step_time_s > best.step_time_s ? ", still slower than the plan" : "";
-  return `For ${found.words} a search found an order of ops that takes ${step} s instead of ${before} s${behind} (${found.found_by}). No trainer flag can express this order; pipeplan plan -o NAME.searched.csv writes it.`;
+/** Return the result of a search for a better order of ops; an empty text without one. */
+export function searched({ searched: result, best }: Plan): string {
+  if (result === null) return "";
+  const [step, before] = [result.step_time_s, result.instead_of_s].map(figure);
+  const behind = best !== null && result.step_time_s > best.step_time_s ? ", still slower than the plan" : "";
+  return `For ${result.words} a search found an order of ops that takes ${step} s instead of ${before} s${behind} (${result.found_by}). No trainer flag can express this order; pipeplan plan -o NAME.searched.csv writes it.`;
 }
 
-/** Facts of one configuration, as terms with what they are. */
+/** Return the facts of one configuration as a list of terms and values. */
 export function facts(candidate: Candidate): HTMLElement {
-  const told = (name: keyof Candidate["configuration"]) => String(candidate.configuration[name] ?? "");
+  const setting = (name: keyof Candidate["configuration"]) => String(candidate.configuration[name] ?? "");
   const step = candidate.error_bar;
   const share = step?.coverage ? `${(100 * step.coverage).toFixed(0)}% ` : "";
   const interval = step === null ? "" : ` (${share}interval ${step.step_time_s.map(figure).join("-")} s)`;
   const rows = [
     ["configuration", candidate.words],
-    ["microbatches", `${told("microbatches")} of ${countedAs(Number(told("microbatch_size")), "sequence")}`],
+    ["microbatches", `${setting("microbatches")} of ${countedAs(Number(setting("microbatch_size")), "sequence")}`],
     ["layers on each stage", candidate.layout],
     ["recomputation, offload", candidate.recompute],
     ["step", `${figure(candidate.step_time_s)} s${interval}`],
@@ -49,7 +49,7 @@ export function facts(candidate: Candidate): HTMLElement {
   );
 }
 
-/** Accuracy of the prediction. */
+/** Return paragraphs about the accuracy of the prediction. */
 export function trust(candidate: Candidate): HTMLElement[] {
   const bar = candidate.error_bar;
   const first =
@@ -64,7 +64,7 @@ export function trust(candidate: Candidate): HTMLElement[] {
   );
 }
 
-/** Counts of the search for the plan. */
+/** Return the numbers of configurations that the planner evaluated and ruled out. */
 export function counted({ counts, seconds, complete }: Plan): string {
   const number = (value: number) => value.toLocaleString("en");
   const reached = complete ? "" : " or not reached within the budget";

@@ -1,4 +1,4 @@
-/** The page: a question on the left, its answer on the right, and one configuration of the answer looked at below. */
+/** The planning page: the form on the left, the plan on the right, and the selected configuration of the plan below. */
 
 import { type Fault, Refusal } from "../app/api.js";
 import { Banner } from "../app/banner.js";
@@ -9,16 +9,16 @@ import { settingsOf, type Typed } from "../app/values.js";
 import { make, part } from "../dom.js";
 import { figure, percent } from "../format.js";
 import { Scatter } from "../scatter.js";
-import { type Candidate, chosen, type Plan, type PlanFields, plan } from "./api.js";
+import { type Candidate, detailsOf, type Plan, type PlanFields, plan } from "./api.js";
 import { Bars, timeOf } from "./bars.js";
 import { type Row, rowsOf } from "./candidates.js";
 import { compareAddress } from "./compare_link.js";
 import { FlagTabs } from "./flags.js";
 import { frontPicture } from "./front.js";
-import { keep, kept } from "./kept.js";
 import { ModelFile } from "./model_file.js";
 import { counted, facts, searched, sensitivity, trust } from "./notes.js";
 import { ProgressLine } from "./progress.js";
+import { savedPlan, savePlan } from "./saved_plan.js";
 import { CandidateTable } from "./table.js";
 
 /** Initial values of a page without a query. */
@@ -62,7 +62,7 @@ export class PlanPage {
   private readonly remarks = make("div");
   private readonly failed = make("p", { class: "error", role: "alert", hidden: true });
   private running: AbortController | null = null;
-  private looking: AbortController | null = null;
+  private lookup: AbortController | null = null;
   private plan: Plan | null = null;
   private rows: readonly Row[] = [];
 
@@ -75,10 +75,10 @@ export class PlanPage {
   start(): void {
     const { form, table, front, time, memory } = this;
     form.element.append(make("div", { class: "ask" }, this.submit));
-    form.element.addEventListener("submit", () => void this.ask());
+    form.element.addEventListener("submit", () => void this.requestPlan());
     document.addEventListener("keydown", (event) => event.key === "Escape" && this.running?.abort());
     part("#controls").prepend(this.file.element, form.element);
-    // Before there is an answer, the question is in its place.
+    // Until there is a plan, the form takes its place.
     document.body.classList.add("controls-first");
     const pictures = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.facts, time.element));
     const look = [this.failed, this.flags.element, memory.element, this.schedule];
@@ -86,7 +86,7 @@ export class PlanPage {
     const { sheet, banner, progress, empty } = this;
     part("main").replaceChildren(sheet.opener, banner.element, progress.element, empty, this.answer);
     form.typed = typedIn(location.search, fieldNames(this.fields));
-    const before = location.search === "" ? null : kept(queryOf(form.typed));
+    const before = location.search === "" ? null : savedPlan(queryOf(form.typed));
     if (before === null) return;
     empty.hidden = true;
     this.show(before);
@@ -97,10 +97,10 @@ export class PlanPage {
     this.form.focus(name);
   }
 
-  private async ask(): Promise<void> {
+  private async requestPlan(): Promise<void> {
     this.running?.abort();
-    const mine = new AbortController();
-    this.running = mine;
+    const controller = new AbortController();
+    this.running = controller;
     const typed = this.form.typed;
     history.replaceState(null, "", `?${queryOf(typed)}${location.hash}`);
     this.fail([]);
@@ -110,46 +110,51 @@ export class PlanPage {
     this.answer.classList.add("stale");
     try {
       const settings = settingsOf(typed, this.fields.fields);
-      const found = await plan(settings, this.file.file, (progress) => this.progress.show(progress), mine.signal);
-      this.show(found);
+      const result = await plan(
+        settings,
+        this.file.file,
+        (progress) => this.progress.show(progress),
+        controller.signal,
+      );
+      this.show(result);
       this.heading.focus();
-      // The address does not contain the user's own file, so its answer is not kept.
-      if (this.file.file === null) keep(queryOf(typed), found);
+      // The address does not contain the user's file, so its plan is not saved.
+      if (this.file.file === null) savePlan(queryOf(typed), result);
     } catch (error) {
-      if (this.running === mine) this.fail(mine.signal.aborted ? CANCELLED : faultsOf(error));
+      if (this.running === controller) this.fail(controller.signal.aborted ? CANCELLED : faultsOf(error));
     } finally {
-      if (this.running === mine) {
+      if (this.running === controller) {
         this.progress.end();
         this.running = null;
       }
     }
   }
 
-  private show(found: Plan): void {
-    this.plan = found;
-    this.rows = rowsOf(found);
+  private show(result: Plan): void {
+    this.plan = result;
+    this.rows = rowsOf(result);
     this.answer.hidden = false;
     this.answer.classList.remove("stale");
-    this.heading.textContent = found.heading;
+    this.heading.textContent = result.heading;
     this.count.textContent =
-      found.best === null ? `${found.miss.replace(/\.?$/, ".")} ${counted(found)}` : counted(found);
-    this.remarks.replaceChildren(...found.remarks.map((text) => make("p", { class: "note" }, text)));
-    this.front.element.hidden = found.best === null;
+      result.best === null ? `${result.miss.replace(/\.?$/, ".")} ${counted(result)}` : counted(result);
+    this.remarks.replaceChildren(...result.remarks.map((text) => make("p", { class: "note" }, text)));
+    this.front.element.hidden = result.best === null;
     document.body.classList.remove("controls-first");
-    this.sheet.say("Change model, cluster or limits");
+    this.sheet.setLabel("Change model, cluster or limits");
     if (this.rows.length > 0) this.select(0);
   }
 
   /** Show one configuration below the table. */
   private select(at: number): void {
-    const found = this.plan;
+    const result = this.plan;
     const rows = this.rows;
     const row = rows[at];
-    if (found === null || row === undefined) return;
+    if (result === null || row === undefined) return;
     const { candidate } = row;
-    this.table.show(rows, at, found.memory_limit_gib);
-    this.front.show(frontPicture(rows, at, found.memory_limit_gib));
-    this.tell(candidate);
+    this.table.show(rows, at, result.memory_limit_gib);
+    this.front.show(frontPicture(rows, at, result.memory_limit_gib));
+    this.showFacts(candidate);
     const best = rows[0];
     const compared = best === undefined || at === 0 ? [row] : [row, best];
     this.time.show(
@@ -158,40 +163,43 @@ export class PlanPage {
     const ranks = candidate.memory_breakdown_by_rank_gib;
     this.memory.show(
       ranks.map((parts, rank) => ({ label: String(rank), parts })),
-      found.memory_limit_gib,
+      result.memory_limit_gib,
     );
-    const better = searched(found);
-    this.notes.replaceChildren(...(better === "" ? [] : [make("p", { class: "note" }, better)]), ...sensitivity(found));
+    const better = searched(result);
+    this.notes.replaceChildren(
+      ...(better === "" ? [] : [make("p", { class: "note" }, better)]),
+      ...sensitivity(result),
+    );
     void this.look(row);
   }
 
   /** Show the facts of a configuration and the accuracy of its prediction. */
-  private tell(candidate: Candidate): void {
+  private showFacts(candidate: Candidate): void {
     this.facts.replaceChildren(facts(candidate));
     this.sure.replaceChildren(make("h3", {}, "Accuracy of the prediction"), ...trust(candidate));
   }
 
-  /** Fetch what takes the server a moment: flags, timeline, and the error bar, which a plan has for its best alone. */
+  /** Fetch the slow details of a configuration: flags, timeline, and the error bar, which a plan has only for its best. */
   private async look({ candidate }: Row): Promise<void> {
-    this.looking?.abort();
-    const mine = new AbortController();
-    this.looking = mine;
+    this.lookup?.abort();
+    const controller = new AbortController();
+    this.lookup = controller;
     this.flags.element.classList.add("stale");
     try {
-      const found = await chosen(candidate, mine.signal);
-      if (mine.signal.aborted) return;
-      // The best has the flags of each trainer's own plan, another configuration those of itself.
+      const details = await detailsOf(candidate, controller.signal);
+      if (controller.signal.aborted) return;
+      // The best configuration has the flags of each trainer's own plan, the others have their own flags.
       const best = this.plan?.best ?? null;
-      this.flags.show(candidate === best ? best.flags : found.estimate.flags, this.plan?.trainer);
-      // The timeline measures its place, which must be there.
-      this.schedule.hidden = found.timeline === null;
-      this.picture.show(found.timeline);
-      this.idle.textContent = idleText(found.idle, candidate);
-      this.compare.href = compareAddress(found.compare);
-      this.tell({ ...candidate, error_bar: found.estimate.error_bar });
+      this.flags.show(candidate === best ? best.flags : details.estimate.flags, this.plan?.trainer);
+      // The timeline measures its element, which must be visible.
+      this.schedule.hidden = details.timeline === null;
+      this.picture.show(details.timeline);
+      this.idle.textContent = idleText(details.idle, candidate);
+      this.compare.href = compareAddress(details.compare);
+      this.showFacts({ ...candidate, error_bar: details.estimate.error_bar });
       this.failed.hidden = true;
     } catch (error) {
-      if (mine.signal.aborted) return;
+      if (controller.signal.aborted) return;
       this.failed.textContent = faultsOf(error)
         .map((fault) => fault.message)
         .join("; ");
@@ -203,14 +211,14 @@ export class PlanPage {
     this.flags.element.classList.remove("stale");
   }
 
-  /** Show each fault at its field, and the rest on top. */
+  /** Show each fault at its field, and the others in the banner. */
   private fail(faults: readonly Fault[]): void {
-    const left = this.form.fail(faults);
-    const marked = faults.filter((fault) => !left.includes(fault)).map(({ field }) => field);
-    const [first] = marked;
-    if (left.length > 0) this.banner.say(left.map(inSentence).join("; "));
+    const remaining = this.form.fail(faults);
+    const invalid = faults.filter((fault) => !remaining.includes(fault)).map(({ field }) => field);
+    const [first] = invalid;
+    if (remaining.length > 0) this.banner.show(remaining.map(inSentence).join("; "));
     else if (first === undefined) this.banner.clear();
-    else this.banner.point([...new Set(marked)].map((name) => ({ name, label: this.form.labelOf(name) })));
+    else this.banner.point([...new Set(invalid)].map((name) => ({ name, label: this.form.labelOf(name) })));
     if (first !== undefined) this.focus(first);
   }
 }
@@ -219,7 +227,7 @@ function inSentence({ field, message }: Fault): string {
   return field === "" ? message : `${field}: ${message}`;
 }
 
-/** Why the bubble as a share of the step and as a share of the timeline are two numbers. */
+/** Return a note on why the bubble differs between the step and the timeline. */
 function idleText(idle: number, { breakdown, step_time_s: step }: Candidate): string {
   const bubble = breakdown.bubble_s ?? 0;
   return (
@@ -240,14 +248,16 @@ function fieldNames({ fields }: PlanFields): string[] {
   return fields.map((field) => field.name);
 }
 
-/** The question as an address has it. */
+/** Return the form's texts as the query of an address. */
 function queryOf(typed: Typed): string {
-  const said = Object.entries(typed).filter(([, text]) => text.trim() !== "");
-  return new URLSearchParams(said.map(([name, text]) => [name, text.trim()])).toString();
+  const entries = Object.entries(typed).filter(([, text]) => text.trim() !== "");
+  return new URLSearchParams(entries.map(([name, text]) => [name, text.trim()])).toString();
 }
 
 function typedIn(query: string, names: readonly string[]): Typed {
-  const said = new URLSearchParams(query);
-  if (said.size === 0) return EXAMPLE;
-  return Object.fromEntries(names.flatMap((name) => (said.has(name) ? [[name, said.get(name) ?? ""]] : [])));
+  const parameters = new URLSearchParams(query);
+  if (parameters.size === 0) return EXAMPLE;
+  return Object.fromEntries(
+    names.flatMap((name) => (parameters.has(name) ? [[name, parameters.get(name) ?? ""]] : [])),
+  );
 }

@@ -6,21 +6,22 @@ import type { PlanProgress } from "./api.js";
 export class ProgressLine {
   readonly element = make("div", { class: "progress", hidden: true });
   private readonly bar = make("progress", { max: 1, "aria-label": "progress of the plan" });
-  private readonly said = make("span", { role: "status" });
+  private readonly status = make("span", { role: "status" });
 
   constructor(cancel: () => void) {
-    this.element.append(this.bar, this.said, button("Cancel", "stop this plan (Escape)", cancel));
+    this.element.append(this.bar, this.status, button("Cancel", "stop this plan (Escape)", cancel));
   }
 
   begin(): void {
     this.bar.removeAttribute("value");
-    this.said.textContent = "asks";
+    this.status.textContent = "asks";
     this.element.hidden = false;
   }
 
-  show({ share, said, best_s: best }: PlanProgress): void {
+  show({ share, said: message, best_s: best }: PlanProgress): void {
     this.bar.value = share;
-    this.said.textContent = best === undefined || best === null ? said : `${said}, best ${best.toPrecision(4)} s`;
+    this.status.textContent =
+      best === undefined || best === null ? message : `${message}, best ${best.toPrecision(4)} s`;
   }
 
   end(): void {

@@ -1,22 +1,22 @@
-/** State of the page of a comparison in its address, in addition to the state of its timeline. */
+/** State of a comparison's page in its address, in addition to the state of its timeline. */
 
 import type { Sort, SortKey } from "./ranking.js";
 import { SHORTEST_FIRST } from "./ranking.js";
 
-export interface Shown {
-  /** The schedules drawn; null: those that the page begins with. */
+export interface ReportState {
+  /** Schedules with a timeline; null for the initial ones. */
   readonly drawn: readonly string[] | null;
-  /** The memory limit, in the unit of the comparison; undefined: as it was made for, null: none. */
+  /** Memory limit in the unit of the comparison; undefined for the comparison's own limit, null for none. */
   readonly limit: number | null | undefined;
   readonly sort: Sort;
 }
 
-export const AS_MADE: Shown = { drawn: null, limit: undefined, sort: SHORTEST_FIRST };
+export const INITIAL: ReportState = { drawn: null, limit: undefined, sort: SHORTEST_FIRST };
 
 const KEYS: readonly SortKey[] = ["schedule", "chunks", "makespan", "bubble", "peak", "bound", "gap"];
 
-/** Differences from the initial state, as parts of a fragment. */
-export function toParts({ drawn, limit, sort }: Shown): URLSearchParams {
+/** Return the differences from the initial state, as parts of a fragment. */
+export function toParts({ drawn, limit, sort }: ReportState): URLSearchParams {
   const parts = new URLSearchParams();
   if (drawn !== null) parts.set("draw", drawn.join(","));
   if (limit !== undefined) parts.set("limit", limit === null ? "none" : String(limit));
@@ -24,8 +24,8 @@ export function toParts({ drawn, limit, sort }: Shown): URLSearchParams {
   return parts;
 }
 
-/** State of a fragment; missing and invalid parts have their initial values. */
-export function fromFragment(fragment: string): Shown {
+/** Return the state of a fragment; missing and invalid parts have their initial values. */
+export function fromFragment(fragment: string): ReportState {
   const parts = new URLSearchParams(fragment.replace(/^#/, ""));
   const show = parts.get("draw");
   return { drawn: show === null ? null : show.split(",").filter(Boolean), limit: limitOf(parts), sort: sortOf(parts) };
@@ -40,6 +40,6 @@ function limitOf(parts: URLSearchParams): number | null | undefined {
 
 function sortOf(parts: URLSearchParams): Sort {
   const text = parts.get("sort") ?? "";
-  const key = KEYS.find((known) => known === text.replace(/^-/, ""));
+  const key = KEYS.find((candidate) => candidate === text.replace(/^-/, ""));
   return key === undefined ? SHORTEST_FIRST : { key, descending: text.startsWith("-") };
 }

@@ -2,19 +2,19 @@
 
 import type { Column, ViewJson } from "../data.js";
 
-/** The view that a text holds. */
+/** Decode a view from its text. */
 export async function opened(text: string): Promise<ViewJson> {
   const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   return viewIn(await inflated(packed));
 }
 
-/** The view in inflated bytes. */
+/** Decode a view from inflated bytes. */
 export function viewIn(bytes: Uint8Array): ViewJson {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as { times: Column; view: ViewJson };
   const body = bytes.subarray(4 + length);
   const times = columnOf(head.times, body, new Float64Array());
-  const { title, unit } = head.view; // texts of the user's, whatever they look like
+  const { title, unit } = head.view; // texts of the user, which are never columns
   return { ...(filled(head.view, body, times) as ViewJson), title, unit };
 }
 
@@ -23,7 +23,7 @@ async function inflated(packed: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** The same value with every column read. */
+/** Return the same value with every column decoded. */
 function filled(value: unknown, body: Uint8Array, times: ArrayLike<number>): unknown {
   if (typeof value === "string" && value.startsWith("@")) return columnOf(value, body, times);
   if (Array.isArray(value) || typeof value !== "object" || value === null) return value;
@@ -44,7 +44,7 @@ function columnOf(column: Column, body: Uint8Array, times: ArrayLike<number>): A
   return coding === "t" ? sums.map((place) => times[place]) : sums;
 }
 
-/** Bytes in the order of numbers, from all lowest bytes first. */
+/** Return bytes in the order of numbers, from planes of bytes with the lowest first. */
 function ofPlanes(bytes: Uint8Array, count: number, width: number): Uint8Array<ArrayBuffer> {
   const values = new Uint8Array(count * width);
   for (let at = 0; at < count; at++) {

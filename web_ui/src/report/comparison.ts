@@ -1,15 +1,15 @@
-/** The page of a comparison: what is compared, the memory limit, the table, and the timelines of what is ticked. */
+/** The page of a comparison: its costs, the memory limit, the table, and the timelines of the selected schedules. */
 
 import type { TimelineData } from "../data.js";
 import { make } from "../dom.js";
 import { fixed, memoryScale, Times } from "../format.js";
 import type { ComparisonFacts } from "../records.js";
-import { fromFragment, type Shown, toParts } from "./address.js";
+import { fromFragment, type ReportState, toParts } from "./address.js";
 import { ComparisonTable, MOST_DRAWN } from "./comparison_table.js";
-import { Drawn, type Opener } from "./drawn.js";
 import { LimitControl } from "./limit.js";
 import { memoryForm } from "./memory_form.js";
-import { firstDrawn, leastBound } from "./ranking.js";
+import { initialSchedules, leastBound } from "./ranking.js";
+import { type Opener, Timelines } from "./timelines.js";
 
 export interface ComparisonSource {
   readonly comparison: ComparisonFacts;
@@ -19,22 +19,22 @@ export interface ComparisonSource {
 
 export class ComparisonView {
   readonly element = make("div", { class: "pr-comparison" });
-  readonly drawn: Drawn;
-  private shown: Shown;
+  readonly timelines: Timelines;
+  private state: ReportState;
   private source: ComparisonSource | null = null;
   private readonly costs = make("p", { class: "pr-costs" });
   private readonly table: ComparisonTable;
   private readonly limit: LimitControl;
   private readonly notes = make("div", { class: "pr-notes" });
 
-  /** `fragment` is the state to begin with; `moved` is called with the new one whenever it has changed. What is `below` stands under the table. */
+  /** `fragment` is the initial state; `moved` is called with the new one after each change. `below` are elements under the table. */
   constructor(
     fragment: string,
     private readonly moved: (fragment: string) => void,
     ...below: readonly HTMLElement[]
   ) {
-    this.shown = fromFragment(fragment);
-    this.drawn = new Drawn(fragment, () => this.tell());
+    this.state = fromFragment(fragment);
+    this.timelines = new Timelines(fragment, () => this.notify());
     this.limit = new LimitControl({
       limited: (limit) => this.set({ limit }),
       pointed: (name) => this.flip(name, !this.names().includes(name)),
@@ -45,10 +45,10 @@ export class ComparisonView {
       only: (name) => this.set({ drawn: [name] }),
     });
     const above = make("div", { class: "pr-above" }, this.table.element, this.limit.element);
-    this.element.append(this.costs, above, ...below, this.notes, this.drawn.element);
+    this.element.append(this.costs, above, ...below, this.notes, this.timelines.element);
   }
 
-  /** Show a comparison; what was chosen stays as far as it applies. */
+  /** Show a comparison; the state stays as far as it applies. */
   show(source: ComparisonSource): void {
     this.source = source;
     this.costs.textContent = costsOf(source.comparison);
@@ -56,36 +56,37 @@ export class ComparisonView {
     this.refresh();
   }
 
-  /** Take over the state of a link's fragment. */
+  /** Restore the state of a link's fragment. */
   setFragment(fragment: string): void {
-    this.shown = fromFragment(fragment);
-    this.drawn.fragment = fragment;
+    this.state = fromFragment(fragment);
+    this.timelines.fragment = fragment;
     this.refresh();
   }
 
   get fragment(): string {
-    const parts = toParts(this.shown);
-    for (const [name, value] of new URLSearchParams(this.drawn.fragment)) if (!parts.has(name)) parts.set(name, value);
+    const parts = toParts(this.state);
+    for (const [name, value] of new URLSearchParams(this.timelines.fragment))
+      if (!parts.has(name)) parts.set(name, value);
     return parts.toString().replaceAll("%2C", ",");
   }
 
-  /** Forget a limit that was in another unit. */
+  /** Reset the limit, for a comparison in another unit of memory. */
   unlimit(): void {
-    this.shown = { ...this.shown, limit: undefined };
+    this.state = { ...this.state, limit: undefined };
   }
 
-  /** The memory limit that applies now, in the unit of the comparison. */
+  /** Current memory limit, in the unit of the comparison. */
   get limitNow(): number | null {
-    const { limit } = this.shown;
+    const { limit } = this.state;
     return limit === undefined ? (this.source?.comparison.limit ?? null) : limit;
   }
 
-  /** The schedules that are drawn, from top to bottom. */
+  /** Return the schedules with a timeline, from top to bottom. */
   names(): string[] {
     if (this.source === null) return [];
     const { comparison } = this.source;
-    const { drawn } = this.shown;
-    if (drawn === null) return firstDrawn(comparison, this.limitNow);
+    const { drawn } = this.state;
+    if (drawn === null) return initialSchedules(comparison, this.limitNow);
     return comparison.rows
       .map(({ schedule }) => schedule)
       .filter((name) => drawn.includes(name))
@@ -98,22 +99,22 @@ export class ComparisonView {
     this.set({ drawn: draw ? [...others, name] : others });
   }
 
-  private set(change: Partial<Shown>): void {
-    this.shown = { ...this.shown, ...change };
+  private set(change: Partial<ReportState>): void {
+    this.state = { ...this.state, ...change };
     this.refresh();
-    this.tell();
+    this.notify();
   }
 
   private refresh(): void {
     if (this.source === null) return;
     const { comparison, open, themes } = this.source;
     const names = this.names();
-    this.table.show(comparison, names, this.limitNow, this.shown.sort);
+    this.table.show(comparison, names, this.limitNow, this.state.sort);
     this.limit.show(comparison, this.limitNow, names);
-    void this.drawn.show(names, open, themes);
+    void this.timelines.show(names, open, themes);
   }
 
-  private tell(): void {
+  private notify(): void {
     this.moved(this.fragment);
   }
 
@@ -122,7 +123,7 @@ export class ComparisonView {
     const times = Times.of([bound], comparison.unit);
     const notes = [
       `No ${comparison.covers.replace(/^schedules/, "schedule")}, can be shorter than ${times.text(bound)} (placement ${placement}: ${bound_reason}).`,
-      ...madeForLimit(comparison),
+      ...limitNotes(comparison),
       ...comparison.notes,
     ];
     const refused = comparison.refused.map(({ schedule, message }) =>
@@ -137,18 +138,18 @@ export class ComparisonView {
   }
 }
 
-/** Schedules that depend on the limit: another limit may give other schedules. */
-function madeForLimit(comparison: ComparisonFacts): string[] {
+/** Return a note on the schedules that depend on the limit: another limit may give other schedules. */
+function limitNotes(comparison: ComparisonFacts): string[] {
   const own = comparison.rows.filter(({ from_costs }) => from_costs).map(({ schedule }) => schedule);
   if (own.length === 0) return [];
-  const made = comparison.limit === null ? "without one" : `for ${memoryForm(comparison).text(comparison.limit)}`;
+  const origin = comparison.limit === null ? "without one" : `for ${memoryForm(comparison).text(comparison.limit)}`;
   const [follow, were] = own.length > 1 ? ["follow", "were"] : ["follows", "was"];
   return [
-    `Moving the limit only hides schedules that do not fit; ${own.join(" and ")}, which ${follow} it, ${were} made ${made}.`,
+    `Moving the limit only hides schedules that do not fit; ${own.join(" and ")}, which ${follow} it, ${were} made ${origin}.`,
   ];
 }
 
-/** Costs that all schedules share, in a sentence. */
+/** Return the costs that all schedules share, as sentences. */
 export function costsOf({ costs, unit }: ComparisonFacts): string {
   const { forward, backward, backward_input, backward_weight, transfer, activation, even } = costs;
   const times = Times.of([forward, backward, backward_input, backward_weight, transfer], unit);
@@ -156,9 +157,10 @@ export function costsOf({ costs, unit }: ComparisonFacts): string {
     `${times.text(forward)} forward and ${times.text(backward)} backward ` +
       `(${times.number(backward_input)} for inputs, ${times.number(backward_weight)} for weights)`,
   ];
-  const held = activation === null ? "" : ` and holds ${sizeText(activation)}`;
-  const sent = transfer > 0 ? `A transfer between ranks takes ${times.text(transfer)}.` : "Transfers take no time.";
-  return `For one microbatch a rank takes ${even ? "" : "on average "}${parts[0]}${held}. ${sent}`;
+  const memory = activation === null ? "" : ` and holds ${sizeText(activation)}`;
+  const transfers =
+    transfer > 0 ? `A transfer between ranks takes ${times.text(transfer)}.` : "Transfers take no time.";
+  return `For one microbatch a rank takes ${even ? "" : "on average "}${parts[0]}${memory}. ${transfers}`;
 }
 
 function sizeText(bytes: number): string {

@@ -1,4 +1,4 @@
-/** A comparison as a table: a row a schedule, ticked where its timeline is drawn, grey where it is over the limit. */
+/** A comparison as a table: a row per schedule, ticked if its timeline is drawn, grey if it exceeds the limit. */
 
 import { make } from "../dom.js";
 import { peakName, percent, Times } from "../format.js";
@@ -7,14 +7,14 @@ import { type MemoryForm, memoryForm } from "./memory_form.js";
 import { type Ranked, ranked, type Sort, type SortKey } from "./ranking.js";
 import { type Column, headings, refilled } from "./sortable.js";
 
-/** More timelines than these below each other are too small to compare. */
+/** Maximum number of timelines: more are too small to compare. */
 export const MOST_DRAWN = 4;
 
 export interface TableHandlers {
   sorted(sort: Sort): void;
-  /** Draw this one, or no longer. */
+  /** Draw or remove the timeline of this schedule. */
   ticked(name: string, drawn: boolean): void;
-  /** Draw this one alone. */
+  /** Draw only the timeline of this schedule. */
   only(name: string): void;
 }
 
@@ -118,7 +118,7 @@ function cell(text: string, kind = ""): HTMLElement {
   return make("td", { class: kind }, text);
 }
 
-/** A number next to its bar: all bars have one track, which is as long as the longest makespan, and a line at the bound. */
+/** Return a number next to its bar: all bars have the same track, as long as the longest makespan, and a line at the bound. */
 function bar(text: string, share: number, bound: number): HTMLElement {
   const fill = make("span", { class: "fill" });
   fill.style.width = `${100 * share}%`;

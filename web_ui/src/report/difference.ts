@@ -1,4 +1,4 @@
-/** The page of a run next to its plan: the results in sentences, each kind of op, and both timelines by their ratio. */
+/** The page of a run and its plan: the results in sentences, each kind of op, and both timelines coloured by their ratio. */
 
 import type { ScaleJson, ThemeName } from "../data.js";
 import { make } from "../dom.js";
@@ -14,7 +14,7 @@ import { OpPair } from "./op_pair.js";
 /** The timeline's own script, which every page with a timeline loads. */
 declare const pipeplan: { readonly mountTimeline: typeof mountTimeline };
 
-/** Fill a page; `moved` is called with the state for its address whenever that has changed. */
+/** Fill a page; `moved` is called with the state for its address after each change. */
 export async function showDifference(
   place: HTMLElement,
   data: DifferenceData,
@@ -46,7 +46,7 @@ export async function showDifference(
     {
       fragment,
       onFragment: (text) => {
-        table.show({ chosen: fromFragment(text).query });
+        table.show({ selected: fromFragment(text).query });
         moved(text);
       },
       onSelect: (op) => pair.show(op),
@@ -74,7 +74,7 @@ function sentencesOf({ sentences, notes }: DifferenceFacts): HTMLElement {
   );
 }
 
-/** A sentence whose command looks like one. */
+/** Return a sentence with its command in code style. */
 function withCommand(text: string): (Node | string)[] {
   const at = text.indexOf(": pipeplan ");
   return at < 0 ? [text] : [text.slice(0, at + 2), make("code", {}, text.slice(at + 2))];

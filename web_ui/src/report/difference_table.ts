@@ -1,4 +1,4 @@
-/** Measured and planned times of each kind of op on each stage; a click on a row finds its ops in the timeline. */
+/** Measured and planned times of each kind of op on each stage; a click on a row highlights its ops in the timeline. */
 
 import type { ThemeName } from "../data.js";
 import { make } from "../dom.js";
@@ -19,7 +19,7 @@ const HELP: Record<KindKey, string> = {
   effect: "change of the step if only these ops take their measured times",
 };
 
-/** The rows in an order; equal ones stay as they came. */
+/** Return the rows in an order; equal ones keep their order. */
 export function orderedKinds(rows: readonly DifferenceRow[], { key, descending }: Order<KindKey>): DifferenceRow[] {
   const sign = descending ? -1 : 1;
   return [...rows].sort((one, other) => {
@@ -28,7 +28,7 @@ export function orderedKinds(rows: readonly DifferenceRow[], { key, descending }
   });
 }
 
-/** Largest effects first, in either direction. */
+/** Return the rows by the size of their effects, in either direction. */
 export function byEffect(rows: readonly DifferenceRow[]): DifferenceRow[] {
   return [...rows].sort((one, other) => Math.abs(other.effect) - Math.abs(one.effect));
 }
@@ -40,19 +40,19 @@ export class DifferenceTable {
     role: "region",
     "aria-label": "kinds of ops",
   });
-  /** None: the largest effects first. */
+  /** Order that the user selected; null for the largest effects first. */
   private order: Order<KindKey> | null = null;
   private theme: ThemeName = "light";
-  private chosen = "";
+  private selected = "";
 
   constructor(
     private readonly facts: DifferenceFacts,
     private readonly find: (notation: string) => void,
   ) {}
 
-  show(change: { theme?: ThemeName; chosen?: string } = {}): void {
+  show(change: { theme?: ThemeName; selected?: string } = {}): void {
     this.theme = change.theme ?? this.theme;
-    this.chosen = change.chosen ?? this.chosen;
+    this.selected = change.selected ?? this.selected;
     const { rows, headings: names } = this.facts;
     const columns = KEYS.map((key, at): Column<KindKey> => ({ key, name: names[at], help: HELP[key], kind: key }));
     const order = this.order ?? { key: "effect", descending: true };
@@ -83,11 +83,11 @@ export class DifferenceTable {
       swatch.style.background = fill;
       return make("td", {}, swatch, text);
     });
-    const chosen = row.notation === this.chosen ? "drawn" : "";
-    return make("tr", { class: chosen }, make("th", { scope: "row" }, link), ...cells);
+    const selected = row.notation === this.selected ? "drawn" : "";
+    return make("tr", { class: selected }, make("th", { scope: "row" }, link), ...cells);
   }
 
-  /** The colour of each row's ratio, as its ops have it. */
+  /** Return the colour of each row's ratio, which its ops have in the timeline. */
   private fills(rows: readonly DifferenceRow[]): string[] {
     const shading = new Shading({
       title: "",

@@ -1,21 +1,21 @@
-/** Pareto front of memory and makespan, and room for the names of its schedules. */
+/** Pareto front of memory and makespan, and the placement of the names of its schedules. */
 
 import type { ComparisonRow } from "../records.js";
 
-/** Rows that no other row with as little memory beats, by memory; of equals the first. */
+/** Return the rows on the Pareto front of memory and makespan, by memory; of equal rows the first. */
 export function front(rows: readonly ComparisonRow[]): ComparisonRow[] {
   const byMemory = [...rows].sort((one, other) => one.peak - other.peak || one.makespan - other.makespan);
-  const found: ComparisonRow[] = [];
+  const members: ComparisonRow[] = [];
   for (const row of byMemory) {
-    const last = found.at(-1);
-    if (last === undefined || row.makespan < last.makespan) found.push(row);
+    const last = members.at(-1);
+    if (last === undefined || row.makespan < last.makespan) members.push(row);
   }
-  return found;
+  return members;
 }
 
 export interface Label {
   readonly text: string;
-  /** Its right end and its base line. */
+  /** Right end of the label, and its baseline. */
   readonly x: number;
   readonly y: number;
   readonly width: number;
@@ -23,18 +23,23 @@ export interface Label {
 
 const LINE = 13;
 
-/** Maximum distance of a label below its place. */
+/** Distances below its preferred position at which a label is tried. */
 const NUDGES = [0, 7, 14, 21];
 
 /**
- * The labels that find room right of `left` and above `bottom`, over no other and none of the `taken`; those that stand
- * lowest choose first.
+ * Return the labels that fit right of `left` and above `bottom` without overlaps with each other and `occupied`. The
+ * lowest labels are placed first.
  */
-export function freeLabels(labels: readonly Label[], taken: readonly Label[], left: number, bottom: number): Label[] {
+export function freeLabels(
+  labels: readonly Label[],
+  occupied: readonly Label[],
+  left: number,
+  bottom: number,
+): Label[] {
   const placed: Label[] = [];
   for (const label of [...labels].sort((one, other) => other.y - one.y)) {
     const tries = NUDGES.map((by) => ({ ...label, y: label.y + by })).filter(({ y }) => y <= bottom - 3);
-    const free = tries.find((each) => ![...placed, ...taken].some((other) => overlap(other, each)));
+    const free = tries.find((each) => ![...placed, ...occupied].some((other) => overlap(other, each)));
     if (free !== undefined && free.x - free.width >= left) placed.push(free);
   }
   return placed;

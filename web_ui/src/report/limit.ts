@@ -1,4 +1,4 @@
-/** The memory limit: makespan against memory, with a slider along the memory, a field, and what fits in words. */
+/** Control of the memory limit: makespan against memory, a slider along the memory axis, a field, and the fastest schedule that fits. */
 
 import { make } from "../dom.js";
 import type { ComparisonFacts } from "../records.js";
@@ -9,14 +9,14 @@ import { Tradeoff } from "./tradeoff.js";
 
 const LEFT = 64;
 const RIGHT = 14;
-/** Half of the slider's thumb, which stays within the slider. */
+/** Half of the width of the slider's thumb in pixels. */
 const THUMB = 9;
 const NARROW = 240;
-/** Left of the leanest schedule there is room for its name: this share of what lies between it and the fullest. */
+/** Room for a name left of the leanest schedule, as a share of the range between the lowest and the highest peak. */
 const ROOM = 0.24;
 
 export interface LimitHandlers {
-  /** In the unit of the comparison; null for no limit. */
+  /** Called with a new limit in the unit of the comparison; null for no limit. */
   limited(limit: number | null): void;
   pointed(name: string): void;
 }
@@ -30,7 +30,7 @@ export class LimitControl {
   private readonly unit = make("span");
   private readonly clear = make("button", { type: "button" }, "No limit");
   private readonly observer: ResizeObserver;
-  private shown: { comparison: ComparisonFacts; limit: number | null; drawn: readonly string[] } | null = null;
+  private current: { comparison: ComparisonFacts; limit: number | null; drawn: readonly string[] } | null = null;
 
   constructor(private readonly handlers: LimitHandlers) {
     this.picture = new Tradeoff((name) => handlers.pointed(name));
@@ -46,26 +46,26 @@ export class LimitControl {
   }
 
   show(comparison: ComparisonFacts, limit: number | null, drawn: readonly string[]): void {
-    this.shown = { comparison, limit, drawn };
+    this.current = { comparison, limit, drawn };
     const form = memoryForm(comparison);
     const { low, high, step } = rangeOf(comparison);
     for (const [name, value] of Object.entries({ min: low, max: high, step }))
       this.slider.setAttribute(name, String(value));
     this.slider.value = String(limit === null ? high : limit / form.divisor);
     const fitting = ranked(comparison, limit, SHORTEST_FIRST).filter(({ over }) => !over).length;
-    const said = limit === null ? "no limit" : form.text(limit);
-    this.slider.setAttribute("aria-valuetext", `${said}: ${fitting} of ${comparison.rows.length} schedules fit`);
+    const limitText = limit === null ? "no limit" : form.text(limit);
+    this.slider.setAttribute("aria-valuetext", `${limitText}: ${fitting} of ${comparison.rows.length} schedules fit`);
     if (document.activeElement !== this.field) this.field.value = limit === null ? "" : form.number(limit);
     this.unit.textContent = form.unit;
     this.clear.disabled = limit === null;
-    const said2 = answer(comparison, limit);
-    if (this.answer.textContent !== said2) this.answer.textContent = said2;
+    const sentence = answer(comparison, limit);
+    if (this.answer.textContent !== sentence) this.answer.textContent = sentence;
     this.draw();
   }
 
   private draw(): void {
-    if (this.shown === null) return;
-    const { comparison, limit, drawn } = this.shown;
+    if (this.current === null) return;
+    const { comparison, limit, drawn } = this.current;
     const width = Math.max(this.element.clientWidth, NARROW);
     const form = memoryForm(comparison);
     const { low, high } = rangeOf(comparison);
@@ -78,21 +78,21 @@ export class LimitControl {
   }
 
   private slid(): void {
-    if (this.shown === null) return;
+    if (this.current === null) return;
     const value = Number(this.slider.value);
     const atEnd = value >= Number(this.slider.max);
-    this.handlers.limited(atEnd ? null : value * memoryForm(this.shown.comparison).divisor);
+    this.handlers.limited(atEnd ? null : value * memoryForm(this.current.comparison).divisor);
   }
 
   private typed(): void {
-    if (this.shown === null) return;
+    if (this.current === null) return;
     const value = Number(this.field.value);
-    const given = this.field.value.trim() !== "" && value >= 0;
-    this.handlers.limited(given ? value * memoryForm(this.shown.comparison).divisor : null);
+    const valid = this.field.value.trim() !== "" && value >= 0;
+    this.handlers.limited(valid ? value * memoryForm(this.current.comparison).divisor : null);
   }
 }
 
-/** The ends and steps of the slider, in the unit in which memory is written: from below the leanest to above the fullest. */
+/** Return the ends and steps of the slider in the displayed unit of memory: from below the lowest peak to above the highest. */
 export function rangeOf(comparison: ComparisonFacts): { low: number; high: number; step: number } {
   const form: MemoryForm = memoryForm(comparison);
   const peaks = comparison.rows.map(({ peak }) => peak / form.divisor);

@@ -1,4 +1,4 @@
-/** The page of a report, which holds its own data: `report_page` in pipeplan.drawing.html. */
+/** The page of a report, which contains its own data: `report_page` in pipeplan.drawing.html. */
 
 import "./report.css";
 import { later, writeAddress } from "../address_bar.js";
@@ -6,7 +6,7 @@ import type { Timeline } from "../index.js";
 import type { ComparisonData, DifferenceData } from "../records.js";
 import { ComparisonView } from "./comparison.js";
 import { showDifference } from "./difference.js";
-import { openerOf } from "./drawn.js";
+import { openerOf } from "./timelines.js";
 
 function fill(): void {
   const holder = document.getElementById("pipeplan-data");
@@ -31,10 +31,10 @@ function compare(place: HTMLElement, data: ComparisonData, fragment: string): vo
   const open = openerOf(data.facts.rows, data.views);
   view.show({ comparison: data.facts, open, themes: data.themes });
   window.addEventListener("hashchange", () => view.setFragment(location.hash));
-  keysTo(() => view.drawn.timeline);
+  keysTo(() => view.timelines.timeline);
 }
 
-/** Keys that nothing else on the page takes are the timeline's. */
+/** Pass keys that no other element handles to the timeline. */
 function keysTo(timeline: () => Timeline | null): void {
   document.addEventListener("keydown", (event) => {
     if (event.target === document.body) timeline()?.typed(event);

@@ -1,24 +1,24 @@
-/** One op in the plan and in the run, in words. */
+/** Comparison of one op in the plan and in the run, as a sentence. */
 
 import { make } from "../dom.js";
 import { change, Times } from "../format.js";
 import type { Plot } from "../plot.js";
 import { findBars, parseQuery, sameBar } from "../search.js";
 
-/** The place of an op in the plan and in the run; null where one of them does not have it. */
+/** Return the bars of an op in the plan and in the run; null if one of them lacks the op. */
 export function placesOf(plan: Plot, run: Plot, view: number, name: string): readonly [number, number] | null {
   const own = view === plan.index ? plan : run;
   const query = parseQuery(name);
-  const found = query === null ? [] : findBars([own], query);
-  const bar = found.find((each) => own.name(each.bar) === name)?.bar;
+  const matches = query === null ? [] : findBars([own], query);
+  const bar = matches.find((each) => own.name(each.bar) === name)?.bar;
   if (bar === undefined) return null;
   const same = sameBar(own, bar, own === plan ? run : plan);
   if (same < 0) return null;
   return own === plan ? [bar, same] : [same, bar];
 }
 
-/** `3B7 on rank 3 took 12.4 ms, 1.24 times the planned 10.0 ms (+24.0%), and started 3.1 ms later than planned.` */
-export function told(plan: Plot, run: Plot, [planned, measured]: readonly [number, number]): string {
+/** Return `3B7 on rank 3 took 12.4 ms, 1.24 times the planned 10.0 ms (+24.0%), and started 3.1 ms later than planned.` */
+export function sentenceOf(plan: Plot, run: Plot, [planned, measured]: readonly [number, number]): string {
   const took = run.end[measured] - run.start[measured];
   const should = plan.end[planned] - plan.start[planned];
   const later = run.start[measured] - plan.start[planned];
@@ -35,7 +35,7 @@ function startOf(later: number, run: Plot): string {
   return `started ${times.text(Math.abs(later))} ${later > 0 ? "later" : "earlier"} than planned`;
 }
 
-/** The line below the table that says it. */
+/** The line below the table with the sentence. */
 export class OpPair {
   readonly element = make("p", { class: "pr-op", role: "status" });
 
@@ -51,6 +51,6 @@ export class OpPair {
     this.element.textContent =
       places === null
         ? "Click an op to compare its planned and measured times, and to see what delayed it."
-        : told(this.plan, this.run, places);
+        : sentenceOf(this.plan, this.run, places);
   }
 }

@@ -1,4 +1,4 @@
-/** The rows of a comparison under a memory limit and in an order, and what comes first in words. */
+/** The rows of a comparison under a memory limit and in an order, and the fastest schedule in words. */
 
 import { change, Times } from "../format.js";
 import { missingOf, NEEDS, needsText } from "../needs.js";
@@ -16,23 +16,23 @@ export const SHORTEST_FIRST: Sort = { key: "makespan", descending: false };
 
 export interface Ranked {
   readonly row: ComparisonRow;
-  /** Its place among the rows, and so its timeline's. */
+  /** Index of its row, which is also that of its timeline. */
   readonly at: number;
   readonly over: boolean;
-  /** The place of its group; 0 if it needs nothing beyond what is allowed. */
+  /** Position of its group; 0 if it needs nothing beyond what is allowed. */
   readonly more: number;
-  /** The makespan above the bound of its placement; null over the limit. */
+  /** Gap of the makespan to the bound of its placement; null over the limit. */
   readonly gap: number | null;
 }
 
-/** More than the limit by this share is over it; less is rounding. */
+/** Share by which a peak may exceed the limit because of rounding. */
 const ROUNDING = 1e-9;
 
 /** Times that differ by no more than this share are equal, as in the comparison's own order. */
 const EQUAL = 1e-9;
 
 /**
- * The rows in an order; those over the limit are below the others. The first order is that of the comparison: group by group,
+ * Return the rows in an order; those over the limit are below the others. The initial order is that of the comparison: group by group,
  * by what the schedules need.
  */
 export function ranked(comparison: ComparisonFacts, limit: number | null, sort: Sort): Ranked[] {
@@ -51,7 +51,7 @@ export function ranked(comparison: ComparisonFacts, limit: number | null, sort: 
   );
 }
 
-/** The place of a group: fewer needs first, then in the order of the needs. */
+/** Return the position of a group: fewer needs first, then in the order of the needs. */
 function placeOf(missing: ComparisonRow["needs"]): number {
   return missing.reduce((place, need) => 4 * place + NEEDS.indexOf(need), missing.length);
 }
@@ -71,25 +71,25 @@ function compared(one: number | string, other: number | string): number {
   return Math.abs(one - other) <= EQUAL * Math.max(Math.abs(one), Math.abs(other)) ? 0 : one - other;
 }
 
-/** The placement whose bound is least of the schedules that need no more than is allowed, or than the first one needs. */
+/** Return the row with the least bound among the schedules that need no more than is allowed or than the first row needs. */
 export function leastBound({ rows, allowed }: ComparisonFacts): ComparisonRow {
   const needs = [...allowed, ...(rows[0]?.needs ?? [])];
   const covered = rows.filter((row) => missingOf(row.needs, needs).length === 0);
   return covered.reduce((least, row) => (row.bound < least.bound ? row : least));
 }
 
-/** Schedules to draw first: the shortest within the limit and a well-known one, or the second. */
-export function firstDrawn(comparison: ComparisonFacts, limit: number | null): string[] {
+/** Return the schedules to draw initially: the fastest within the limit, and a well-known one or the second. */
+export function initialSchedules(comparison: ComparisonFacts, limit: number | null): string[] {
   const rows = ranked(comparison, limit, SHORTEST_FIRST);
   const within = [...rows.filter(({ over }) => !over), ...rows.filter(({ over }) => over)];
   const names = within.map(({ row }) => row.schedule);
-  const known = names.includes(KNOWN) && names[0] !== KNOWN ? KNOWN : names[1];
-  return [names[0], known].filter((name) => name !== undefined);
+  const reference = names.includes(REFERENCE) && names[0] !== REFERENCE ? REFERENCE : names[1];
+  return [names[0], reference].filter((name) => name !== undefined);
 }
 
-const KNOWN = "1f1b";
+const REFERENCE = "1f1b";
 
-/** The fastest schedule within the limit, compared with others. */
+/** Return a sentence about the fastest schedule within the limit, compared with others. */
 export function answer(comparison: ComparisonFacts, limit: number | null): string {
   const rows = ranked(comparison, limit, SHORTEST_FIRST);
   const memory = memoryForm(comparison);
@@ -107,18 +107,18 @@ export function answer(comparison: ComparisonFacts, limit: number | null): strin
   const grouped = rows.some((each) => each.more !== more);
   const needs = more > 0 ? `, and needs ${needsText(first.needs)}` : grouped ? ofThose(comparison.allowed) : "";
   const what = `${first.schedule} is the fastest${inLimit}${needs}`;
-  const told = `${what}: ${times.text(first.makespan)} with ${memory.text(first.peak)}${against(first, rows)}.`;
+  const sentence = `${what}: ${times.text(first.makespan)} with ${memory.text(first.peak)}${against(first, rows)}.`;
   const faster = withMore(first, within).map(
     (row) => `${row.schedule}, ${times.text(row.makespan)}, needs ${needsText(row.needs)}`,
   );
-  return faster.length > 0 ? `${told} Faster with more: ${faster.join("; ")}.` : told;
+  return faster.length > 0 ? `${sentence} Faster with more: ${faster.join("; ")}.` : sentence;
 }
 
 function ofThose(allowed: ComparisonFacts["allowed"]): string {
   return ` of those that need ${allowed.length > 0 ? `at most ${needsText(allowed)}` : "nothing"}`;
 }
 
-/** The fastest schedule of each group that needs more than the first one, where it is faster. */
+/** Return the fastest schedule of each group that needs more than the first one, if it is faster. */
 function withMore(first: ComparisonRow, within: readonly Ranked[]): ComparisonRow[] {
   const best = new Map<string, ComparisonRow>();
   for (const { row, more } of within) {
@@ -128,16 +128,16 @@ function withMore(first: ComparisonRow, within: readonly Ranked[]): ComparisonRo
   return [...best.values()].sort((one, other) => one.makespan - other.makespan);
 }
 
-/** `, 18.6% faster than 1f1b, 10.6% slower than zbv, which does not fit`. */
+/** Return `, 18.6% faster than 1f1b, 10.6% slower than zbv, which does not fit`. */
 function against(first: ComparisonRow, rows: readonly Ranked[]): string {
-  const known = rows.find(({ row }) => row.schedule === KNOWN);
+  const reference = rows.find(({ row }) => row.schedule === REFERENCE);
   const alike = rows.filter(({ row }) => missingOf(row.needs, first.needs).length === 0);
   const shortest = alike.reduce((least, each) => (each.row.makespan < least.row.makespan ? each : least));
-  const others = [...new Set([known, shortest])].filter((each) => each !== undefined && each.row !== first);
+  const others = [...new Set([reference, shortest])].filter((each) => each !== undefined && each.row !== first);
   const over = others.filter((each) => each?.over);
-  const told = others.flatMap((each) => (each === undefined ? [] : [lengthAgainst(first, each.row)]));
-  if (over.length > 0) told.push(over.length > 1 ? "neither of which fits" : "which does not fit");
-  return told.map((text) => `, ${text}`).join("");
+  const parts = others.flatMap((each) => (each === undefined ? [] : [lengthAgainst(first, each.row)]));
+  if (over.length > 0) parts.push(over.length > 1 ? "neither of which fits" : "which does not fit");
+  return parts.map((text) => `, ${text}`).join("");
 }
 
 function lengthAgainst(one: ComparisonRow, other: ComparisonRow): string {

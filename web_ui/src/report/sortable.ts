@@ -16,11 +16,11 @@ export interface Order<Key extends string> {
   readonly descending: boolean;
 }
 
-/** The headings; `chosen` gets the order that a click on one of them asks for. */
+/** Return the headings; `onSort` receives the new order after a click. */
 export function headings<Key extends string>(
   columns: readonly Column<Key>[],
   order: Order<Key>,
-  chosen: (order: Order<Key>) => void,
+  onSort: (order: Order<Key>) => void,
 ): HTMLTableCellElement[] {
   return columns.map(({ key, name, help, kind }) => {
     const sorted = key === order.key;
@@ -30,13 +30,13 @@ export function headings<Key extends string>(
       sorted && order.descending ? "\u25bc" : "\u25b2",
     );
     const button = make("button", { type: "button", title: help, "data-focus": `sort ${key}` }, name, arrow);
-    button.addEventListener("click", () => chosen({ key, descending: sorted && !order.descending }));
+    button.addEventListener("click", () => onSort({ key, descending: sorted && !order.descending }));
     const sort = order.descending ? "descending" : "ascending";
     return make("th", { scope: "col", class: kind ?? "", "aria-sort": sorted ? sort : "none" }, button);
   });
 }
 
-/** Replace what an element holds; what had the keyboard's focus by its `data-focus` keeps it. */
+/** Replace the content of an element; the focus stays on the element with the same `data-focus`. */
 export function refilled(element: HTMLElement, ...children: readonly Node[]): void {
   const focused = document.activeElement?.getAttribute("data-focus") ?? "";
   const within = element.contains(document.activeElement);

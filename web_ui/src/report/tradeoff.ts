@@ -1,4 +1,4 @@
-/** Makespan against memory: every schedule a point, the line of those that none beats in both, and the limit. */
+/** Scatter plot of makespan against memory: a point per schedule, the line of the Pareto front, and the limit. */
 
 import { make } from "../dom.js";
 import { Times } from "../format.js";
@@ -22,7 +22,7 @@ export interface Marked {
 export class Tradeoff {
   readonly element = make("div", { class: "pr-tradeoff", "aria-hidden": "true" });
 
-  /** `pointed` gets the schedule under the pointer that was clicked. */
+  /** `pointed` receives the schedule that the user clicks. */
   constructor(private readonly pointed: (name: string) => void) {}
 
   /** Draw with the memory axis between two pixels of a width. */
@@ -42,11 +42,11 @@ export class Tradeoff {
     const corners = stair.map((row) => [memory.place(row.peak), up.place(row.makespan)] as const);
     picture.append(svg("path", { class: "stair", d: `${staircase(corners)}H${right.toFixed(1)}` }));
     const ticks = y.ticks.map((value) => tickOf(y.text(value), left - 8, up.place(value) + 4));
-    // Points below and to the left of the line would be better than it, so only names are there.
-    const wanted = points
+    // No point lies below and to the left of the front, so the names are there.
+    const names = points
       .filter(({ row }) => stair.includes(row))
       .map(({ row, x, y }) => tickOf(row.schedule, x - 7, y + 13));
-    const labels = freeLabels(wanted, ticks, 0, HEIGHT - BOTTOM + 2);
+    const labels = freeLabels(names, ticks, 0, HEIGHT - BOTTOM + 2);
     picture.append(
       ...labels.map(({ text, x, y }) => svg("text", { class: "name", x, y, "text-anchor": "end" }, text)),
       ...points.map(({ row, x, y }) => this.point(comparison, row, x, y, marked)),

@@ -1,6 +1,6 @@
-/** Requests of the page of reviews and their answers. */
+/** Requests of the review page and their responses. */
 
-import { answered, type OwnFile, posted, type Settings } from "../app/api.js";
+import { type OwnFile, post, type Settings, send } from "../app/api.js";
 import type { FormFields } from "../app/fields.js";
 import type { Review } from "../records.js";
 
@@ -12,11 +12,11 @@ export type {
 } from "../records.js";
 
 export async function reviewSettings(): Promise<FormFields> {
-  return (await answered("/api/review/settings", {})).json() as Promise<FormFields>;
+  return (await send("/api/review/settings", {})).json() as Promise<FormFields>;
 }
 
 export async function review(settings: Settings, file: OwnFile, signal: AbortSignal): Promise<Review> {
   return (
-    await posted("/api/review", { settings, name: file.name, content: file.text }, signal)
+    await post("/api/review", { settings, name: file.name, content: file.text }, signal)
   ).json() as Promise<Review>;
 }

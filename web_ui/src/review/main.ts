@@ -1,4 +1,4 @@
-/** The page of reviews: a script or a recipe, what is wrong with it at its lines, and the patch. */
+/** The review page: a script or a recipe, the findings at its lines, and the patch. */
 
 import "./review.css";
 import { reviewSettings } from "./api.js";

@@ -1,4 +1,4 @@
-/** The page: what to review on top, and below it the verdict, the text with its findings, and the patch. */
+/** The review page: the input on top, and below it the verdict, the text with its findings, and the patch. */
 
 import { type Fault, Refusal } from "../app/api.js";
 import { Banner } from "../app/banner.js";
@@ -12,7 +12,7 @@ import { listing } from "./listing.js";
 import { PatchView } from "./patch.js";
 import { changes, estimate, verdict } from "./summary.js";
 
-/** As the server's limit. */
+/** Maximum length of a text; the server has the same limit. */
 const MOST_LETTERS = 1024 * 1024;
 
 const EXAMPLE = `PP=8
@@ -45,7 +45,7 @@ export class ReviewPage {
   private readonly heading = make("h2", { tabindex: -1 });
   private readonly body = make("div");
   private readonly patch = new PatchView();
-  private held = "";
+  private fileName = "";
   private running: AbortController | null = null;
 
   constructor(private readonly fields: FormFields) {
@@ -60,16 +60,16 @@ export class ReviewPage {
     );
     const choose = make("label", { for: "field-file", class: "button" }, "Choose a file");
     this.text.value = EXAMPLE;
-    this.text.addEventListener("input", () => this.held === "" || this.hold(""));
+    this.text.addEventListener("input", () => this.fileName === "" || this.setFileName(""));
     this.text.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void this.ask();
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) void this.requestReview();
     });
     this.file.addEventListener("change", () => {
       void this.take(this.file.files?.[0]);
       this.file.value = "";
     });
-    this.submit.addEventListener("click", () => void this.ask());
-    this.form.element.addEventListener("submit", () => void this.ask());
+    this.submit.addEventListener("click", () => void this.requestReview());
+    this.form.element.addEventListener("submit", () => void this.requestReview());
     onDrop(([file]) => this.take(file));
     part("#controls").prepend(this.form.element);
     const source = make(
@@ -82,7 +82,7 @@ export class ReviewPage {
       make("div", { class: "tabs" }, this.submit, this.file, choose, this.name),
     );
     this.answer.append(this.heading, this.body, this.patch.element);
-    this.sheet.say("Trainer, model and cluster");
+    this.sheet.setLabel("Trainer, model and cluster");
     part("main").replaceChildren(this.sheet.opener, this.banner.element, source, this.answer);
   }
 
@@ -93,42 +93,46 @@ export class ReviewPage {
       return;
     }
     this.text.value = await file.text();
-    this.hold(file.name.slice(-80));
-    await this.ask();
+    this.setFileName(file.name.slice(-80));
+    await this.requestReview();
   }
 
-  /** Keep the name of the file, whose suffix says what it is; an edited text is the user's own. */
-  private hold(name: string): void {
-    this.held = name;
+  /** Store the name of the file, whose suffix determines its format; an edited text has no name. */
+  private setFileName(name: string): void {
+    this.fileName = name;
     this.name.textContent = name;
   }
 
-  private async ask(): Promise<void> {
+  private async requestReview(): Promise<void> {
     this.running?.abort();
-    const mine = new AbortController();
-    this.running = mine;
+    const controller = new AbortController();
+    this.running = controller;
     this.fail([]);
     this.sheet.close();
     this.answer.classList.add("stale");
     const text = this.text.value;
     try {
       const settings = settingsOf(this.form.typed, this.fields.fields);
-      const found = await review(settings, { name: this.held === "" ? "pasted" : this.held, text }, mine.signal);
-      this.show(found, text);
+      const result = await review(
+        settings,
+        { name: this.fileName === "" ? "pasted" : this.fileName, text },
+        controller.signal,
+      );
+      this.show(result, text);
       this.heading.focus();
     } catch (error) {
-      if (this.running === mine) this.fail(faultsOf(error));
+      if (this.running === controller) this.fail(faultsOf(error));
     }
   }
 
-  private show(found: Review, text: string): void {
+  private show(result: Review, text: string): void {
     this.answer.hidden = false;
     this.answer.classList.remove("stale");
-    this.heading.textContent = verdict(found);
-    const [only] = found.configurations;
-    const parts = found.configurations.length === 1 && only !== undefined ? [estimate(only), ...changes(only)] : [];
-    this.body.replaceChildren(make("h3", {}, "Findings"), listing(text, found.findings), ...parts);
-    this.patch.show(found.patch);
+    this.heading.textContent = verdict(result);
+    const [only] = result.configurations;
+    const parts = result.configurations.length === 1 && only !== undefined ? [estimate(only), ...changes(only)] : [];
+    this.body.replaceChildren(make("h3", {}, "Findings"), listing(text, result.findings), ...parts);
+    this.patch.show(result.patch);
   }
 
   private focus(name: string): void {
@@ -136,17 +140,17 @@ export class ReviewPage {
     this.form.focus(name);
   }
 
-  /** Show each fault at its field, and the rest on top. */
+  /** Show each fault at its field, and the others in the banner. */
   private fail(faults: readonly Fault[]): void {
     const own = faults.filter(({ field }) => field === "content" || field === "name");
     this.error.textContent = own.map(({ message }) => message).join("; ");
     this.error.hidden = own.length === 0;
     this.text.setAttribute("aria-invalid", String(own.length > 0));
     const others = faults.filter((fault) => !own.includes(fault));
-    const left = this.form.fail(others);
-    const marked = others.filter((fault) => !left.includes(fault)).map(({ field }) => field);
+    const remaining = this.form.fail(others);
+    const marked = others.filter((fault) => !remaining.includes(fault)).map(({ field }) => field);
     const [first] = marked;
-    if (left.length > 0) this.banner.say(left.map(({ message }) => message).join("; "));
+    if (remaining.length > 0) this.banner.show(remaining.map(({ message }) => message).join("; "));
     else if (first === undefined) this.banner.clear();
     else this.banner.point([...new Set(marked)].map((name) => ({ name, label: this.form.labelOf(name) })));
     if (own.length > 0) this.text.focus();

@@ -2,7 +2,7 @@
 
 import { button, make } from "../dom.js";
 
-/** What a line of a diff is, as a class. */
+/** Return the CSS class of a line of a diff. */
 export function kindOf(line: string): "head" | "hunk" | "added" | "removed" | "same" {
   if (line.startsWith("--- ") || line.startsWith("+++ ")) return "head";
   if (line.startsWith("@@")) return "hunk";
@@ -12,7 +12,7 @@ export function kindOf(line: string): "head" | "hunk" | "added" | "removed" | "s
 
 export class PatchView {
   readonly element = make("section", { class: "patch", hidden: true });
-  private readonly said = make("span", { class: "link-said", role: "status" });
+  private readonly status = make("span", { class: "link-said", role: "status" });
 
   show(patch: string): void {
     this.element.hidden = patch === "";
@@ -22,7 +22,7 @@ export class PatchView {
     const save = make("a", { class: "button", href: address, download: "fix.patch" }, "Save");
     this.element.replaceChildren(
       make("h3", {}, "Patch"),
-      make("div", { class: "tabs" }, copy, save, this.said),
+      make("div", { class: "tabs" }, copy, save, this.status),
       make(
         "pre",
         { class: "diff", tabindex: 0, "aria-label": "patch" },
@@ -36,9 +36,9 @@ export class PatchView {
       () => true,
       () => false,
     );
-    this.said.textContent = copied ? "copied" : "select the text and copy it";
+    this.status.textContent = copied ? "copied" : "select the text and copy it";
     setTimeout(() => {
-      this.said.textContent = "";
+      this.status.textContent = "";
     }, 4000);
   }
 }

@@ -1,18 +1,18 @@
-/** What a review says of a configuration besides its findings: its estimate, and the changes that were verified. */
+/** Results of a review besides its findings: the estimate of a configuration, and the verified changes. */
 
 import { make } from "../dom.js";
 import { figure, percent } from "../format.js";
 import type { Change, Finding, Review, Reviewed } from "./api.js";
 
-/** The review in a sentence. */
+/** Return the result of a review as a sentence. */
 export function verdict({ findings, configurations }: Review): string {
   const counts = (["error", "warning"] as const)
     .map((severity) => counted(findings, severity))
     .filter((text) => text !== "");
-  const told = counts.length === 0 ? "Nothing is wrong" : counts.join(" and ");
+  const text = counts.length === 0 ? "Nothing is wrong" : counts.join(" and ");
   const [only] = configurations;
-  if (configurations.length > 1) return `${told} in ${configurations.length} configurations`;
-  return only === undefined || only.trainer === "" ? told : `${told}, for ${only.trainer}`;
+  if (configurations.length > 1) return `${text} in ${configurations.length} configurations`;
+  return only === undefined || only.trainer === "" ? text : `${text}, for ${only.trainer}`;
 }
 
 function counted(findings: readonly Finding[], severity: Finding["severity"]): string {
@@ -20,41 +20,41 @@ function counted(findings: readonly Finding[], severity: Finding["severity"]): s
   return count === 0 ? "" : `${count} ${severity}${count === 1 ? "" : "s"}`;
 }
 
-/** The estimate as facts; the reason where there is none. */
-export function estimate(found: Reviewed): HTMLElement {
-  if (found.step_time_s === null) return make("p", { class: "note" }, `No estimate: ${found.not_estimated}.`);
-  const work = found.work_by_rank_s ?? [];
+/** Return the estimate as a list of facts, or the reason why there is none. */
+export function estimate(reviewed: Reviewed): HTMLElement {
+  if (reviewed.step_time_s === null) return make("p", { class: "note" }, `No estimate: ${reviewed.not_estimated}.`);
+  const work = reviewed.work_by_rank_s ?? [];
   const mean = work.reduce((sum, time) => sum + time, 0) / Math.max(work.length, 1);
-  const heaviest = found.heaviest_rank ?? 0;
-  const facts: [string, string][] = [["step", `${figure(found.step_time_s)} s`]];
-  if (found.peak_memory_gib !== null && found.memory_limit_gib !== null)
+  const heaviest = reviewed.heaviest_rank ?? 0;
+  const facts: [string, string][] = [["step", `${figure(reviewed.step_time_s)} s`]];
+  if (reviewed.peak_memory_gib !== null && reviewed.memory_limit_gib !== null)
     facts.push([
       "peak memory",
-      `${found.peak_memory_gib.toFixed(1)} GiB of ${found.memory_limit_gib.toFixed(1)}: ${found.fit ?? ""}`,
+      `${reviewed.peak_memory_gib.toFixed(1)} GiB of ${reviewed.memory_limit_gib.toFixed(1)}: ${reviewed.fit ?? ""}`,
     ]);
   if (work.length > 1) {
     facts.push(["heaviest rank", `${heaviest}, ${percent((work[heaviest] ?? 0) / mean - 1)} more work than the mean`]);
-    facts.push(["bubble", `${percent(found.bubble ?? 0)} of the step, over all ranks`]);
+    facts.push(["bubble", `${percent(reviewed.bubble ?? 0)} of the step, over all ranks`]);
   }
   const list = facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, value)]);
   return make(
     "div",
     {},
     make("dl", { class: "facts" }, ...list),
-    ...found.assumed.map((text) => make("p", { class: "note" }, `Assumed: ${text}.`)),
+    ...reviewed.assumed.map((text) => make("p", { class: "note" }, `Assumed: ${text}.`)),
   );
 }
 
-/** The changes with their effect, in the order in which they are made. */
-export function changes(found: Reviewed): HTMLElement[] {
-  if (found.changes.length === 0) return [];
-  const items = found.changes.map((change) =>
+/** Return the changes with their effects, in the order in which they are applied. */
+export function changes(reviewed: Reviewed): HTMLElement[] {
+  if (reviewed.changes.length === 0) return [];
+  const items = reviewed.changes.map((change) =>
     make("li", {}, make("code", {}, wordsOf(change)), ` ${effectOf(change)}`),
   );
   return [make("h3", {}, "What to change"), make("ol", { class: "changes" }, ...items)];
 }
 
-/** A change in words: the settings with their new values. */
+/** Return the text of a change: the settings with their new values. */
 export function wordsOf({ settings }: Change): string {
   return Object.entries(settings)
     .map(([key, value]) =>

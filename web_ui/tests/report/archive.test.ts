@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { opened } from "../../src/report/archive.js";
 import cases from "./archived.json";
 
-/** With lists for typed arrays. */
+/** Return a value with lists in place of typed arrays. */
 const plain = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_, own) => (ArrayBuffer.isView(own) ? Array.from(own as Float64Array) : own)));
 

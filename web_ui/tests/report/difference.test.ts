@@ -3,9 +3,9 @@ import { Picks } from "../../src/picks.js";
 import { Plot } from "../../src/plot.js";
 import type { DifferenceRow } from "../../src/records.js";
 import { byEffect, orderedKinds } from "../../src/report/difference_table.js";
-import { placesOf, told } from "../../src/report/op_pair.js";
+import { placesOf, sentenceOf } from "../../src/report/op_pair.js";
 import { INITIAL } from "../../src/state.js";
-import { TWO_BY_TWO, TWO_BY_TWO_LINKS, viewOf } from "../made.js";
+import { TWO_BY_TWO, TWO_BY_TWO_LINKS, viewOf } from "../fixtures.js";
 
 const row = (kind: string, stage: number, ratio: number | null, effect: number): DifferenceRow => ({
   texts: [],
@@ -23,11 +23,11 @@ const ROWS = [row("F", 0, 1.1, 0.5), row("F", 1, null, 0), row("B", 0, 0.9, -2)]
 const names = (rows: readonly DifferenceRow[]) => rows.map(({ notation }) => notation);
 
 describe("kinds of ops", () => {
-  test("stand by the size of their effect first", () => {
+  test("are initially sorted by the size of their effect", () => {
     expect(names(byEffect(ROWS))).toEqual(["0B", "0F", "1F"]);
   });
 
-  test("are sorted by what was asked for", () => {
+  test("are sorted by the selected column", () => {
     expect(names(orderedKinds(ROWS, { key: "effect", descending: false }))).toEqual(["0B", "1F", "0F"]);
     expect(names(orderedKinds(ROWS, { key: "ratio", descending: true }))).toEqual(["0F", "0B", "1F"]);
     expect(names(orderedKinds(ROWS, { key: "kind", descending: false }))).toEqual(["0B", "0F", "1F"]);
@@ -43,23 +43,23 @@ describe("an op in the plan and in the run", () => {
   const plan = new Plot(viewOf(TWO_BY_TWO, {}, TWO_BY_TWO_LINKS), 0);
   const run = new Plot(viewOf([...ops].reverse(), { source: "measured" }), 1);
 
-  test("is found from either side", () => {
+  test("has the same bars from either view", () => {
     expect(placesOf(plan, run, 0, "1B1")).toEqual([7, 0]);
     expect(placesOf(plan, run, 1, "1B1")).toEqual([7, 0]);
     expect(placesOf(plan, run, 0, "5B1")).toBeNull();
     expect(placesOf(plan, run, 0, "")).toBeNull();
   });
 
-  test("is told in a sentence", () => {
-    expect(told(plan, run, [7, 0])).toBe(
+  test("is described in a sentence", () => {
+    expect(sentenceOf(plan, run, [7, 0])).toBe(
       "1B1 on rank 1 took 3 ms, 1.50 times the planned 2 ms (+50.0%), and started 500 us later than planned.",
     );
-    expect(told(plan, plan, [7, 7])).toBe(
+    expect(sentenceOf(plan, plan, [7, 7])).toBe(
       "1B1 on rank 1 took 2 ms, 1.00 times the planned 2 ms (0.0%), and started as planned.",
     );
   });
 
-  test("is lit in both once it is selected, each with what held it up", () => {
+  test("is highlighted in both when it is selected, each with the chain that delayed it", () => {
     const picks = new Picks();
     picks.renew([], [plan, run], { ...INITIAL, op: { view: 0, name: "1B1" } });
     const [twin] = picks.lit.twins;

@@ -1,13 +1,20 @@
 import { describe, expect, test } from "vitest";
 import { freeLabels, front } from "../../src/report/front.js";
-import { answer, firstDrawn, leastBound, ranked, SHORTEST_FIRST, type SortKey } from "../../src/report/ranking.js";
-import { comparison, gib, row, SMALL } from "./made.js";
+import {
+  answer,
+  initialSchedules,
+  leastBound,
+  ranked,
+  SHORTEST_FIRST,
+  type SortKey,
+} from "../../src/report/ranking.js";
+import { comparison, gib, row, SMALL } from "./fixtures.js";
 
 const names = (limit: number | null, key: SortKey = "makespan", descending = false) =>
   ranked(SMALL, limit, { key, descending }).map(({ row: { schedule } }) => schedule);
 
 describe("the order of rows", () => {
-  test("is the one asked for, and of equals the one they came in", () => {
+  test("is the requested one, and stable for equal rows", () => {
     expect(names(null)).toEqual(["zbv", "v-half", "1f1b", "v-min"]);
     expect(names(null, "peak")).toEqual(["v-min", "v-half", "zbv", "1f1b"]);
     expect(names(null, "peak", true)).toEqual(["zbv", "1f1b", "v-half", "v-min"]);
@@ -15,42 +22,42 @@ describe("the order of rows", () => {
     expect(names(null, "gap")).toEqual(["zbv", "v-half", "v-min", "1f1b"]);
   });
 
-  test("puts those over the limit last, whatever it is", () => {
+  test("has rows over the limit last", () => {
     expect(names(gib(20))).toEqual(["v-half", "v-min", "zbv", "1f1b"]);
     expect(names(gib(20), "peak", true)).toEqual(["v-half", "v-min", "zbv", "1f1b"]);
   });
 
-  test("says where each row's timeline is", () => {
+  test("contains the index of each row's timeline", () => {
     expect(ranked(SMALL, gib(20), SHORTEST_FIRST).map(({ at }) => at)).toEqual([1, 3, 0, 2]);
   });
 });
 
-describe("what is above a bound", () => {
-  test("counts from the bound of the placement", () => {
+describe("the gap to a bound", () => {
+  test("is relative to the bound of the placement", () => {
     const [zbv] = ranked(SMALL, null, SHORTEST_FIRST);
     expect(zbv.gap).toBeCloseTo(100 / 95 - 1);
     expect(leastBound(SMALL).schedule).toBe("1f1b");
   });
 
-  test("is not said over the limit, and never below 0", () => {
+  test("is null over the limit, and never negative", () => {
     const over = ranked(SMALL, gib(20), SHORTEST_FIRST).filter(({ over }) => over);
     expect(over.map(({ gap }) => gap)).toEqual([null, null]);
     expect(ranked(comparison([row("x", 90 - 1e-12, 1)]), null, SHORTEST_FIRST)[0].gap).toBe(0);
   });
 });
 
-test("a limit that is just met is met", () => {
+test("a peak equal to the limit fits", () => {
   expect(ranked(SMALL, gib(17) * (1 - 1e-12), SHORTEST_FIRST).filter(({ over }) => !over)).toHaveLength(2);
 });
 
-test("under the limit it was made for, what did not fit its own rank's limit is over", () => {
-  const made = comparison([row("a", 100, 20, { fits: false }), row("b", 110, 20)], { limit: gib(24) });
-  const over = (limit: number | null) => ranked(made, limit, SHORTEST_FIRST).map((each) => each.over);
+test("a schedule that exceeds the limit of a rank is over the comparison's own limit", () => {
+  const compared = comparison([row("a", 100, 20, { fits: false }), row("b", 110, 20)], { limit: gib(24) });
+  const over = (limit: number | null) => ranked(compared, limit, SHORTEST_FIRST).map((each) => each.over);
   expect(over(gib(24))).toEqual([false, true]);
   expect(over(null)).toEqual([false, false]);
 });
 
-describe("the answer", () => {
+describe("the sentence about the fastest schedule", () => {
   test.each([
     [null, "zbv is the fastest: 100 ms with 28.0 GiB, 20.0% faster than 1f1b."],
     [
@@ -64,37 +71,37 @@ describe("the answer", () => {
         "30.0% slower than zbv, neither of which fits.",
     ],
     [10, "No schedule fits 10.0 GiB: the leanest, v-min, needs 14.0 GiB."],
-  ])("within %s GiB", (limit, said) => {
-    expect(answer(SMALL, limit === null ? null : gib(limit))).toBe(said);
+  ])("within %s GiB", (limit, sentence) => {
+    expect(answer(SMALL, limit === null ? null : gib(limit))).toBe(sentence);
   });
 
-  test("compares nothing with itself", () => {
+  test("never compares a schedule with itself", () => {
     expect(answer(comparison([row("1f1b", 125, 28)]), null)).toBe("1f1b is the fastest: 125 ms with 28.0 GiB.");
   });
 
-  test("is in activations where there are no bytes", () => {
+  test("uses activations without bytes", () => {
     const small = comparison([row("1f1b", 33, 0, { peak: 4.5 })], { unit: "", memory_unit: "activations" });
     expect(answer(small, 8)).toBe("1f1b is the fastest within 8 activations: 33 with 4.5 activations.");
   });
 });
 
-test("the shortest that fits and the best known are drawn first", () => {
-  expect(firstDrawn(SMALL, null)).toEqual(["zbv", "1f1b"]);
-  expect(firstDrawn(SMALL, gib(20))).toEqual(["v-half", "1f1b"]);
-  expect(firstDrawn(comparison([row("1f1b", 1, 1), row("x", 2, 1)]), null)).toEqual(["1f1b", "x"]);
-  expect(firstDrawn(comparison([row("x", 2, 1)]), null)).toEqual(["x"]);
+test("the fastest schedule that fits and a well-known one are drawn initially", () => {
+  expect(initialSchedules(SMALL, null)).toEqual(["zbv", "1f1b"]);
+  expect(initialSchedules(SMALL, gib(20))).toEqual(["v-half", "1f1b"]);
+  expect(initialSchedules(comparison([row("1f1b", 1, 1), row("x", 2, 1)]), null)).toEqual(["1f1b", "x"]);
+  expect(initialSchedules(comparison([row("x", 2, 1)]), null)).toEqual(["x"]);
 });
 
-test("the front is what none beats in both", () => {
+test("the front contains the Pareto-optimal rows", () => {
   expect(front(SMALL.rows).map(({ schedule }) => schedule)).toEqual(["v-min", "v-half", "zbv"]);
 });
 
 describe("names of points", () => {
   const label = (text: string, x: number, y: number) => ({ text, x, y, width: 40 });
 
-  test("go down where others stand, and away where nothing helps", () => {
-    const wanted = [label("a", 60, 30), label("b", 62, 35), label("c", 200, 95)];
-    const placed = freeLabels(wanted, [label("tick", 90, 40)], 0, 100);
+  test("move down to avoid overlaps, and are omitted if that is not enough", () => {
+    const names = [label("a", 60, 30), label("b", 62, 35), label("c", 200, 95)];
+    const placed = freeLabels(names, [label("tick", 90, 40)], 0, 100);
     expect(placed.map(({ text, x, y }) => [text, x, y])).toEqual([
       ["c", 200, 95],
       ["b", 62, 56],

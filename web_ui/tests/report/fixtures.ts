@@ -1,4 +1,4 @@
-/** A small comparison, as Python hands it over. */
+/** A small comparison, in the format of Python. */
 
 import type { ComparisonFacts, ComparisonRow } from "../../src/records.js";
 

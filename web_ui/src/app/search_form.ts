@@ -6,7 +6,7 @@ import { type Fault, Refusal } from "./api.js";
 import type { Host } from "./panel.js";
 import type { SearchProgress } from "./search_api.js";
 
-/** Choices of options, in words; a choice that is missing here is its own word. */
+/** Texts of the choices of options; a choice without an entry is its own text. */
 const WORDS: Readonly<Record<string, string>> = {
   auto: "auto: every placement that can win",
   linear: "linear (1 chunk per rank)",
@@ -22,15 +22,15 @@ export type Choice = readonly [value: string, text: string];
 
 type Input = HTMLInputElement | HTMLSelectElement;
 
-/** A field with its label; `name` is what the server calls it when it is wrong. */
-export interface AskedField {
+/** A field with its label; `name` is its name in the server's error messages. */
+export interface FormField {
   readonly name: string;
   readonly label: string;
   readonly input: Input;
 }
 
-/** A field for an option, as the server declares it. */
-export function optionField(name: string, option: SearchField): AskedField {
+/** Create a field for an option from the server's declaration. */
+export function optionField(name: string, option: SearchField): FormField {
   if (option.choices.length === 0) return numberField(name, option);
   return choiceField(
     name,
@@ -39,41 +39,41 @@ export function optionField(name: string, option: SearchField): AskedField {
   );
 }
 
-export function choiceField(name: string, label: string, choices: readonly Choice[]): AskedField {
+export function choiceField(name: string, label: string, choices: readonly Choice[]): FormField {
   const options = choices.map(([value, text]) => make("option", { value }, text));
   return { name, label, input: make("select", {}, ...options) };
 }
 
-function numberField(name: string, { title, default: value, least, most }: SearchField): AskedField {
+function numberField(name: string, { title, default: value, least, most }: SearchField): FormField {
   const range = { type: "number", min: Math.max(least, 1), max: most, step: 1, value };
   return { name, label: title, input: make("input", { ...range, class: "short" }) };
 }
 
-/** A second field for the memory limit of the form. */
-export function limitField(host: Host): AskedField {
+/** Create a second field for the form's memory limit. */
+export function limitField(host: Host): FormField {
   const input = make("input", { type: "text", placeholder: "none", autocomplete: "off", class: "short" });
   input.addEventListener("change", () => host.type("memory_limit", input.value));
   return { name: "memory_limit", label: "Memory limit", input };
 }
 
-export class Asking {
+export class SearchForm {
   readonly element = make("div", {});
-  readonly said = make("p", { class: "outcome", role: "status" });
+  readonly status = make("p", { class: "outcome", role: "status" });
   private readonly error = make("p", { class: "error", role: "alert", hidden: true });
   private readonly bar = make("progress", { max: 1, "aria-label": "share of the budget that is spent" });
-  private readonly far = make("span");
+  private readonly progressText = make("span");
   private readonly progress: HTMLElement;
   private readonly submit: HTMLButtonElement;
   private running: AbortController | null = null;
   private spent = -1;
 
-  /** `ask` does the work until the signal ends it. */
+  /** `search` runs until it ends or the signal aborts it. */
   constructor(
     private readonly id: string,
     private readonly host: Host,
-    private readonly fields: readonly AskedField[],
+    private readonly fields: readonly FormField[],
     word: string,
-    private readonly ask: (signal: AbortSignal) => Promise<void>,
+    private readonly search: (signal: AbortSignal) => Promise<void>,
   ) {
     this.submit = make("button", { type: "submit", class: "primary" }, word);
     const form = make("form", { class: "asked", autocomplete: "off" }, ...fields.map((field) => this.row(field)));
@@ -84,35 +84,35 @@ export class Asking {
       void this.run();
     });
     const stop = button("Stop", "stop, and keep the best schedule so far (Escape)", () => this.running?.abort());
-    this.progress = make("div", { class: "progress", hidden: true }, this.bar, this.far, stop);
-    this.element.append(form, this.error, this.progress, this.said);
+    this.progress = make("div", { class: "progress", hidden: true }, this.bar, this.progressText, stop);
+    this.element.append(form, this.error, this.progress, this.status);
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.running?.abort());
   }
 
-  /** Show the progress, in words next to the bar. */
-  tell(progress: SearchProgress, budget: number, words: string): void {
+  /** Show the progress as a bar with a text next to it. */
+  showProgress(progress: SearchProgress, budget: number, words: string): void {
     this.bar.value = progress.share;
-    // The budget does not run while kernels are compiled, once per machine.
+    // The time budget pauses during the compilation of kernels, which happens once per machine.
     const waits = progress.seconds === this.spent && progress.share < 1;
     this.spent = progress.seconds;
     const time = `${Math.round(progress.share * budget)} of ${budget} s`;
-    this.far.textContent = `${words} \u00b7 ${time}${waits ? " \u00b7 compiling (first run only)" : ""}`;
+    this.progressText.textContent = `${words} \u00b7 ${time}${waits ? " \u00b7 compiling (first run only)" : ""}`;
   }
 
   private async run(): Promise<void> {
     if (this.running !== null) return;
-    const mine = new AbortController();
-    this.running = mine;
+    const controller = new AbortController();
+    this.running = controller;
     this.fail([]);
-    this.said.textContent = "";
-    this.far.textContent = "starting";
+    this.status.textContent = "";
+    this.progressText.textContent = "starting";
     this.bar.removeAttribute("value");
     this.progress.hidden = false;
     this.submit.disabled = true;
     try {
-      await this.ask(mine.signal);
+      await this.search(controller.signal);
     } catch (error) {
-      if (!mine.signal.aborted)
+      if (!controller.signal.aborted)
         this.fail(error instanceof Refusal ? error.faults : [{ field: "", message: `${error}` }]);
     } finally {
       this.running = null;
@@ -121,20 +121,20 @@ export class Asking {
     }
   }
 
-  private row({ name, label, input }: AskedField): HTMLElement {
+  private row({ name, label, input }: FormField): HTMLElement {
     input.id = `${this.id}-${name}`;
     input.setAttribute("aria-describedby", `${input.id}-error`);
     const error = make("span", { class: "error", id: `${input.id}-error`, role: "alert", hidden: true });
     return make("div", { class: "asked-field" }, make("label", { for: input.id }, label), input, error);
   }
 
-  /** Say what is wrong at its field, and the rest below them; the first field at fault has the focus. */
+  /** Show each fault at its field and the others below the form; focus the first invalid field. */
   private fail(faults: readonly Fault[]): void {
-    const left = new Set(faults);
+    const remaining = new Set(faults);
     let first: Input | null = null;
     for (const { name, input } of this.fields) {
       const own = faults.filter((fault) => fault.field === name);
-      for (const fault of own) left.delete(fault);
+      for (const fault of own) remaining.delete(fault);
       const error = this.element.querySelector<HTMLElement>(`#${input.id}-error`);
       if (error !== null) {
         error.textContent = own.map((fault) => fault.message).join("; ");
@@ -144,9 +144,9 @@ export class Asking {
       if (own.length > 0) first ??= input;
     }
     first?.focus();
-    this.error.textContent = [...left]
+    this.error.textContent = [...remaining]
       .map(({ field, message }) => (field === "" ? message : `${this.host.labelOf(field)}: ${message}`))
       .join("; ");
-    this.error.hidden = left.size === 0;
+    this.error.hidden = remaining.size === 0;
   }
 }

@@ -1,4 +1,4 @@
-/** Small plots, frames and a surface that records what is drawn on it. */
+/** Small plots, frames, and a surface that records its drawing calls. */
 
 import { scaleLinear } from "d3-scale";
 import type { TimelineData, ViewJson } from "../src/data.js";
@@ -18,7 +18,7 @@ const BESIDE: Record<string, number> = {
   UNSHARD: Part.COLLECTIVE,
 };
 
-/** An op as a row: lane, start, end, kind, microbatch; its stage is its lane, or the last number. */
+/** An op as a row: lane, start, end, kind, microbatch; its stage is the last number, by default its lane. */
 export type Op = readonly [lane: number, start: number, end: number, kind: string, microbatch: number, stage?: number];
 
 /** Two stages and two microbatches under 1F1B: F takes 1 and B 2. */
@@ -33,7 +33,7 @@ export const TWO_BY_TWO: readonly Op[] = [
   [1, 5, 7, "B", 1],
 ];
 
-/** Dependencies of its ops, by their numbers. */
+/** Dependencies of the ops of TWO_BY_TWO, by their indices. */
 export const TWO_BY_TWO_LINKS: readonly (readonly [number, number])[] = [
   [0, 4],
   [1, 6],
@@ -127,20 +127,20 @@ export function themeOf(plots: readonly Plot[]): Theme {
   return new Theme({ views: [], themes: THEMES }, "light", plots);
 }
 
-/** A frame that shows a span of times, or all, `width` pixels wide; lanes begin at 100. */
+/** Return a frame with a visible range of time, or all, `width` pixels wide; lanes begin at 100. */
 export function frameOf(plots: readonly Plot[], width = 1000, change: Partial<State> = {}, height = 400): Frame {
   const state = { ...INITIAL, ...change };
   const content = layOut(plots, state, height - AXIS);
   const last = Math.max(...plots.map((plot) => plot.view.makespan));
   const x = scaleLinear(state.span ?? [0, last], [100, width - RIGHT]);
-  return { plots, shown: plots, theme: themeOf(plots), state, content, width, height, left: 100, scroll: 0, x };
+  return { plots, visible: plots, theme: themeOf(plots), state, content, width, height, left: 100, scroll: 0, x };
 }
 
-/** A surface whose letters are all as wide as half their size. */
+/** Surface whose characters are all half as wide as their font size. */
 export class Recorder implements Surface {
   readonly ratio = 1;
   readonly texts: string[] = [];
-  readonly drawn: Label[] = [];
+  readonly labelled: Label[] = [];
   readonly lines: { points: readonly number[]; stroke: string; dash: readonly number[] }[] = [];
   readonly rects: { x: number; y: number; width: number; height: number; fill: string }[] = [];
   readonly outlines: { x: number; width: number; stroke: string }[] = [];
@@ -162,7 +162,7 @@ export class Recorder implements Surface {
   }
 
   labels(labels: readonly Label[]): void {
-    this.drawn.push(...labels);
+    this.labelled.push(...labels);
   }
 
   strips(): void {}

@@ -1,4 +1,4 @@
-/** Marks on a schedule that is edited: where it stops for ever, and which ops are at fault. */
+/** Marks on the timeline of an edited schedule: the time of a deadlock, and the invalid ops. */
 
 import { type Frame, plotWidth, toPicture, visibleRows } from "./frame.js";
 import { Part } from "./part.js";
@@ -6,13 +6,13 @@ import { stripOf } from "./picture.js";
 import { EDGES, type Plot } from "./plot.js";
 import type { Surface } from "./surface.js";
 
-/** Draw over the picture; `outline` frames a bar, as a fault or not. */
-export function drawJudged(
+/** Draw the marks over the picture; `outline` draws a frame around a bar, for an error or for the selection. */
+export function drawEditMarks(
   surface: Surface,
   frame: Frame,
   outline: (plot: Plot, bar: number, wrong: boolean) => void,
 ): void {
-  for (const plot of frame.shown) {
+  for (const plot of frame.visible) {
     const { judged } = plot.view;
     if (judged === undefined) continue;
     if (judged.until !== null) drawEnd(surface, frame, plot, judged.until);
@@ -21,7 +21,7 @@ export function drawJudged(
   }
 }
 
-/** A line where the last op ends that runs, and a veil over those that never do. */
+/** Draw a line at the end of the last op that runs, and dim the ops that never run. */
 function drawEnd(surface: Surface, frame: Frame, plot: Plot, until: number): void {
   const rows = visibleRows(frame).filter((row) => row.plot === plot);
   const x = Math.max(frame.x(until), frame.left);
@@ -37,7 +37,7 @@ function drawEnd(surface: Surface, frame: Frame, plot: Plot, until: number): voi
   surface.line([x, top, x, bottom], limit, 2);
 }
 
-/** Test whether an op never runs. */
+/** Return whether an op never runs. */
 export function neverRuns(plot: Plot, bar: number): boolean {
   const until = plot.view.judged?.until ?? null;
   return until !== null && plot.start[bar] >= until - 1e-9 * plot.view.makespan && plot.end[bar] > until;
