@@ -76,13 +76,7 @@ function bubble(now: Result | null, before: Result | null): Row {
 }
 
 function gap(now: Result | null, before: Result | null): Row {
-  return shares(
-    "gap",
-    "makespan above the lower bound of the placement",
-    now,
-    before,
-    (result) => result.gap,
-  );
+  return shares("gap", "makespan above the lower bound of the placement", now, before, (result) => result.gap);
 }
 
 function shares(
