@@ -65,7 +65,7 @@ UNEVEN: dict[str, Any] = {
     [
         ("edge", {"message_time": 0.5}),
         ("contended", {"op_gap": 0.25}),
-        ("blocking", {"op_gap": 0.5, "message_time": 0.25}),
+        ("streams", {"op_gap": 0.5, "message_time": 0.25}),
     ],
 )
 def test_tables_searches_and_bounds_have_one_definition_of_a_span(communication, lost, capsys):

@@ -146,7 +146,7 @@ def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_pat
     table = capsys.readouterr().out
     assert re.search(rf"(?m)^lower bound +{re.escape(number(proven.value))} on this placement, unsliced", table)
     assert "(no schedule is better: a proof)" in " ".join(table.split())
-    assert re.search(rf"(?m)^gap \(placement\) +{re.escape(percent(gap))}", table)
+    assert re.search(rf"(?m)^gap +{re.escape(percent(gap))}", table)
     assert objective == "makespan" or "least longest span" in table
     result.save(tmp_path / "best.json")
     record = json.loads((tmp_path / "best.json").read_text())

@@ -107,7 +107,7 @@ def test_limits_are_known_before_any_work(run):
         "search --workers 100000": "workers must be at most 1,024, not 100,000",
         "simulate -c missing/": "-c missing/ ends in a path separator, but there is no such folder",
         "simulate -o x.csv/": "-o x.csv/ ends in a path separator, but there is no such folder",
-        "convert x.csv/ y.csv": "the file x.csv/ ends in a path separator, but there is no such folder",
+        "convert x.csv/ y.csv": "the schedule's file x.csv/ ends in a path separator, but there is no such folder",
         "serve --port 1.5": "--port: invalid integer '1.5'",
         "serve --port 99999": "port must be at most 65,535, not 99,999",
         "export --to megatron --sequence-length 1.5": "--sequence-length: invalid integer '1.5'",

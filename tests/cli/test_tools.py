@@ -15,11 +15,7 @@ from pipeplan.costs import SETTINGS
 
 SMALL = {"ranks": 2, "microbatches": 4}
 PLAN = {"model": "llama3-8b", "cluster": "h100-sxm:8", "global_batch": 8, "sequence": 8192, "seconds": 1}
-ROW = {
-    "trainer": "megatron-lm",
-    "model": {"layers": 46},
-    "config": {"pp": 4, "vpp": None, "layout": None, "first_stage_layers": None, "last_stage_layers": None},
-}
+ARGUMENTS = {"num_layers": 46, "pipeline_model_parallel_size": 4, "bf16": True}
 
 
 def answered(tool, call, seconds=60.0):
@@ -92,7 +88,7 @@ def test_a_search_a_plan_and_a_review_answer():
     plan = answered("plan", PLAN | {"fix": {"tp": 1}, "settings": {"workers": 1}})
     assert plan["best"]["step_time_s"] > 0
     assert plan["best"]["words"] in plan["headline"]
-    review = answered("review", {"files": [ROW]})
+    review = answered("review", {"files": [ARGUMENTS], "trainer": "megatron-lm"})
     assert [finding["rule"] for finding in review["findings"]] == ["layers-per-rank"]
     assert review["headline"] == "Review: 1 error, 0 warnings"
 

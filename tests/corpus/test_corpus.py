@@ -119,6 +119,7 @@ GONE_FIELDS: dict[str, frozenset[str]] = {
         ("ResultRecord", "ExplanationRecord", "TrainingRunRecord", "TimelineRecord"), frozenset({"jitter", "slow_rank"})
     ),
     "ObjectiveRecord": frozenset({"of"}),
+    "EstimatedRowRecord": frozenset({"measured", "error"}),
 }
 """Fields of earlier versions that were removed on purpose, by the definition that had them."""
 

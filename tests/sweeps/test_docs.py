@@ -8,7 +8,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "sweeps.md"
 
 def test_the_examples_of_the_page_run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    study, figure, _, engine = (
+    study, figure, _ = (
         compile(text, str(PAGE), "exec") for text in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     )
     (shown,) = re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.DOTALL)
@@ -17,5 +17,3 @@ def test_the_examples_of_the_page_run(capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out == shown
     exec(figure, names)
     assert {file.name for file in tmp_path.iterdir()} >= {"study.db", "study.png"}
-    exec(engine, names)
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["gpipe", "1f1b", "zb-h1"]

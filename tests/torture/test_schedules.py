@@ -180,7 +180,9 @@ def test_the_oracle_itself():
 @pytest.mark.skipif(SEARCHES.needs() is not None, reason=str(SEARCHES.needs()))
 def test_searches_that_judge_no_schedule_as_it_is_or_prove_too_much(tmp_path, monkeypatch):
     def decoded(run, lineage):
-        return replace(lineage, judged=run.judge(run.schedule(lineage)) if run.judge else lineage.value)
+        return replace(
+            lineage, judged=run.problem.judge(run.schedule(lineage)) if run.problem.is_judged else lineage.value
+        )
 
     with monkeypatch.context() as patch:
         patch.setattr(Run, "take_as_it_is", nothing)
