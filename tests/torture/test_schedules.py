@@ -187,6 +187,6 @@ def test_searches_that_judge_no_schedule_as_it_is_or_prove_too_much(tmp_path, mo
     with monkeypatch.context() as patch:
         patch.setattr(Run, "take_as_it_is", nothing)
         patch.setattr(Run, "judged", decoded)
-        finds(SEARCHES, tmp_path, 4, " is found by ", first=275)
+        finds(SEARCHES, tmp_path, 4, " is found by ", first=2261)
     monkeypatch.setattr(problem, "lower_bound", lambda *given, **more: Bound(1e4, "nothing"))
     finds(SEARCHES, tmp_path, 12, "the bound is 10000 (nothing)")
