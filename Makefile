@@ -16,9 +16,9 @@ SOURCES := src tests benchmarks examples docs/build docs/notebooks .ci hatch_bui
 
 # A quick test file of each room, for `make check`.
 CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_recompute.py strategies/test_protocol.py \
-	simulation/test_bounds.py checking/test_checker.py formats/test_rows.py solver/test_choices.py workload/test_presets.py \
-	hardware/test_presets.py planner/test_configuration.py sweeps/test_store.py drawing/test_svg.py api/test_names.py \
-	cli/test_names.py web/test_guard.py runtime/test_recorder.py)
+	simulation/test_bounds.py checking/test_checker.py formats/test_rows.py extensions/search/test_choices.py extensions/planning/workload/test_presets.py \
+	extensions/planning/hardware/test_presets.py extensions/planning/test_configuration.py foundation/sweeps/test_store.py drawing/test_svg.py answers/test_names.py \
+	cli/test_names.py extensions/web/test_guard.py extensions/training/runtime/test_recorder.py)
 
 .PHONY: axe demo demo-page check check-tests test test-all lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture warm web-ui web-ui-check lock audit clean
 
@@ -87,7 +87,7 @@ peers-all: .venv-peers/.installed
 
 # torchtitan's Trainer and our runtime with another PyTorch, which has no light build everywhere: up to 6 GB of disk.
 peers-trainer: .venv-trainer/.installed
-	.venv-trainer/bin/python -m pytest tests/peers/torchtitan_trainer tests/runtime
+	.venv-trainer/bin/python -m pytest tests/peers/torchtitan_trainer tests/extensions/training/runtime
 
 bench: .venv/.installed-dev
 	$(BIN)/python -m benchmarks.core

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from pipeplan.api.comparing.comparison import ComparisonFacts
-from pipeplan.api.differing.difference import DifferenceFacts
+from pipeplan.answers.comparing.comparison import ComparisonFacts
+from pipeplan.extensions.training.diff.difference import DifferenceFacts
+from pipeplan.extensions.web.app import create_api
+from pipeplan.extensions.web.workers import Workers
+from pipeplan.foundation.records import Record
 from pipeplan.model import KIND_WORDS, NEED_WORDS, REASON_WORDS
-from pipeplan.records import Record
-from pipeplan.web.app import create_api
-from pipeplan.web.workers import Workers
 
 PATH = Path(__file__).parents[1] / "web_ui" / "src" / "records.ts"
 

@@ -20,19 +20,19 @@ from time import monotonic, process_time
 from msgspec import UNSET
 
 import pipeplan
-from pipeplan.api.searching.layouts import layout_spaces
-from pipeplan.api.searching.options import SearchOptions
 from pipeplan.costs import Layer, Role
-from pipeplan.hardware import cluster
+from pipeplan.extensions.planning import Configuration, default_limit, plan
+from pipeplan.extensions.planning.choice.finalists import laid_layers
+from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.workload import model
+from pipeplan.extensions.search import Effort
+from pipeplan.extensions.search.answers.layouts import layout_spaces
+from pipeplan.extensions.search.answers.options import SearchOptions
+from pipeplan.extensions.search.joint import joint_search
+from pipeplan.extensions.search.layouts import LaidLayer, best_layout
 from pipeplan.model import LayerKind, Placement
-from pipeplan.planner import Configuration, default_limit, plan
-from pipeplan.planner.joint import joint_search
-from pipeplan.planner.layout import LaidLayer, best_layout
-from pipeplan.planner.selection.finalists import laid_layers
-from pipeplan.solver import Effort
 from pipeplan.strategies import strategy
 from pipeplan.trainers import plan_trainers
-from pipeplan.workload import model
 
 ROLES: dict[LayerKind, Role] = {"embedding": "embedding", "mtp": "mtp", "head": "head"}
 """Roles of layers by their kinds; the others are blocks."""

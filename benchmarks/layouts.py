@@ -18,13 +18,13 @@ from pathlib import Path
 from time import monotonic
 
 from benchmarks.published_runs.files import read_runs
-from pipeplan.errors import PipeplanError
-from pipeplan.hardware import Cluster, cluster
-from pipeplan.planner import Configuration, estimate
-from pipeplan.planner.layout import BestLayout
-from pipeplan.planner.selection.finalists import best_layout_of, held_besides
+from pipeplan.extensions.planning import Configuration, estimate
+from pipeplan.extensions.planning.choice.finalists import best_layout_of, held_besides
+from pipeplan.extensions.planning.hardware import Cluster, cluster
+from pipeplan.extensions.planning.workload import ModelShape, model
+from pipeplan.extensions.search.layouts import BestLayout
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.strategies import strategy
-from pipeplan.workload import ModelShape, model
 
 FOLDER = Path(__file__).parents[2] / "shared" / "planning"
 """Where the published runs lie."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
 
-from pipeplan.hardware import Cluster
-from pipeplan.planner import Configuration, software
-from pipeplan.planner.estimates.stages import format_peak
-from pipeplan.workload import ModelShape, token_flops
+from pipeplan.extensions.planning import Configuration, software
+from pipeplan.extensions.planning.estimates.stages import format_peak
+from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.workload import ModelShape, token_flops
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,15 +19,15 @@ import msgspec
 from benchmarks.null_model import Known, null_step_time
 from benchmarks.published_runs.files import read_rivals, read_runs
 from benchmarks.published_runs.rows import RunRow
-from pipeplan.errors import PipeplanError
-from pipeplan.files import GIBIBYTE
-from pipeplan.planner import Estimate, estimate
-from pipeplan.planner.error_bars import Compared, ErrorTable, coverage, features_of, memory_bar
+from pipeplan.extensions.planning import Estimate, estimate
+from pipeplan.extensions.planning.error_bars import Compared, ErrorTable, coverage, features_of, memory_bar
+from pipeplan.foundation.errors import PipeplanError
+from pipeplan.foundation.files import GIBIBYTE
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT.parent / "shared" / "planning"
 RUNS = (FOLDER / "published_runs.json", FOLDER / "published_runs_2.json")
-TABLE = ROOT / "src" / "pipeplan" / "planner" / "published_runs.json"
+TABLE = ROOT / "src" / "pipeplan" / "extensions" / "planning" / "published_runs.json"
 PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
 BEGIN, END = "<!-- made by make bench-plan: begin -->", "<!-- made by make bench-plan: end -->"
 

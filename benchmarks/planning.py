@@ -21,20 +21,20 @@ from statistics import median
 from typing import Any
 
 import pipeplan
-from pipeplan.api.planning.configurations import in_words
-from pipeplan.errors import PipeplanError
-from pipeplan.flags import cluster_of
-from pipeplan.hardware import cluster
-from pipeplan.planner import Configuration, Estimate, PlanResult, estimate
-from pipeplan.planner.fitting import default_limit, largest_limit
-from pipeplan.planner.selection.branching import Space
-from pipeplan.planner.selection.candidates import as_configuration
-from pipeplan.planner.selection.choice import INDISTINGUISHABLE
-from pipeplan.planner.selection.comparing import lost_because
-from pipeplan.planner.selection.request import PlanRequest
-from pipeplan.planner.selection.trials import Trial, identity, tried
-from pipeplan.sweeps import sweep
-from pipeplan.workload import model
+from pipeplan.extensions.planning import Configuration, Estimate, PlanResult, estimate
+from pipeplan.extensions.planning.answers.configurations import in_words
+from pipeplan.extensions.planning.choice.branching import Space
+from pipeplan.extensions.planning.choice.candidates import as_configuration
+from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
+from pipeplan.extensions.planning.choice.comparing import lost_because
+from pipeplan.extensions.planning.choice.request import PlanRequest
+from pipeplan.extensions.planning.choice.trials import Trial, identity, tried
+from pipeplan.extensions.planning.fitting import default_limit, largest_limit
+from pipeplan.extensions.planning.flags import cluster_of
+from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.workload import model
+from pipeplan.foundation.errors import PipeplanError
+from pipeplan.foundation.sweeps import sweep
 
 CANDIDATES = 10_000
 

@@ -32,13 +32,13 @@ import numpy as np
 
 from benchmarks.search_goals import COMMON, EQUAL, MEASURED, Goal, Times, case, goals, known, text
 from pipeplan.checking import check
-from pipeplan.kernels import compile_loop
+from pipeplan.extensions.search import Problem, SearchResult, search
+from pipeplan.extensions.search.candidate import Encoder
+from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
+from pipeplan.extensions.search.kernels.arrays import Decisions
+from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE, evaluate
+from pipeplan.foundation.kernels import compile_loop
 from pipeplan.model import Objective, Placement
-from pipeplan.solver import Problem, SearchResult, search
-from pipeplan.solver.candidate import Encoder
-from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
-from pipeplan.solver.kernels.arrays import Decisions
-from pipeplan.solver.kernels.timing_kernel import INFEASIBLE, evaluate
 
 PARTS = ("table", "small", "tight", "evaluator")
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
+from pipeplan.extensions.search import Choices, Problem, published
 from pipeplan.model import Objective, Placement
 from pipeplan.simulation import simulate
-from pipeplan.solver import Choices, Problem, published
 
 Times = tuple[float, float, float, float]
 """F, I and W of a stage, and a transfer."""

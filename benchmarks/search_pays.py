@@ -19,7 +19,7 @@ from typing import Any
 import pipeplan
 from examples.heavy_head import model
 from pipeplan import Result, Schedule
-from pipeplan.errors import PipeplanError
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.passes import require_expressible
 
 MEBIBYTE = 2**20

@@ -14,7 +14,7 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from pipeplan.sweeps import SweepTask, sweep
+from pipeplan.foundation.sweeps import SweepTask, sweep
 
 TASKS = 10_000
 LOOPS = 40_000

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.search_goals import Times, case
+from pipeplan.extensions.search import Problem, search
 from pipeplan.model import Objective, Placement
-from pipeplan.solver import Problem, search
 
 COUNT = 200
 """How many there are."""

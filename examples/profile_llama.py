@@ -13,10 +13,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from pipeplan.errors import PipeplanError
+from pipeplan.extensions.training.runtime.models import LLAMA_3_8B
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.model import Placement
 from pipeplan.runtime import profile
-from pipeplan.runtime.models import LLAMA_3_8B
 
 
 def main() -> int:

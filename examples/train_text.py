@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 import pipeplan
 from pipeplan.costs import balanced
-from pipeplan.errors import PipeplanError
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.runtime import Pipeline, Recording
 
 HERE = Path(__file__).resolve().parents[1]

@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 import pipeplan
-from pipeplan.errors import PipeplanError
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.runtime import Pipeline
 
 

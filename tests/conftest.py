@@ -49,7 +49,7 @@ SLOW = (
 def address() -> Iterator[str]:
     """The address of a server of the web app, with warm processes: one for all tests."""
     pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
-    from tests.web.running import running
+    from tests.extensions.web.running import running
 
     with running() as found:
         yield found

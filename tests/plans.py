@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from pipeplan.api.planning.plans import Plan, plan_of
-from pipeplan.hardware import cluster
-from pipeplan.planner import (
+from pipeplan.extensions.planning import (
     ClosestMiss,
     Configuration,
     Counts,
@@ -18,8 +16,10 @@ from pipeplan.planner import (
     Sensitivity,
     estimate,
 )
+from pipeplan.extensions.planning.answers.plans import Plan, plan_of
+from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.workload import model
 from pipeplan.strategies import STRATEGIES
-from pipeplan.workload import model
 
 GIB = 2.0**30
 ORDER = STRATEGIES["zb-h1"](STRATEGIES["zb-h1"].shape(4, 32))

@@ -13,7 +13,7 @@ from heapq import heappop, heappush
 import numpy as np
 
 from pipeplan.costs import Costs
-from pipeplan.errors import DeadlockError
+from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import Kind, Op, Schedule, Timeline
 from tests.slow_simulator import (
     PARTNERS,

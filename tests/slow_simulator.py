@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from pipeplan.costs import Costs, Settings
-from pipeplan.errors import DeadlockError
+from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import NO_GROUP, Kind, Op, Schedule, Timeline
 
 Key = tuple[Kind, int, int, int]

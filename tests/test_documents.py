@@ -6,8 +6,8 @@ import math
 import msgspec
 import pytest
 
-from pipeplan.documents import MOST_DEPTH, json_text, read_yaml
-from pipeplan.errors import CostError
+from pipeplan.foundation.documents import MOST_DEPTH, json_text, read_yaml
+from pipeplan.foundation.errors import CostError
 
 
 class Record(msgspec.Struct, kw_only=True, tag_field="format", tag="a-record"):

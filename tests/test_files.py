@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan import files
-from pipeplan.errors import FormatError, InputError
-from pipeplan.files import (
+from pipeplan.foundation import files
+from pipeplan.foundation.errors import FormatError, InputError
+from pipeplan.foundation.files import (
     files_below,
     is_stream,
     read_text,

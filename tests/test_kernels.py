@@ -14,10 +14,10 @@ import numba
 import numpy as np
 import pytest
 
-from pipeplan import numba_internals
-from pipeplan.kernels import Kernel, compile_loop, compiled_at_once, dispatcher, inlined
+from pipeplan.foundation import numba_internals
+from pipeplan.foundation.kernels import Kernel, compile_loop, compiled_at_once, dispatcher, inlined
+from pipeplan.foundation.numba_internals import _warn_once
 from pipeplan.model import Floats, Ints
-from pipeplan.numba_internals import _warn_once
 
 UNIT = 1
 
@@ -243,7 +243,7 @@ def test_what_was_kept_is_compiled_anew_where_the_class_of_an_argument_has_moved
     code = """if True:
         import sys, numpy as np
         from importlib import import_module
-        from pipeplan.kernels import compile_loop
+        from pipeplan.foundation.kernels import compile_loop
         from tests.test_kernels import take_first
         pair = import_module(sys.argv[1]).Pair(first=np.array([7]), second=np.array([8]))
         numbers = np.zeros(1, np.int64)

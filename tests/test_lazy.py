@@ -8,12 +8,9 @@ from importlib import import_module
 
 import pytest
 
-from pipeplan.lazy import lazy_names
+from pipeplan.foundation.lazy import lazy_names
 
-PART_OF_A_RESULT = {"pipeplan.api.searching", "pipeplan.api.searching.search_record"}
-"""A result may have been searched for, and so holds the record of a search."""
-
-PACKAGES = ["pipeplan.api", "pipeplan.drawing", "pipeplan.formats", "pipeplan.simulation"]
+PACKAGES = ["pipeplan.answers", "pipeplan.drawing", "pipeplan.formats", "pipeplan.simulation"]
 
 LOADED = """
 import json, sys
@@ -29,32 +26,22 @@ def loaded_by(*words: str) -> set[str]:
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
-def test_a_simulation_loads_no_other_answer_no_planner_and_nothing_that_draws():
+def test_a_simulation_loads_no_extension_no_other_answer_and_nothing_that_draws():
     loaded = loaded_by("simulate", "-p", "4", "-m", "8", "--json")
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("pipeplan.")}
-    assert rooms.isdisjoint({"hardware", "planner", "runtime", "solver", "sweeps", "web", "workload"})
+    assert [name for name in loaded if name.startswith("pipeplan.extensions")] == []
+    assert "pipeplan.foundation.sweeps" not in loaded
     assert loaded.isdisjoint({"matplotlib", "numba", "pandas", "rich", "yaml"})
-    others = {
-        "catalogue",
-        "checks",
-        "comparing",
-        "differing",
-        "explaining",
-        "planning",
-        "schemas",
-        "searching",
-    }
-    answers = {name.split(".")[2] for name in loaded - PART_OF_A_RESULT if name.startswith("pipeplan.api.")}
-    assert answers.isdisjoint(others | {"training", "pictures"})
+    answers = {name.split(".")[2] for name in loaded if name.startswith("pipeplan.answers.")}
+    assert answers.isdisjoint({"checking", "comparing", "explaining", "exporting", "listing", "pictures", "schemas"})
 
 
-def test_a_table_loads_no_planner_and_no_other_answer():
+def test_a_table_loads_no_extension_and_no_other_answer():
     loaded = loaded_by("compare", "1f1b", "zbv", "-p", "4", "-m", "8")
-    rooms = {name.split(".")[1] for name in loaded if name.startswith("pipeplan.")}
-    assert rooms.isdisjoint({"hardware", "planner", "runtime", "solver", "sweeps", "web", "workload"})
+    assert [name for name in loaded if name.startswith("pipeplan.extensions")] == []
+    assert "pipeplan.foundation.sweeps" not in loaded
     assert loaded.isdisjoint({"matplotlib", "numba", "pandas", "yaml"})
-    answers = {name.split(".")[2] for name in loaded - PART_OF_A_RESULT if name.startswith("pipeplan.api.")}
-    assert answers.isdisjoint({"catalogue", "checks", "differing", "explaining", "planning", "searching", "training"})
+    answers = {name.split(".")[2] for name in loaded if name.startswith("pipeplan.answers.")}
+    assert answers.isdisjoint({"checking", "explaining", "exporting", "listing", "schemas"})
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -77,4 +64,4 @@ def test_a_picture_loads_no_trainer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     loaded = loaded_by("simulate", "-p", "4", "-m", "8", "-o", "x.png")
     assert "matplotlib" in loaded
-    assert not [name for name in loaded if name.startswith(("pipeplan.trainers", "pipeplan.planner"))]
+    assert not [name for name in loaded if name.startswith(("pipeplan.trainers", "pipeplan.extensions.planning"))]

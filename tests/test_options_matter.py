@@ -20,9 +20,9 @@ import pytest
 import pipeplan
 from pipeplan.cli import main
 from pipeplan.cli.app import command_line
-from pipeplan.cli.tools import answer_of
 from pipeplan.costs import SETTINGS, Settings
-from pipeplan.errors import PipeplanError
+from pipeplan.extensions.web.mcp.tools import answer_of
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.model import parse_schedule
 from tests.cli.shell import words_of
 from tests.corpus.make import CALIBRATION, CONFIGURATION, LAUNCH
@@ -278,7 +278,7 @@ def test_every_door_gives_the_same_answer(tmp_path, capsys):
 
 def test_a_request_of_the_web_app_has_the_same_settings():
     pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
-    from pipeplan.web.requests import CompareIn, parsed
+    from pipeplan.extensions.web.requests import CompareIn, parsed
 
     for name, question in SETTINGS_THAT_MATTER.items():
         settings = _settings_of(name, question)
@@ -460,10 +460,10 @@ LEFT_OUT: dict[str, str] = {
 
 COMMANDS_LEFT_OUT = {
     "list": "lists what is built in",
-    "profile": "measures a model: tests/runtime",
-    "calibrate": "measures a GPU: tests/planner",
+    "profile": "measures a model: tests/extensions/training/runtime",
+    "calibrate": "measures a GPU: tests/extensions/planning",
     "run": "trains a model: tests/runtime, tests/cli/test_run.py",
-    "serve": "runs until it is stopped: tests/web",
+    "serve": "runs until it is stopped: tests/extensions/web",
     "mcp": "runs until it is stopped: tests/cli/test_tool_server.py",
     "warm": "prepares a machine, and has no options",
 }
@@ -480,9 +480,9 @@ def test_every_further_option_has_a_question():
         assert set(OPTIONS_THAT_MATTER[command]) == own, command
 
 
-UNKNOWN = json.loads((Path(__file__).parent / "workload" / "configs" / "Qwen3-30B-A3B.json").read_text()) | {
-    "model_type": "novel_moe"
-}
+UNKNOWN = json.loads(
+    (Path(__file__).parent / "extensions" / "planning" / "workload" / "configs" / "Qwen3-30B-A3B.json").read_text()
+) | {"model_type": "novel_moe"}
 FILES = {
     "costs.yaml": "forward_times: 2\n",
     "limit.yaml": "memory_limit: 1act\n",

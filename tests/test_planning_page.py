@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pipeplan.cli import main
-from pipeplan.planner import CHOICES
+from pipeplan.extensions.planning import CHOICES
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "how-to" / "planning.md"
@@ -109,7 +109,7 @@ def _with_table(table: str, found: re.Match[str]) -> str:
 def screenshot() -> Iterator[None]:
     """The page of the web app with an answer, where there is a browser."""
     from tests.browser import chromium
-    from tests.web.running import running
+    from tests.extensions.web.running import running
 
     query = "?model=llama3-70b&cluster=h100-sxm:8x8&global_batch=128&sequence=8192"
     query += "&fix=trainer%3Dmegatron+software%3Dnemo+zero%3D1+offload%3D0"

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.api import all_formats
-from pipeplan.api.outputs import output_endings
+from pipeplan.answers import all_formats
+from pipeplan.answers.outputs import output_endings
 from pipeplan.cli import main
 from pipeplan.costs import SettingsKeywords
-from pipeplan.errors import InputError, PluginError, UnknownNameError
+from pipeplan.extensions.planning.hardware import PRESETS, gpu
+from pipeplan.extensions.planning.workload import MODELS, model
 from pipeplan.formats import TrainerSettings, formats
-from pipeplan.hardware import PRESETS, gpu
-from pipeplan.registry import PluginWarning, Registry
+from pipeplan.foundation.errors import InputError, PluginError, UnknownNameError
+from pipeplan.foundation.registry import PluginWarning, Registry
 from pipeplan.strategies import STRATEGIES, FromCosts
 from pipeplan.trainers import TRAINERS, Trainer
-from pipeplan.workload import MODELS, model
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "plugin"
 

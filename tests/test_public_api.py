@@ -11,13 +11,13 @@ from operator import attrgetter
 import pytest
 
 import pipeplan
-import pipeplan.api
+import pipeplan.answers
 from docs.build.python_pages import PUBLIC
-from pipeplan.api.planning.options import PlanOptions
-from pipeplan.api.searching.options import ParetoOptions, SearchOptions
 from pipeplan.cli.app import command_line
 from pipeplan.costs import SETTINGS, ProfileOptions, RunOptions, table_of
-from pipeplan.errors import InputError
+from pipeplan.extensions.planning.answers.options import PlanOptions
+from pipeplan.extensions.search.answers.options import ParetoOptions, SearchOptions
+from pipeplan.foundation.errors import InputError
 
 FUNCTIONS = [name for name in pipeplan.__all__ if inspect.isfunction(getattr(pipeplan, name))]
 
@@ -117,7 +117,7 @@ def test_a_plan_needs_what_nobody_can_choose():
 
 def with_examples():
     """The modules of the library's front whose docstrings hold examples to run."""
-    names = [each.name for each in pkgutil.walk_packages(pipeplan.api.__path__, "pipeplan.api.")]
+    names = [each.name for each in pkgutil.walk_packages(pipeplan.answers.__path__, "pipeplan.api.")]
     lines = {name: inspect.getsource(importlib.import_module(name)).splitlines() for name in names}
     return [name for name in names if any(">>>" in line and "+SKIP" not in line for line in lines[name])]
 
@@ -130,7 +130,7 @@ def test_examples_in_docstrings():
 
 
 def test_importing_pipeplan_imports_nothing_heavy():
-    heavy = "matplotlib numba cyclopts rich yaml pandas importlib.metadata pipeplan.solver"
+    heavy = "matplotlib numba cyclopts rich yaml pandas importlib.metadata pipeplan.extensions.search"
     code = (
         f"heavy = '{heavy}';"
         "import sys, pipeplan; from pipeplan.cli import main; main(['--version']);"

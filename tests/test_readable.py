@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.readable import Times, change, percent, size_text, sizes_text, time_text
+from pipeplan.foundation.readable import Times, change, percent, size_text, sizes_text, time_text
 
 
 def test_times_are_in_the_unit_in_which_they_are_read_best():

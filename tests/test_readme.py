@@ -28,7 +28,7 @@ def test_the_costs_of_a_user_reach_every_schedule(tmp_path):
 @pytest.mark.slow
 def test_from_a_config_to_flags(tmp_path, monkeypatch, capsys):
     """With less time than a reader has, and in the folder of the reader's config.json."""
-    config = Path(__file__).parent / "workload" / "configs" / "Meta-Llama-3-70B.json"
+    config = Path(__file__).parent / "extensions" / "planning" / "workload" / "configs" / "Meta-Llama-3-70B.json"
     shutil.copy(config, tmp_path / "config.json")
     monkeypatch.chdir(tmp_path)
     (line,) = re.findall(r"^pipeplan plan .*$", README.read_text(), re.MULTILINE)

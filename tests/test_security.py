@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan import files
-from pipeplan.errors import FormatError, PipeplanError
 from pipeplan.formats import read_file
+from pipeplan.foundation import files
+from pipeplan.foundation.errors import FormatError, PipeplanError
 
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "SECURITY.md").read_text()

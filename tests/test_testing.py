@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pipeplan.errors import FormatError, ShapeError
 from pipeplan.formats import formats
+from pipeplan.foundation.errors import FormatError, ShapeError
 from pipeplan.model import Kind, Placement, Schedule, concatenate, ops, parse_schedule
 from pipeplan.strategies import STRATEGIES, Formula, FromCosts, Shape
 from pipeplan.testing import check_format, check_strategy

@@ -20,9 +20,9 @@ from typing import Any
 
 from pipeplan.cli import main
 from pipeplan.costs import load_config
-from pipeplan.errors import PipeplanError
+from pipeplan.extensions.planning import read_calibration
 from pipeplan.formats import read_file
-from pipeplan.planner import read_calibration
+from pipeplan.foundation.errors import PipeplanError
 from tests.corpus.make import HERE
 from tests.corpus.reading import figures
 

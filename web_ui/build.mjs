@@ -16,9 +16,9 @@ const BUNDLES = [
   },
   { name: "report", entry: "src/report/main.ts", folder: here("../src/pipeplan/drawing/html/assets/") },
   { name: "demo", entry: "src/demo/main.ts", folder: here("../docs/demo/") },
-  { name: "app", entry: "src/app/main.ts", folder: here("../src/pipeplan/web/assets/") },
-  { name: "plan", entry: "src/plan/main.ts", folder: here("../src/pipeplan/web/assets/") },
-  { name: "review", entry: "src/review/main.ts", folder: here("../src/pipeplan/web/assets/") },
+  { name: "app", entry: "src/app/main.ts", folder: here("../src/pipeplan/extensions/web/assets/") },
+  { name: "plan", entry: "src/plan/main.ts", folder: here("../src/pipeplan/extensions/web/assets/") },
+  { name: "review", entry: "src/review/main.ts", folder: here("../src/pipeplan/extensions/web/assets/") },
 ];
 
 /** The files of a bundle: script, style and licences. */

@@ -12,18 +12,18 @@ from itertools import accumulate
 from typing import Any
 
 from benchmarks.published_runs.settings import software_of
-from pipeplan.errors import PipeplanError
-from pipeplan.files import GIBIBYTE
-from pipeplan.hardware import Cluster
-from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.memory import rank_memory
-from pipeplan.planner.estimates.memory_rules import memory_rules
-from pipeplan.planner.estimates.running import schedule_of
-from pipeplan.planner.estimates.software import software
-from pipeplan.planner.estimates.stages import layer_costs, stage_costs
-from pipeplan.planner.fitting import default_limit
+from pipeplan.extensions.planning.configuration import Configuration
+from pipeplan.extensions.planning.estimates.memory import rank_memory
+from pipeplan.extensions.planning.estimates.memory_rules import memory_rules
+from pipeplan.extensions.planning.estimates.running import schedule_of
+from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.estimates.stages import layer_costs, stage_costs
+from pipeplan.extensions.planning.fitting import default_limit
+from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.workload import Execution, ModelShape, RankParameters, layers_of, state_bytes
+from pipeplan.foundation.errors import PipeplanError
+from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.strategies import strategy
-from pipeplan.workload import Execution, ModelShape, RankParameters, layers_of, state_bytes
 
 _FAST_HOST = 100e9
 """Bandwidth between GPU and host, bytes/s each way, from which activations are offloaded rather than recomputed."""

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeplan.reviewing.facts import Entry, ReviewFacts, SettingPlace
-from pipeplan.reviewing.models import properties_of
-from pipeplan.reviewing.settings import SETTINGS, UNKNOWN
-from pipeplan.reviewing.values import value_of
+from pipeplan.extensions.review.facts import Entry, ReviewFacts, SettingPlace
+from pipeplan.extensions.review.models import properties_of
+from pipeplan.extensions.review.settings import SETTINGS, UNKNOWN
+from pipeplan.extensions.review.values import value_of
 from pipeplan.trainers import trainer_kind
 
 _PARTS = ("config", "before", "after")

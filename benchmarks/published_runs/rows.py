@@ -21,13 +21,13 @@ from benchmarks.published_runs.settings import (
     recompute_of,
     software_of,
 )
-from pipeplan.errors import InputError, PipeplanError
-from pipeplan.files import GIBIBYTE
-from pipeplan.hardware import Cluster
-from pipeplan.planner.configuration import Configuration
-from pipeplan.planner.estimates.memory_rules import memory_rules
-from pipeplan.planner.estimates.software import EARLY
-from pipeplan.workload import ModelShape, from_dict, token_flops
+from pipeplan.extensions.planning.configuration import Configuration
+from pipeplan.extensions.planning.estimates.memory_rules import memory_rules
+from pipeplan.extensions.planning.estimates.software import EARLY
+from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.workload import ModelShape, from_dict, token_flops
+from pipeplan.foundation.errors import InputError, PipeplanError
+from pipeplan.foundation.files import GIBIBYTE
 
 _NEEDED: Mapping[str, tuple[str, ...]] = {
     "model": ("seq",),

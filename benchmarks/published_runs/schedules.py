@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pipeplan.errors import InputError
+from pipeplan.foundation.errors import InputError
 from pipeplan.strategies import is_strategy, strategy
 
 

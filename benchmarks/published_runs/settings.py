@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.published_runs.bridge import Release, bridge_software
-from pipeplan.errors import InputError
-from pipeplan.hardware import Cluster, Preset, preset
-from pipeplan.planner.estimates.software import software
-from pipeplan.workload import Precision
+from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.hardware import Cluster, Preset, preset
+from pipeplan.extensions.planning.workload import Precision
+from pipeplan.foundation.errors import InputError
 
 # Specific names come before general ones: "torchtitan ... eager" before "torchtitan".
 _BY_WORDS = (

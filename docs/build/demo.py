@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pipeplan
-from pipeplan.api import load_config
-from pipeplan.api.comparing.comparison import comparison_facts
-from pipeplan.api.simulating.result import view_of_result
+from pipeplan.answers import load_config
+from pipeplan.answers.comparing.comparison import comparison_facts
+from pipeplan.answers.simulating.result import view_of_result
 from pipeplan.drawing.html import archived, asset, themes_for
-from pipeplan.files import write_text
+from pipeplan.foundation.files import write_text
 
 ROOT = Path(__file__).parents[2]
 PROFILES = ROOT / "examples" / "profiles"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pipeplan.api.outputs import all_formats, export_formats
+from pipeplan.answers.outputs import all_formats, export_formats
 from pipeplan.formats import Content, Format
 
 _HEAD = """# Formats
 
-Made from the table of formats by `python -m tests.api.test_formats`; do not edit it.
+Made from the table of formats by `python -m tests.answers.test_formats`; do not edit it.
 
 The ending of a file chooses its format: of `-o FILE` (in Python `result.save(FILE)`), of `pipeplan export IN -o OUT`, and of
 every file that is read. `pipeplan export NAME --to FORMAT` takes the name. The web app's menu *Download* has all that can be

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pipeplan
 from docs.build import strategies
-from pipeplan.readable import percent
+from pipeplan.foundation.readable import percent
 from pipeplan.strategies import STRATEGIES
 
 PAGE = """# Gallery

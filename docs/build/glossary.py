@@ -17,8 +17,8 @@ from matplotlib.patches import Rectangle
 
 import pipeplan
 from docs.build.strategies import THEMES
-from pipeplan.api import Result
-from pipeplan.api.simulating.result import view_of_result
+from pipeplan.answers import Result
+from pipeplan.answers.simulating.result import view_of_result
 from pipeplan.drawing.from_timeline import order_of, view_of
 from pipeplan.drawing.sizes import Size, ThemeName, size_named
 from pipeplan.drawing.static import draw, figure_of, save_figure

@@ -25,7 +25,7 @@ from docs.build import (
 TAKEN = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "security.md": "SECURITY.md"}
 """Pages that stand at the top of the repository."""
 
-COPIED = {"assets/logo.svg": "src/pipeplan/web/assets/favicon.svg"}
+COPIED = {"assets/logo.svg": "src/pipeplan/extensions/web/assets/favicon.svg"}
 
 
 def everything(root: Path) -> Iterator[tuple[str, str | bytes]]:

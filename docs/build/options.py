@@ -12,15 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from docs.build.commands import options_markdown
-from pipeplan.api.checks import CheckOptions
-from pipeplan.api.differing.diff import DiffOptions
-from pipeplan.api.exports import ExportOptions
-from pipeplan.api.outputs import built_in_formats, export_formats
-from pipeplan.api.planning.options import PlanOptions
-from pipeplan.api.published import AllowOptions
-from pipeplan.api.reviewing.review import ReviewOptions
-from pipeplan.api.searching.options import ParetoOptions, SearchOptions
-from pipeplan.api.sweeping.study import SweepOptions
+from pipeplan.answers.checking.checks import CheckOptions
+from pipeplan.answers.exporting.exports import ExportOptions
+from pipeplan.answers.outputs import built_in_formats, export_formats
+from pipeplan.answers.published import AllowOptions
+from pipeplan.answers.sweeping.study import SweepOptions
 from pipeplan.costs import (
     GROUPS,
     SETTING_GROUPS,
@@ -35,10 +31,14 @@ from pipeplan.costs import (
     SettingsTable,
     table_of,
 )
-from pipeplan.hardware import PRESETS
+from pipeplan.extensions.planning.answers.options import PlanOptions
+from pipeplan.extensions.planning.hardware import PRESETS
+from pipeplan.extensions.planning.workload import MODELS
+from pipeplan.extensions.review.answers.review import ReviewOptions
+from pipeplan.extensions.search.answers.options import ParetoOptions, SearchOptions
+from pipeplan.extensions.training.diff.diff import DiffOptions
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers import runners
-from pipeplan.workload import MODELS
 
 ROOT = Path(__file__).parents[2]
 
@@ -110,10 +110,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeplan.api.arguments import ScheduleLike
-    from pipeplan.api.planning.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
-    from pipeplan.api.published import NeedsLike
-    from pipeplan.api.searching.options import LayoutChoice, Names
+    from pipeplan.answers.arguments import ScheduleLike
+    from pipeplan.extensions.planning.answers.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
+    from pipeplan.answers.published import NeedsLike
+    from pipeplan.extensions.search.answers.options import LayoutChoice, Names
     from pipeplan.costs import (
         Communication,
         GivenFactors,
@@ -125,8 +125,8 @@ if TYPE_CHECKING:
         TimesPer,
     )
     from pipeplan.model import Objective, Sharding, Streams
-    from pipeplan.names import TrainerName
-    from pipeplan.planner import Objective as PlanObjective
+    from pipeplan.foundation.names import TrainerName
+    from pipeplan.extensions.planning import Objective as PlanObjective
 
     Value = TypeVar("Value")
     Varied: TypeAlias = Value | Sequence[Value] | Mapping[str, Value] | NDArray[Any]
@@ -292,11 +292,11 @@ def files() -> dict[Path, str]:
     """The files with what they must hold."""
     source = ROOT / "src" / "pipeplan"
     return {
-        source / "names.py": names(),
+        source / "foundation" / "names.py": names(),
         ROOT / "docs" / "reference" / "settings.md": settings_markdown(),
         ROOT / "docs" / "reference" / "options.md": options_markdown(),
         source / "costs" / "keywords.py": keywords(_SETTINGS_IMPORTS, [ConfiguredSettings, *_OF_RUNS], {}),
-        source / "api" / "keywords.py": keywords(_API_IMPORTS, _OF_THE_API, _FUNCTIONS),
+        source / "answers" / "keywords.py": keywords(_API_IMPORTS, _OF_THE_API, _FUNCTIONS),
     }
 
 

@@ -24,7 +24,7 @@ SUBMODULES = """# Submodules
 
 For code that builds on pipeplan: plugins, one's own costs and schedules, and parts of the workbench on their own. These
 names remain, as those of `pipeplan` itself do; other names of these modules may change. [Training](runtime.md) has those of
-`pipeplan.runtime`, [Errors](errors.md) those of `pipeplan.errors`, and [Extend pipeplan](../extending.md) examples.
+`pipeplan.runtime`, [Errors](errors.md) those of `pipeplan.foundation.errors`.
 """
 
 PUBLIC = {
@@ -43,12 +43,12 @@ PUBLIC = {
     ),
     "formats": ("File formats.", "Format TimelineContent TrainerSettings"),
     "trainers": ("Trainers that run schedules and plans.", "Trainer"),
-    "hardware": ("GPUs, links and clusters.", "Cluster Gpu Link Node Preset cluster gpu"),
-    "workload": (
+    "extensions.planning.hardware": ("GPUs, links and clusters.", "Cluster Gpu Link Node Preset cluster gpu"),
+    "extensions.planning.workload": (
         "Models: FLOPs, bytes and parameters of their layers.",
         "Execution ModelShape layers_of model parameter_counts read_model token_flops",
     ),
-    "planner.layout": (
+    "extensions.search.layouts": (
         "Layouts of a model's layers on stages.",
         "LaidLayer LayerOption best_layout",
     ),
@@ -64,8 +64,8 @@ loop](../how-to/training.md) shows how it is used.
 
 ERRORS = """# Errors
 
-Every error that pipeplan raises on purpose is a [`PipeplanError`][pipeplan.errors.PipeplanError]; import the others
-from `pipeplan.errors`.
+Every error that pipeplan raises on purpose is a [`PipeplanError`][pipeplan.foundation.errors.PipeplanError]; import the
+others from `pipeplan.foundation.errors`.
 
 ```text
 {tree}
@@ -85,7 +85,7 @@ def pages() -> Iterator[tuple[str, str]]:
     tree, classes = _errors()
     yield (
         "reference/errors.md",
-        ERRORS.format(tree=tree) + "".join(f"\n::: pipeplan.errors.{name}\n" for name in classes),
+        ERRORS.format(tree=tree) + "".join(f"\n::: pipeplan.foundation.errors.{name}\n" for name in classes),
     )
 
 
@@ -94,7 +94,7 @@ def public_names() -> list[str]:
     names = [f"pipeplan.{name}" for name in pipeplan.__all__ if name != "PipeplanError"]
     names += [f"pipeplan.{module}.{name}" for module, (_, public) in PUBLIC.items() for name in public.split()]
     names += [f"pipeplan.runtime.{name}" for name in _runtime()]
-    return names + [f"pipeplan.errors.{name}" for name in _errors()[1]]
+    return names + [f"pipeplan.foundation.errors.{name}" for name in _errors()[1]]
 
 
 def _submodule(name: str, about: str, public: str) -> str:

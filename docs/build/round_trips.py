@@ -12,12 +12,12 @@ from matplotlib.patches import Rectangle
 
 import pipeplan
 from docs.build.strategies import THEMES
-from pipeplan.api import Explanation
-from pipeplan.api.simulating.result import view_of_result
+from pipeplan.answers import Explanation
+from pipeplan.answers.simulating.result import view_of_result
 from pipeplan.drawing.sizes import Size, ThemeName, size_named
 from pipeplan.drawing.static import draw, save_figure
 from pipeplan.drawing.theme import theme_named
-from pipeplan.readable import Times
+from pipeplan.foundation.readable import Times
 
 MARKS = 1.1
 """The height of the bars below the lanes, in lanes."""

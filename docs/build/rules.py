@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pipeplan
-from pipeplan.api.reviewing.rules_table import ReviewRule, ReviewRules
+from pipeplan.extensions.review.answers.rules_table import ReviewRule, ReviewRules
 
 FOLDER = "reference/rules/"
 
@@ -80,7 +80,7 @@ def _page(group: str, rules: list[ReviewRule]) -> str:
 
 def _summary(group: str) -> str:
     """Return what the module of a group says of itself."""
-    text = (importlib.import_module(f"pipeplan.reviewing.rules.{group}").__doc__ or "").partition("\n")[0]
+    text = (importlib.import_module(f"pipeplan.extensions.review.rules.{group}").__doc__ or "").partition("\n")[0]
     subject = text.removeprefix("Rules of ").rstrip(".")
     return subject[:1].upper() + subject[1:]
 

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 import pipeplan
-from pipeplan.api import fixed_chunks
-from pipeplan.readable import percent
+from pipeplan.answers import fixed_chunks
+from pipeplan.foundation.readable import percent
 from pipeplan.strategies import STRATEGIES, Strategy
 
 FOLDER = "reference/strategies/"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeplan.lazy import lazy_names
+from pipeplan.foundation.lazy import lazy_names
 
 __version__ = "0.1.0"
 
@@ -35,35 +35,35 @@ if TYPE_CHECKING:
         trainers as trainers,
         workload as workload,
     )
-    from pipeplan.api.answers import save as save
-    from pipeplan.api.catalogue import machines as machines, schedules as schedules
-    from pipeplan.api.checks import Verdict as Verdict, check as check
-    from pipeplan.api.comparing.compare import compare as compare
-    from pipeplan.api.comparing.comparison import Comparison as Comparison
-    from pipeplan.api.differing.diff import diff as diff
-    from pipeplan.api.differing.difference import Diff as Diff
-    from pipeplan.api.explaining.explanation import Explanation as Explanation, explain as explain
-    from pipeplan.api.exports import Export as Export, export as export
-    from pipeplan.api.planning.estimates import Estimates as Estimates
-    from pipeplan.api.planning.estimation import estimate as estimate
-    from pipeplan.api.planning.planned import plan as plan
-    from pipeplan.api.planning.plans import Plan as Plan
-    from pipeplan.api.planning.presets import gpus as gpus, models as models
-    from pipeplan.api.registering import register as register
-    from pipeplan.api.replanning import Replanner as Replanner
-    from pipeplan.api.reviewing.result import Review as Review
-    from pipeplan.api.reviewing.review import review as review
-    from pipeplan.api.reviewing.rules_table import review_rules as review_rules
-    from pipeplan.api.searching.fronts import ParetoFront as ParetoFront
-    from pipeplan.api.searching.searches import pareto as pareto, search as search
-    from pipeplan.api.simulating.result import Result as Result
-    from pipeplan.api.simulating.simulate import simulate as simulate
-    from pipeplan.api.sources import read_schedule as read_schedule, read_timeline as read_timeline
-    from pipeplan.api.sweeping.study import Study as Study, sweep as sweep
-    from pipeplan.api.training.cost_profiles import CostProfile as CostProfile, profile as profile
-    from pipeplan.api.training.training_runs import TrainingRun as TrainingRun, run as run
+    from pipeplan.answers.answers import save as save
+    from pipeplan.answers.listing.catalogue import machines as machines, schedules as schedules
+    from pipeplan.answers.checking.checks import Verdict as Verdict, check as check
+    from pipeplan.answers.comparing.compare import compare as compare
+    from pipeplan.answers.comparing.comparison import Comparison as Comparison
+    from pipeplan.extensions.training.diff.diff import diff as diff
+    from pipeplan.extensions.training.diff.difference import Diff as Diff
+    from pipeplan.answers.explaining.explanation import Explanation as Explanation, explain as explain
+    from pipeplan.answers.exporting.exports import Export as Export, export as export
+    from pipeplan.extensions.planning.answers.estimates import Estimates as Estimates
+    from pipeplan.extensions.planning.answers.estimation import estimate as estimate
+    from pipeplan.extensions.planning.answers.planned import plan as plan
+    from pipeplan.extensions.planning.answers.plans import Plan as Plan
+    from pipeplan.extensions.planning.answers.presets import gpus as gpus, models as models
+    from pipeplan.answers.registering import register as register
+    from pipeplan.extensions.search.answers.replanning import Replanner as Replanner
+    from pipeplan.extensions.review.answers.result import Review as Review
+    from pipeplan.extensions.review.answers.review import review as review
+    from pipeplan.extensions.review.answers.rules_table import review_rules as review_rules
+    from pipeplan.extensions.search.answers.fronts import ParetoFront as ParetoFront
+    from pipeplan.extensions.search.answers.searches import pareto as pareto, search as search
+    from pipeplan.answers.simulating.result import Result as Result
+    from pipeplan.answers.simulating.simulate import simulate as simulate
+    from pipeplan.answers.sources import read_schedule as read_schedule, read_timeline as read_timeline
+    from pipeplan.answers.sweeping.study import Study as Study, sweep as sweep
+    from pipeplan.extensions.training.answers.cost_profiles import CostProfile as CostProfile, profile as profile
+    from pipeplan.extensions.training.answers.training_runs import TrainingRun as TrainingRun, run as run
     from pipeplan.costs import Costs as Costs, Settings as Settings
-    from pipeplan.errors import PipeplanError as PipeplanError
+    from pipeplan.foundation.errors import PipeplanError as PipeplanError
     from pipeplan.formats import Training as Training
     from pipeplan.model import (
         Kind as Kind,

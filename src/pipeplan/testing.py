@@ -17,8 +17,8 @@ from typing import Any
 
 from pipeplan.checking import Report, check
 from pipeplan.costs import Settings
-from pipeplan.errors import CostError, InfeasibleError, PipeplanError, ShapeError
 from pipeplan.formats import Format
+from pipeplan.foundation.errors import CostError, InfeasibleError, PipeplanError, ShapeError
 from pipeplan.model import Schedule, counted, format_schedule
 from pipeplan.simulation import simulate
 from pipeplan.strategies import Shape, Strategy, strategy

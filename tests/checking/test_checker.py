@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pipeplan.checking import check
 from pipeplan.costs import Limits
-from pipeplan.errors import DeadlockError, InvalidScheduleError
+from pipeplan.foundation.errors import DeadlockError, InvalidScheduleError
 from pipeplan.model import MemoryRule, Placement, Schedule, format_schedule, from_ops, parse_schedule
 from pipeplan.model.op import Kind, Op
 from pipeplan.simulation import simulate

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from pipeplan.checking import check
 from pipeplan.costs import Settings
-from pipeplan.errors import DeadlockError
+from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import Schedule, parse_schedule
 from pipeplan.passes import Receives, insert_communication
 from pipeplan.simulation import simulate

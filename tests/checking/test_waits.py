@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeplan.checking import check
 from pipeplan.costs import Settings
-from pipeplan.errors import DeadlockError
+from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import WAIT_KINDS, Kind, Schedule, among, parse_schedule
 from pipeplan.passes import lower_for_torch, without_communication, without_waits
 from pipeplan.simulation import simulate

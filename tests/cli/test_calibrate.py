@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-from pipeplan import api
+import pipeplan
 
 TORCHTITAN = Path(__file__).parents[1] / "traces" / "data" / "torchtitan_zbv_fsdp"
 
@@ -76,7 +76,7 @@ def test_a_run_updates_it(run, tmp_path):
     assert (tmp_path / "known.yaml").read_text() == before
     code, _, err = run(f"diff zbv {TORCHTITAN} -p 2 -m 4 --configuration ran.yaml --calibration new.yaml")
     assert (code, err) == (0, "wrote new.yaml\n")
-    difference = api.diff(
+    difference = pipeplan.diff(
         "zbv", TORCHTITAN, ranks=2, microbatches=4, configuration="ran.yaml", calibration="other.yaml"
     )
     assert difference.calibration is not None

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import pipeplan
-from pipeplan.api.outputs import export_formats, output_endings, require_own_ending
-from pipeplan.errors import InputError
+from pipeplan.answers.outputs import export_formats, output_endings, require_own_ending
+from pipeplan.foundation.errors import InputError
 
 PLAN = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n"
 SPLIT = "0F0,0F1,0I0,0W0,0I1,0W1\n1F0,1I0,1W0,1F1,1I1,1W1\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.api import output_endings
+from pipeplan.answers import output_endings
 from pipeplan.cli.app import command_line
 
 ENDINGS = output_endings()
@@ -14,11 +14,11 @@ ENDINGS = output_endings()
 FEW = (".csv", ".trace.json", ".png", ".html", ".json")
 
 WAYS = {
-    "compare": ("compare 1f1b gpipe -p 2 -m 2", "pipeplan.api.comparison_of", ENDINGS),
-    "diff": ("diff plan.csv run.json", "pipeplan.cli.diff.differences", FEW),
+    "compare": ("compare 1f1b gpipe -p 2 -m 2", "pipeplan.answers.comparison_of", ENDINGS),
+    "diff": ("diff plan.csv run.json", "pipeplan.extensions.training.diff.command.differences", FEW),
     "search --pareto": (
         "search --pareto --points 2 -p 2 -m 2 --evaluations 20",
-        "pipeplan.cli.search.front_found",
+        "pipeplan.extensions.search.commands.front_found",
         FEW,
     ),
 }
@@ -88,7 +88,7 @@ def _choice(refused, name):
 @pytest.mark.parametrize("twice", ["o.json", "./o.json", "link.json", "../{here}/o.json"])
 def test_a_run_keeps_its_outputs_apart(run, monkeypatch, twice):
     Path("link.json").symlink_to("o.json")
-    monkeypatch.setattr("pipeplan.api.run", None)
+    monkeypatch.setattr("pipeplan.answers.run", None)
     code, out, err = run(f"run -o o.json --trace {twice.format(here=Path.cwd().name)}")
     assert (code, out) == (2, "")
     assert "the same file" in err or "given twice" in err

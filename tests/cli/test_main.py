@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-import pipeplan.api
+import pipeplan.answers
 from pipeplan.cli import main
 
 DEADLOCK = "0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n"
@@ -319,7 +319,7 @@ def test_an_error_of_ours_asks_for_a_report(run, monkeypatch):
     def fail(*_: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("pipeplan.api.simulated", fail)
+    monkeypatch.setattr("pipeplan.answers.simulated", fail)
     code, _, err = run("simulate --no-visualization")
     assert code == 2
     assert "ZeroDivisionError: division by zero" in err
@@ -359,11 +359,11 @@ def test_a_comparison_says_how_short_any_can_be_and_what_was_assumed_once(run):
 
 _COMPILES = """
 import atexit, sys
-import pipeplan.kernels
+import pipeplan.foundation.kernels
 from pipeplan.cli import main
 
 atexit.register(print, "the interpreter's own end", flush=True)
-pipeplan.kernels._BEING_COMPILED.add(None)
+pipeplan.foundation.kernels._BEING_COMPILED.add(None)
 sys.exit(main())
 """
 
@@ -381,6 +381,6 @@ def test_memory_that_runs_out_is_one_sentence(monkeypatch, capsys):
     def exhausted(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(pipeplan.api, "simulated", exhausted)
+    monkeypatch.setattr(pipeplan.answers, "simulated", exhausted)
     assert main(["simulate", "--no-visualization"]) == 2
     assert capsys.readouterr().err == "pipeplan: out of memory; choose a smaller shape\n"

@@ -16,7 +16,7 @@ import pipeplan
 from pipeplan.cli import main
 from pipeplan.cli.app import command_line
 from pipeplan.cli.options import from_words
-from pipeplan.errors import InputError
+from pipeplan.foundation.errors import InputError
 
 COMMANDS = command_line()
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pipeplan
-from pipeplan.api.planning.options import PlanOptions
-from pipeplan.api.searching.options import ParetoOptions, SearchOptions
 from pipeplan.cli.app import command_line, describe
 from pipeplan.costs import SETTINGS, RunOptions, table_of
 from pipeplan.costs.settings import SettingsTable
+from pipeplan.extensions.planning.answers.options import PlanOptions
+from pipeplan.extensions.search.answers.options import ParetoOptions, SearchOptions
 from pipeplan.strategies import STRATEGIES
 
 

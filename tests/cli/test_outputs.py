@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.api import simulate
-from pipeplan.cli.search import keep_best
-from pipeplan.solver.result import SearchProgress
+from pipeplan.answers import simulate
+from pipeplan.extensions.search.commands import keep_best
+from pipeplan.extensions.search.result import SearchProgress
 
 PLAN = "0F0,0B0\n1F0,1B0\n"
 CONFIG = "ranks: 2\nmicrobatches: 1\n"
@@ -211,7 +211,7 @@ def progress(value: float) -> SearchProgress:
 
 
 def test_the_best_so_far_is_kept_in_files_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr("pipeplan.cli.search.time.monotonic", iter(range(0, 100, 10)).__next__)
+    monkeypatch.setattr("pipeplan.extensions.search.commands.time.monotonic", iter(range(0, 100, 10)).__next__)
     pipe, file = tmp_path / "pipe.csv", tmp_path / "file.csv"
     os.mkfifo(pipe)
     keep = keep_best([pipe, tmp_path / "missing" / "a.csv", file])
@@ -242,7 +242,9 @@ QUICK_SEARCH = "search -p 4 -m 8 --evaluations 20 --no-visualization"
     ],
 )
 def test_a_file_that_could_hold_no_answer_is_refused_before_the_search(run, monkeypatch, line, reason):
-    monkeypatch.setattr("pipeplan.api.searching.searches.best_placement", lambda *_, **__: pytest.fail("searched"))
+    monkeypatch.setattr(
+        "pipeplan.extensions.search.answers.searches.best_placement", lambda *_, **__: pytest.fail("searched")
+    )
     code, _, err = run(line)
     assert code == 2
     assert reason in err

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.api.planning.options import PlanOptions
 from pipeplan.costs import table_of
+from pipeplan.extensions.planning.answers.options import PlanOptions
 from tests.plans import CONFIG
 
 ASKED = "plan --model llama3-8b --cluster h100-sxm:8x1 --global-batch 16 --sequence 4096 --workers 1"

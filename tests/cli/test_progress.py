@@ -6,10 +6,10 @@ from unittest.mock import patch
 import pytest
 
 from pipeplan.cli.progress import ProgressBar
-from pipeplan.cli.search import COMPILING, progress_line, progress_text
-from pipeplan.kernels import Kernel
+from pipeplan.extensions.search import Published, SearchProgress
+from pipeplan.extensions.search.commands import COMPILING, progress_line, progress_text
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import parse_schedule
-from pipeplan.solver import Published, SearchProgress
 
 
 def progress(published: Published | None) -> SearchProgress:
@@ -25,13 +25,13 @@ def test_a_search_says_its_best_its_bound_and_what_it_has_to_beat():
 
 def test_a_search_whose_kernels_are_compiled_says_what_it_waits_for(monkeypatch):
     # An earlier search of this process may still be compiling in the background.
-    monkeypatch.setattr("pipeplan.kernels._BEING_COMPILED", set())
+    monkeypatch.setattr("pipeplan.foundation.kernels._BEING_COMPILED", set())
     told = []
     monkeypatch.setattr(ProgressBar, "show", lambda _, share, said: told.append(said.endswith(COMPILING)))
     with progress_line((), unit="us", quiet=True) as line:
         compiled = Kernel(lambda *_: line(progress(None)))
         line(progress(None))
-        with patch("pipeplan.kernels.compile_loop", lambda function: function):
+        with patch("pipeplan.foundation.kernels.compile_loop", lambda function: function):
             compiled.compile((), ())
         line(progress(None))
     assert told == [False, True, False]

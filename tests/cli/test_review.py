@@ -10,7 +10,7 @@ import pytest
 
 import pipeplan
 from pipeplan.cli import main
-from pipeplan.reviewing import RULES
+from pipeplan.extensions.review import RULES
 
 SCRIPT = """torchrun --nproc-per-node 8 --nnodes 4 pretrain_gpt.py \\
   --num-layers 80 --hidden-size 8192 --num-attention-heads 64 --group-query-attention --num-query-groups 8 \\
@@ -112,7 +112,7 @@ def test_rules_are_listed(capsys):
 
 
 def test_traces_of_a_run_are_reviewed_with_the_configuration(tmp_path, monkeypatch, capsys, write):
-    from tests.traces.traces import traces
+    from tests.extensions.training.traces.traces import traces
 
     name = write(BALANCED)
     timeline = pipeplan.simulate(

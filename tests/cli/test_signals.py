@@ -33,7 +33,7 @@ def send(number: int) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
 def test_a_signal_gives_its_code_and_no_error(run, monkeypatch, number, code):
-    monkeypatch.setattr("pipeplan.api.simulated", lambda *_, **__: send(number))
+    monkeypatch.setattr("pipeplan.answers.simulated", lambda *_, **__: send(number))
     assert run("simulate --no-visualization") == (code, "", "")
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
@@ -104,7 +104,7 @@ def test_an_error_that_came_of_such_a_signal_is_not_told(run, monkeypatch):
         Library(signal.SIGTERM)
         raise RuntimeError("no compiled object yet")
 
-    monkeypatch.setattr("pipeplan.api.simulated", fail)
+    monkeypatch.setattr("pipeplan.answers.simulated", fail)
     assert run("simulate --no-visualization") == (143, "", "")
 
 

@@ -13,7 +13,7 @@ from matplotlib.image import imread
 
 import pipeplan
 from pipeplan.drawing import DARK, SIZES
-from pipeplan.errors import UnknownNameError
+from pipeplan.foundation.errors import UnknownNameError
 from pipeplan.model import Kind
 
 ROW = "rank 1 ..F0B0--F1B1--...."

@@ -13,8 +13,8 @@ from pathlib import Path
 import mcp
 import pytest
 
-from pipeplan.cli.tool_server import GRACE, create_server
-from pipeplan.cli.tools import TOOLS
+from pipeplan.extensions.web.mcp.tool_server import GRACE, create_server
+from pipeplan.extensions.web.mcp.tools import TOOLS
 
 SMALL = {"ranks": 2, "microbatches": 4}
 LONG = {"ranks": 64, "microbatches": 4096}
@@ -129,7 +129,7 @@ def test_the_command_serves_on_its_standard_streams(mode):
 
 def test_without_the_package_the_command_names_the_extra(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp_types", None)
-    monkeypatch.delitem(sys.modules, "pipeplan.cli.tool_server")
+    monkeypatch.delitem(sys.modules, "pipeplan.extensions.web.mcp.tool_server")
     assert run("mcp") == (
         2,
         "",

@@ -10,8 +10,8 @@ import pytest
 
 import pipeplan
 from pipeplan.cli import main
-from pipeplan.cli.tools import TOOLS, answer_of
 from pipeplan.costs import SETTINGS
+from pipeplan.extensions.web.mcp.tools import TOOLS, answer_of
 
 SMALL = {"ranks": 2, "microbatches": 4}
 PLAN = {"model": "llama3-8b", "cluster": "h100-sxm:8", "global_batch": 8, "sequence": 8192, "seconds": 1}
@@ -157,5 +157,5 @@ def test_a_call_without_an_answer_in_time_names_the_limit():
 
 
 def test_only_the_server_needs_the_package():
-    code = "import sys; import pipeplan.cli.tools; print({*sys.modules} & {'mcp', 'mcp_types'})"
+    code = "import sys; import pipeplan.extensions.web.mcp.tools; print({*sys.modules} & {'mcp', 'mcp_types'})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -14,15 +14,15 @@ import numba
 import numpy as np
 import pytest
 
-from pipeplan.api import warming
-from pipeplan.kernels import Kernel
+from pipeplan.answers import warming
+from pipeplan.foundation.kernels import Kernel
 
 ALL_COMPILED = """
 import gc, shutil, sys
 from pathlib import Path
-from pipeplan import numba_internals
+from pipeplan.foundation import numba_internals
 from pipeplan.cli import main
-from pipeplan.kernels import Kernel
+from pipeplan.foundation.kernels import Kernel
 
 load = numba_internals._Files.load
 
@@ -42,7 +42,7 @@ sys.exit(f"not compiled: {waiting}" if waiting else code)
 
 SEARCHED = """
 from pipeplan.cli import main
-from pipeplan.kernels import compiled_at_once
+from pipeplan.foundation.kernels import compiled_at_once
 
 search = "search -p 6 -m 18 --json --workers 1 --evaluations 500"
 with compiled_at_once():
@@ -89,7 +89,7 @@ def test_it_tells_where_the_machine_code_is(run, tmp_path, monkeypatch):
 @pytest.mark.usefixtures("_one_job")
 def test_where_nothing_can_be_stored_the_answer_is_no(run, monkeypatch):
     def full() -> None:
-        logging.getLogger("pipeplan.kernels").warning("compiled kernels cannot be stored (no space left)")
+        logging.getLogger("pipeplan.foundation.kernels").warning("compiled kernels cannot be stored (no space left)")
 
     monkeypatch.setattr(warming, "_JOBS", (*warming._JOBS, ("a full disk", full)))
     code, out, err = run("warm --json")

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import pipeplan
-from pipeplan.api.schemas import EVERY, schema
+from pipeplan.answers.schemas import EVERY, schema
 from pipeplan.cli import main
 from tests.corpus.named import named
 from tests.corpus.reading import figures
-from tests.traces.traces import traces
+from tests.extensions.training.traces.traces import traces
 
 HERE = Path(__file__).parent
 SHAPE = ("-p", "2", "-m", "2")

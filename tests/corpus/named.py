@@ -8,7 +8,7 @@ from typing import Any
 
 import pipeplan
 from docs.build.python_pages import PUBLIC
-from pipeplan.api import all_formats, schedules
+from pipeplan.answers import all_formats, schedules
 from pipeplan.cli.app import _COMMANDS, ALIASES, OTHER_SPELLINGS, command_line
 from pipeplan.costs import SETTINGS
 

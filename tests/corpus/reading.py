@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pipeplan
-from pipeplan.api import load_config
-from pipeplan.api.sources import read
+from pipeplan.answers import load_config
+from pipeplan.answers.sources import read
+from pipeplan.extensions.planning import read_calibration
+from pipeplan.extensions.training.traces import read_run
+from pipeplan.foundation.sweeps.store import Store
 from pipeplan.model import Timeline, format_cells
-from pipeplan.planner import read_calibration
-from pipeplan.sweeps.store import Store
-from pipeplan.traces import read_run
 
 SHAPE = ("schedule", "ranks", "stages", "microbatches", "slices", "ops", "makespan", "spans", "work", "idle", "step")
 """Of a simulation's answer: the figures that follow from the file alone. Bounds may get better, words clearer."""

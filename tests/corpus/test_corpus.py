@@ -14,15 +14,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import pipeplan
-from pipeplan.api.schemas import EVERY, schema
-from pipeplan.api.searching.search_record import SearchRecord
+from pipeplan.answers.schemas import EVERY, schema
 from pipeplan.cli import main
 from pipeplan.costs import SettingsKeywords
-from pipeplan.documents import ENDINGS
-from pipeplan.errors import FormatError, InputError
+from pipeplan.extensions.search.answers.search_record import SearchRecord
 from pipeplan.formats import formats, read_file
-from pipeplan.records import schema_of
-from pipeplan.sweeps.store import Store
+from pipeplan.foundation.documents import ENDINGS
+from pipeplan.foundation.errors import FormatError, InputError
+from pipeplan.foundation.records import schema_of
+from pipeplan.foundation.sweeps.store import Store
 from tests.corpus.make import ANSWERS, HERE, frozen
 from tests.corpus.named import named
 from tests.corpus.reading import figures

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeplan.costs.config import load_config, settings_given
-from pipeplan.errors import CostError, FormatError, ShapeError, UnknownNameError
+from pipeplan.foundation.errors import CostError, FormatError, ShapeError, UnknownNameError
 
 
 def load(tmp_path, text: str | bytes, ending: str = "yaml"):

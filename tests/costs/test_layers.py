@@ -22,7 +22,7 @@ from pipeplan.costs import (
     load_layers,
     stage_settings,
 )
-from pipeplan.errors import CostError, InfeasibleError, InputError, UnknownNameError
+from pipeplan.foundation.errors import CostError, InfeasibleError, InputError, UnknownNameError
 
 EMBEDDING = Layer(forward=0.1, backward_input=0.05, backward_weight=0.15, static_bytes=40.0)
 BLOCK = Layer(

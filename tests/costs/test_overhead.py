@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pipeplan.costs import Costs, Overhead, Settings, settings_of
-from pipeplan.errors import CostError
+from pipeplan.foundation.errors import CostError
 from pipeplan.model import Placement, parse_schedule
 
 ONE_GAP: dict[str, Any] = {"op_gap": 0.5, "message_time": 0.125}

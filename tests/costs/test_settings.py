@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from docs.build import options
 from pipeplan.costs import SETTINGS, Costs, Settings, SettingsKeywords, settings_given, settings_of
-from pipeplan.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.formats import costs_json
+from pipeplan.foundation.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.model import Placement
 from pipeplan.strategies import strategy
 

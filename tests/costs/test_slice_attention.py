@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import pipeplan
 from pipeplan.costs import FactorTables, Settings
-from pipeplan.errors import CostError, InputError
+from pipeplan.foundation.errors import CostError, InputError
 from pipeplan.model import Kind
 from pipeplan.passes import insert_recompute
 from pipeplan.simulation import lower_bound, simulate, span_bound

@@ -24,10 +24,12 @@ def test_a_file_of_the_repository_keeps_its_links_as_a_page():
 
 
 def test_names_in_docstrings_become_references():
-    html = "<p>see :func:<code>pipeplan.simulate</code> and :class:<code>~pipeplan.errors.RunError</code></p>"
+    html = (
+        "<p>see :func:<code>pipeplan.simulate</code> and :class:<code>~pipeplan.foundation.errors.RunError</code></p>"
+    )
     assert links.references(html) == (
         '<p>see <autoref optional identifier="pipeplan.simulate"><code>simulate</code></autoref> and '
-        '<autoref optional identifier="pipeplan.errors.RunError"><code>RunError</code></autoref></p>'
+        '<autoref optional identifier="pipeplan.foundation.errors.RunError"><code>RunError</code></autoref></p>'
     )
 
 

@@ -65,7 +65,7 @@ def test_every_public_name_is_in_the_reference():
         name for name in pipeplan.__all__ if not re.search(rf"^::: pipeplan\.(errors\.)?{name}$", pages, re.MULTILINE)
     ]
     assert missing == []
-    assert {"::: pipeplan.runtime.Pipeline\n", "::: pipeplan.planner.layout.best_layout\n"} <= set(
+    assert {"::: pipeplan.runtime.Pipeline\n", "::: pipeplan.extensions.search.layouts.best_layout\n"} <= set(
         pages.splitlines(keepends=True)
     )
 

@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from pipeplan.drawing import View, view_of
 from pipeplan.drawing.html import asset, html_page, packed, timeline_data
-from pipeplan.errors import UnknownNameError
+from pipeplan.foundation.errors import UnknownNameError
 from tests.drawing.examples import one_f_one_b, view_named
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 import pipeplan
-from pipeplan.api.simulating.result import view_of_result
+from pipeplan.answers.simulating.result import view_of_result
 from pipeplan.drawing.narrow import _MOST_SHADES, shares_of
 
 

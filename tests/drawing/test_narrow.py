@@ -7,8 +7,8 @@ from matplotlib.colors import to_hex
 from pipeplan.drawing import LIGHT, view_of
 from pipeplan.drawing.narrow import IDLE, narrow_note, shares_of, together_in, too_narrow
 from pipeplan.drawing.static import draw, figure_of
+from pipeplan.foundation.readable import Times
 from pipeplan.model import Kind
-from pipeplan.readable import Times
 from tests.drawing.examples import one_f_one_b, overlapped, view_named
 
 

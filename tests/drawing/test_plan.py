@@ -12,8 +12,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from pipeplan.drawing import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView, draw_plan, save_plan
-from pipeplan.planner import GpuMemory, StepTime
-from pipeplan.records import titles_of
+from pipeplan.extensions.planning import GpuMemory, StepTime
+from pipeplan.foundation.records import titles_of
 
 FRONT = FrontView(
     title="front",

@@ -19,7 +19,7 @@ from pipeplan.drawing.legend import legend_entries
 from pipeplan.drawing.sizes import SIZES
 from pipeplan.drawing.static import draw, figure_of, html_of, png_of, save_picture
 from pipeplan.drawing.view import IdleGaps, Windows
-from pipeplan.errors import FormatError, InputError, UnknownNameError
+from pipeplan.foundation.errors import FormatError, InputError, UnknownNameError
 from pipeplan.model import Kind, Reason
 from pipeplan.model.memory import MemoryUse
 from tests.drawing.examples import one_f_one_b, overlapped, schedule_named, view_named

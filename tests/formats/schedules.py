@@ -3,7 +3,7 @@
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Schedule
 from pipeplan.strategies import STRATEGIES
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import pipeplan
 from pipeplan.costs import IN_COSTS, SETTINGS, Communication, Costs, Settings, SettingsTable
-from pipeplan.errors import CostError, FormatError
 from pipeplan.formats import costs_json, parse_costs_json
 from pipeplan.formats.costs_record import CostsRecord, SettingsBesideRecord
+from pipeplan.foundation.errors import CostError, FormatError
 from pipeplan.model import Placement
 
 COSTS: dict[str, Any] = {

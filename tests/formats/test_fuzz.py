@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
-from pipeplan.errors import PipeplanError
+from pipeplan.extensions.training.traces import read_run
 from pipeplan.formats import (
     costs_json,
     parse_costs_json,
@@ -17,10 +17,10 @@ from pipeplan.formats import (
     timeline_json,
     torch_csv,
 )
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.model import parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
-from pipeplan.traces import read_run
 
 PLAN = insert_communication(parse_schedule("0F0 0F1 (0F2;0B0)OVERLAP_F_B 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2"))
 RUN = simulate(PLAN, Settings().costs(PLAN.placement)).timeline

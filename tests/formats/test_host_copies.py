@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 
 import pipeplan
-from pipeplan.errors import FormatError, ShapeError
 from pipeplan.formats import parse_json, read_schedule_or_timeline, schedule_json, timeline_json
 from pipeplan.formats.rows import parse_rows
 from pipeplan.formats.timeline_table import parse_timeline_csv, timeline_csv
+from pipeplan.foundation.errors import FormatError, ShapeError
 from pipeplan.model import HOST_KINDS, Timeline, format_schedule
 from pipeplan.simulation import simulate
 from tests.simulation.saving import saving_problems

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.errors import PipeplanError
+from pipeplan.extensions.training.traces import read_run
 from pipeplan.formats import read_schedule_or_timeline
 from pipeplan.formats.timeline_table import COLUMNS
-from pipeplan.traces import read_run
+from pipeplan.foundation.errors import PipeplanError
 from tests.little_memory import little_memory
 
 PLAN = {

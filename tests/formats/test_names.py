@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 import pipeplan
-from pipeplan.documents import json_text
 from pipeplan.formats.pipeplan_json import parse_json, schedule_json
 from pipeplan.formats.timeline_table import parse_timeline_csv, timeline_csv
 from pipeplan.formats.trace import chrome_trace
+from pipeplan.foundation.documents import json_text
 from pipeplan.model import Schedule
 from tests.drawing.examples import one_f_one_b
 from tests.names import ODD

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import pipeplan
 from pipeplan.costs import Settings
-from pipeplan.errors import FormatError, InputError, InvalidScheduleError, UnknownNameError
 from pipeplan.formats import parse_json, read_schedule_or_timeline, schedule_json, timeline_json
 from pipeplan.formats.pipeplan_json import parse_steps
+from pipeplan.foundation.errors import FormatError, InputError, InvalidScheduleError, UnknownNameError
 from pipeplan.model import Placement, Schedule, Timeline, parse_schedule
 from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules

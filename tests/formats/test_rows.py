@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 
 import pipeplan
-from pipeplan.errors import FormatError, InputError
 from pipeplan.formats import read_standard_input, rows_of
 from pipeplan.formats.rows import parse_rows
+from pipeplan.foundation.errors import FormatError, InputError
 from pipeplan.model import Schedule, format_schedule
 from tests.formats.schedules import schedules
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 import pipeplan
-from pipeplan.api.schemas import EVERY as RECORDS
-from pipeplan.api.schemas import schema
+from pipeplan.answers.schemas import EVERY as RECORDS
+from pipeplan.answers.schemas import schema
 from pipeplan.costs import Settings
 from pipeplan.formats import costs_json, schedule_json, timeline_json
 from pipeplan.formats.timeline_table import timeline_columns_json

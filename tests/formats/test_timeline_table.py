@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
-from pipeplan.errors import FormatError
 from pipeplan.formats import read_schedule_or_timeline, timeline_csv
 from pipeplan.formats.timeline_table import (
     parse_timeline_columns_json,
     parse_timeline_csv,
     timeline_columns_json,
 )
+from pipeplan.foundation.errors import FormatError
 from pipeplan.model import Schedule, Timeline, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate

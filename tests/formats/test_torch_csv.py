@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.errors import FormatError, InputError
 from pipeplan.formats import parse_torch_csv, torch_csv, torch_release
 from pipeplan.formats.pytorch_csv import torch_csv_comms, torch_csv_compute
+from pipeplan.foundation.errors import FormatError, InputError
 from pipeplan.model import format_cells, format_schedule, parse_schedule
 from pipeplan.passes import insert_communication, without_recompute
 from tests.conformance import conformance

@@ -1,7 +1,7 @@
 import pytest
 
-from pipeplan.errors import InputError, ShapeError
 from pipeplan.formats import Training
+from pipeplan.foundation.errors import InputError, ShapeError
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
-from pipeplan.errors import ShapeError
 from pipeplan.formats.zb_nodes import NodeKind, RuntimeNode, format_zb_nodes, zero_bubble_nodes
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Placement, Timeline, parse_schedule
 from pipeplan.simulation import simulate
 from pipeplan.strategies import Shape, strategy
 from tests.conformance import conformance
-from tests.solver.published import model_bytes, times
+from tests.extensions.search.published import model_bytes, times
 
 ONE_MICROBATCH = "0F0 3F0 3I0 3W0 0I0 0W0\n1F0 2F0 2I0 1I0 2W0 1W0"
 

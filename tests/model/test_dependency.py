@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from pipeplan.checking import check
 from pipeplan.costs import Settings
-from pipeplan.errors import InvalidScheduleError
+from pipeplan.foundation.errors import InvalidScheduleError
 from pipeplan.model import (
     MISSING,
     NONE,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from pipeplan.costs import Limits, Memory
-from pipeplan.errors import CostError
+from pipeplan.foundation.errors import CostError
 from pipeplan.model import (
     Kind,
     Placement,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.errors import InputError
+from pipeplan.foundation.errors import InputError
 from pipeplan.model import Timeline, parse_schedule
 from pipeplan.model.names import LONGEST_NAME, cell_width, counted, one_line, shortened
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.errors import InvalidScheduleError, NotationError, ShapeError
+from pipeplan.foundation.errors import InvalidScheduleError, NotationError, ShapeError
 from pipeplan.model import (
     Kind,
     Op,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipeplan.errors import ShapeError, UnknownNameError
+from pipeplan.foundation.errors import ShapeError, UnknownNameError
 from pipeplan.model import Placement
 from tests.little_memory import little_memory
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from pipeplan.errors import InvalidScheduleError, ShapeError
+from pipeplan.foundation.errors import InvalidScheduleError, ShapeError
 from pipeplan.model import Kind, Op, Placement, Schedule, Timeline, from_ops, ops, parse_schedule
 
 PLAN = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"

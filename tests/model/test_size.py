@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model.quantities import MOST_FORWARDS, require_size
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.errors import CostError
+from pipeplan.foundation.errors import CostError
 from pipeplan.model import Timeline, parse_schedule, tolerances
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pipeplan.checking import check
 from pipeplan.costs import Settings
-from pipeplan.errors import DeadlockError
+from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import Kind, Schedule, dependencies, format_schedule, parse_schedule
 from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation import simulate

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from pipeplan.checking import check
 from pipeplan.costs import Settings
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import HOST_KINDS, Kind, Schedule, format_schedule, parse_schedule
 from pipeplan.passes import (
     insert_communication,

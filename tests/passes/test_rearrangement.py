@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import given, settings
 
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.model import parse_schedule
 from pipeplan.passes import Rearrangement, merge_backward, retime, split_backward
 from tests.passes.plans import PLANS

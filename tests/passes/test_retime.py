@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 from pipeplan.checking import check
 from pipeplan.costs import Settings
-from pipeplan.errors import DeadlockError
+from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import Kind, Schedule, dependencies, format_schedule, parse_schedule, progress
 from pipeplan.passes import retime, split_backward
 from pipeplan.simulation import simulate

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from pipeplan.checking import check
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Kind, Op, Schedule, format_schedule, parse_schedule
 from pipeplan.passes import (
     Lookahead,

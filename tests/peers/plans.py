@@ -5,11 +5,11 @@ from dataclasses import fields, replace
 from random import Random
 from typing import Any
 
-from pipeplan.hardware import Cluster, cluster
-from pipeplan.planner import Configuration, default_limit
-from pipeplan.planner.selection.legality import RULES
-from pipeplan.planner.selection.request import PlanRequest
-from pipeplan.workload import ModelShape, model, model_names
+from pipeplan.extensions.planning import Configuration, default_limit
+from pipeplan.extensions.planning.choice.legality import RULES
+from pipeplan.extensions.planning.choice.request import PlanRequest
+from pipeplan.extensions.planning.hardware import Cluster, cluster
+from pipeplan.extensions.planning.workload import ModelShape, model, model_names
 
 DENSE = Configuration(sequence=4096, global_batch=64, tensor=4, pipeline=4, data=4, sequence_parallel=True)
 EXPERTS = Configuration(

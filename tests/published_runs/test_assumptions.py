@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.published_runs.assumptions import balanced_layout, lightest
-from pipeplan.hardware import cluster
-from pipeplan.planner import Configuration, estimate, stage_costs
-from tests.planner.configurations import DEEPSEEK, H100, LLAMA, configuration
+from pipeplan.extensions.planning import Configuration, estimate, stage_costs
+from pipeplan.extensions.planning.hardware import cluster
+from tests.extensions.planning.configurations import DEEPSEEK, H100, LLAMA, configuration
 
 
 def slowest_stage(model, machines, chosen):

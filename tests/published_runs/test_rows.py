@@ -8,7 +8,7 @@ from benchmarks.published_runs.files import read_runs
 from benchmarks.published_runs.rows import row_from
 from benchmarks.published_runs.schedules import chunks_of, layout_from, scheduled
 from benchmarks.published_runs.settings import precision_of, software_of
-from pipeplan.errors import InputError
+from pipeplan.foundation.errors import InputError
 
 PUBLISHED = Path(__file__).parents[3] / "shared" / "planning" / "published_runs.json"
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.api.simulating.result import view_of_result
+from pipeplan.answers.simulating.result import view_of_result
 from pipeplan.checking import check_memory, check_times
 from pipeplan.costs import Communication, Costs, Limits, Overhead, Settings, settings_of
 from pipeplan.drawing import view_of
-from pipeplan.errors import InvalidScheduleError
 from pipeplan.formats.costs_record import costs_json, parse_costs_json
-from pipeplan.kernels import Kernel
+from pipeplan.foundation.errors import InvalidScheduleError
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import NOT_GIVEN, Kind, Placement, Reason, Schedule, memory_moments, parse_schedule
 from pipeplan.passes import insert_communication, insert_offload, insert_recompute, lower_for_torch, split_backward
 from pipeplan.simulation import (

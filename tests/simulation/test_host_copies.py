@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from pipeplan.checking import check
 from pipeplan.costs import Communication, Settings
-from pipeplan.errors import CostError, InvalidScheduleError
+from pipeplan.foundation.errors import CostError, InvalidScheduleError
 from pipeplan.model import HOST_KINDS, Kind, among, memory_moments, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import lower_bound, simulate

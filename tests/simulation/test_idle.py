@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 from pipeplan.costs import Settings
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Reason, parse_schedule
 from pipeplan.simulation import critical_ops, critical_path, idle_times, simulate, what_ifs
 from pipeplan.simulation import idle as idle_module

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import pipeplan
 from pipeplan.costs import Costs, Limits, Settings
-from pipeplan.errors import InfeasibleError, ShapeError
+from pipeplan.foundation.errors import InfeasibleError, ShapeError
 from pipeplan.model import Kind, Placement, Schedule, dependencies, from_ops, parse_schedule
 from pipeplan.model.op import Op
 from pipeplan.simulation import lower_bound, simulate, span_bound

@@ -7,7 +7,7 @@ from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.model import Placement
 from pipeplan.simulation import Bound, RoundTrips, lower_bound, span_bound
 from tests.conformance import conformance
-from tests.solver.problems import proven
+from tests.extensions.search.problems import proven
 
 V8 = Placement.v(8)
 

@@ -6,7 +6,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipeplan.costs import Costs, Settings
-from pipeplan.errors import CostError, DeadlockError, InvalidScheduleError
+from pipeplan.foundation.errors import CostError, DeadlockError, InvalidScheduleError
 from pipeplan.model import Placement, Schedule, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import critical_path, lower_bound, simulate

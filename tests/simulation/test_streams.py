@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeplan.checking import check
 from pipeplan.costs import Costs, Settings
-from pipeplan.errors import DeadlockError, InvalidScheduleError
+from pipeplan.foundation.errors import DeadlockError, InvalidScheduleError
 from pipeplan.model import Reason, Schedule, Streams, parse_schedule
 from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation import idle_times, post_messages, simulate

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from pipeplan.costs import Settings
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import format_cells
 from pipeplan.strategies import STRATEGIES
 from tests.conformance import conformance

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeplan.costs import Settings
-from pipeplan.kernels import compile_loop
+from pipeplan.foundation.kernels import compile_loop
 from pipeplan.simulation import Simulation, simulate
 from pipeplan.strategies import controllable_memory
 from pipeplan.strategies.building_block_kernel import run_block

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pipeplan import strategies
 from pipeplan.checking import check
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.strategies import STRATEGIES, Shape, Strategy, is_strategy, strategy
 from tests.strategies.soundness import assert_sound
 

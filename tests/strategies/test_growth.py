@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeplan.kernels import Kernel
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import ops
 from pipeplan.strategies import STRATEGIES, controllable_memory, hanayo, zbv
 from pipeplan.strategies.building_block_kernel import run_block

@@ -4,7 +4,7 @@ from math import inf
 import pytest
 
 from pipeplan.costs import Settings
-from pipeplan.errors import DeadlockError, ShapeError
+from pipeplan.foundation.errors import DeadlockError, ShapeError
 from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, format_schedule, from_ops
 from pipeplan.model.op import Op
 from pipeplan.strategies import interleaved

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from pipeplan.errors import PipeplanError
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.strategies import STRATEGIES, Shape, Strategy, interleaved
 
 WITHOUT_FORMULA = {"zb-auto", "zbv-heuristic"}

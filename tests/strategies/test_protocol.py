@@ -1,6 +1,6 @@
 import pytest
 
-from pipeplan.errors import ShapeError, UnknownNameError
+from pipeplan.foundation.errors import ShapeError, UnknownNameError
 from pipeplan.strategies import STRATEGIES, strategy
 
 

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from pipeplan.checking import check
 from pipeplan.costs import Settings
-from pipeplan.errors import InfeasibleError
+from pipeplan.foundation.errors import InfeasibleError
 from pipeplan.model import Placement, Timeline, format_schedule
 from pipeplan.simulation import simulate
 from pipeplan.strategies.greedy_rank import rank_costs
 from pipeplan.strategies.protocol import Shape
 from pipeplan.strategies.zb_auto import best_run, zb_auto
 from tests.conformance import conformance
-from tests.solver.published import grid_settings, model_bytes, per_stage, times
+from tests.extensions.search.published import grid_settings, model_bytes, per_stage, times
 
 ACTIVATIONS_PER_RANK = {"zb_1p": 1, "zb_1.5p": 1.5, "zb_2p": 2, "zb_inf": None}
 MODELS = {"1.5B": (2304, 24), "6.2B": (4096, 32), "14.6B": (5120, 40), "28.3B": (6144, 48)}

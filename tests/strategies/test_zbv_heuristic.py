@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from pipeplan.checking import check
 from pipeplan.costs import Settings
-from pipeplan.errors import InfeasibleError
+from pipeplan.foundation.errors import InfeasibleError
 from pipeplan.model import Kind, Placement, Timeline
 from pipeplan.simulation import simulate
 from pipeplan.strategies.greedy_rank import rank_costs
 from pipeplan.strategies.protocol import Shape
 from pipeplan.strategies.zbv_heuristic import best_run, zbv_heuristic
 from tests.conformance import conformance
-from tests.solver.published import grid_settings, model_bytes, times
+from tests.extensions.search.published import grid_settings, model_bytes, times
 
 LETTERS = {(Kind.F, 0): "F", (Kind.F, 1): "f", (Kind.I, 1): "B", (Kind.I, 0): "b", (Kind.W, 1): "W", (Kind.W, 0): "w"}
 

@@ -7,16 +7,16 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from pipeplan.errors import PipeplanError
-from pipeplan.hardware import cluster
-from pipeplan.planner import PlanResult, plan
-from pipeplan.planner.fitting import default_limit
-from pipeplan.planner.selection.candidates import unusual
-from pipeplan.planner.selection.choice import INDISTINGUISHABLE
-from pipeplan.planner.selection.recipes import of_practice
-from pipeplan.planner.selection.request import PlanRequest, read_fixed
+from pipeplan.extensions.planning import PlanResult, plan
+from pipeplan.extensions.planning.choice.candidates import unusual
+from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
+from pipeplan.extensions.planning.choice.recipes import of_practice
+from pipeplan.extensions.planning.choice.request import PlanRequest, read_fixed
+from pipeplan.extensions.planning.fitting import default_limit
+from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.workload import model
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.trainers import TRAINERS
-from pipeplan.workload import model
 from tests.torture.suite import Found, Suite
 
 MODELS = (

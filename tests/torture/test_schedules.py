@@ -11,14 +11,15 @@ import pytest
 
 from pipeplan import checking
 from pipeplan.checking import checker, structure
-from pipeplan.kernels import Kernel
+from pipeplan.extensions.search import op_layout as layout
+from pipeplan.extensions.search import problem
+from pipeplan.extensions.search.op_layout import flatten
+from pipeplan.extensions.search.run import Run
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import Kind, memory_levels, parse_schedule
 from pipeplan.model import dependency as rules
 from pipeplan.simulation import Bound, idle, simulator
 from pipeplan.simulation.chain import Chains
-from pipeplan.solver import layout, problem
-from pipeplan.solver.layout import flatten
-from pipeplan.solver.run import Run
 from tests.torture.schedules import BOUNDS, KERNELS, MUTANTS, SCHEDULES, SEARCHES, SIMULATOR
 from tests.torture.schedules.oracle import Oracle
 from tests.torture.schedules.ways import as_python, both_ways, run_by

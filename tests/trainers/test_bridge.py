@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pipeplan.flags import flags_of
-from pipeplan.hardware import Cluster, cluster
-from pipeplan.planner import Configuration
-from pipeplan.reviewing import RULES, judged, read_text_of
-from pipeplan.workload import ModelShape, model, read_config
-from tests.trainers.test_flags import DENSE, H100S, MOE, launch
-from tests.workload.test_config_json import CONFIGS
+from pipeplan.extensions.planning import Configuration
+from pipeplan.extensions.planning.flags import flags_of
+from pipeplan.extensions.planning.hardware import Cluster, cluster
+from pipeplan.extensions.planning.workload import ModelShape, model, read_config
+from pipeplan.extensions.review import RULES, judged, read_text_of
+from tests.extensions.planning.flags.test_flags import DENSE, H100S, MOE, launch
+from tests.extensions.planning.workload.test_config_json import CONFIGS
 
 
 def fields_of(shape: ModelShape, configuration: Configuration, machines: Cluster = H100S) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import pipeplan
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.primus import ALGORITHMS
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.errors import InputError, PipeplanError, ShapeError, UnknownNameError
+from pipeplan.foundation.errors import InputError, PipeplanError, ShapeError, UnknownNameError
 from pipeplan.trainers import TrainerLayout, layout_trainers, read_layout, uneven_layers, write_layout
 
 LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}

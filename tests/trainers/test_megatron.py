@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeplan.errors import PipeplanError, ShapeError
 from pipeplan.formats import TrainerSettings, Training
+from pipeplan.foundation.errors import PipeplanError, ShapeError
 from pipeplan.model import Schedule, parse_schedule
 from pipeplan.passes import add_unshard_reshard, insert_communication, insert_offload, insert_recompute, split_backward
 from pipeplan.strategies import STRATEGIES

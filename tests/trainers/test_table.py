@@ -1,9 +1,9 @@
 import pytest
 
 import pipeplan
-from pipeplan.errors import InputError
+from pipeplan.extensions.planning import software
 from pipeplan.formats import TORCH_RELEASES, torch_release
-from pipeplan.planner import software
+from pipeplan.foundation.errors import InputError
 from pipeplan.trainers import NEWEST, TRAINER_KINDS, TRAINERS, plan_trainer, plan_trainers, trainer_kind
 from pipeplan.trainers.torchtitan import RELEASES
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pipeplan.errors import ShapeError
 from pipeplan.formats import TrainerSettings, Training, parse_torch_csv
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Schedule, parse_schedule
 from pipeplan.passes import insert_communication, insert_offload, insert_recompute
 from pipeplan.strategies import STRATEGIES

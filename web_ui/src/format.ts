@@ -8,7 +8,7 @@ const MOST_DECIMALS = 6;
 
 /**
  * Number format of the times of one table, sentence or axis: one unit, the same decimals, so that sums add up.
- * It equals `Times` in pipeplan.readable: `web_ui/tests/readable.json` tests both against the same texts.
+ * It equals `Times` in pipeplan.foundation.readable: `web_ui/tests/readable.json` tests both against the same texts.
  */
 export class Times {
   private constructor(

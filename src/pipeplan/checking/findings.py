@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipeplan.errors import DeadlockError, InvalidScheduleError
+from pipeplan.foundation.errors import DeadlockError, InvalidScheduleError
+from pipeplan.foundation.records import Evidence, Record, holding
 from pipeplan.model import Schedule
-from pipeplan.records import Evidence, Record, holding
 
 
 class Finding(Record, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.checking.findings import Finding, finding
+from pipeplan.foundation.readable import size_text
 from pipeplan.model import (
     COMPUTE_KINDS,
     RECEIVE_KINDS,
@@ -27,7 +28,6 @@ from pipeplan.model import (
     among,
     tolerances,
 )
-from pipeplan.readable import size_text
 
 
 def check_memory(schedule: Schedule, rule: MemoryRule) -> Iterator[Finding]:

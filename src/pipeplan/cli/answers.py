@@ -11,8 +11,8 @@ from pathlib import Path
 from re import sub
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipeplan.errors import PipeplanError
-from pipeplan.files import Written
+from pipeplan.foundation.errors import PipeplanError
+from pipeplan.foundation.files import Written
 
 if TYPE_CHECKING:
     from pipeplan.drawing import Look, View
@@ -150,7 +150,7 @@ def _option(name: str) -> str:
 
 def print_json(document: dict[str, Any]) -> None:
     """Print one JSON object on stdout."""
-    from pipeplan.documents import json_text
+    from pipeplan.foundation.documents import json_text
 
     print(json_text(document))
 

@@ -12,7 +12,7 @@ from cyclopts import App, Parameter, Token
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
-from pipeplan.errors import InputError, PipeplanError, UnknownNameError
+from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
 
 _HELP = """Workbench for pipeline-parallel training schedules.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeplan import api
-from pipeplan.api import AllowOptions, ColumnOptions, require_outputs
+from pipeplan import answers
+from pipeplan.answers import AllowOptions, ColumnOptions, require_outputs
 from pipeplan.cli.answers import deliver, show_below
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
 
@@ -30,12 +30,12 @@ def compare(
     """
     query, columns = request(names, settings, output), shown.names
     require_outputs(query.outputs, ("record", "report", "pictures"), what="a comparison")
-    comparison = api.comparison_of(query.names, query.settings, allow=options.allow)
+    comparison = answers.comparison_of(query.names, query.settings, allow=options.allow)
 
     def show() -> None:
         comparison.print(columns)
         if query.pictures:
-            show_below((api.view_of_result(result) for result in comparison.results), query.look)
+            show_below((answers.view_of_result(result) for result in comparison.results), query.look)
 
     refusals = [f"not possible here: {name}: {reason}" for name, reason in comparison.refused.items()]
     deliver(comparison, query.outputs, json=json, look=query.look, messages=refusals, text=show)

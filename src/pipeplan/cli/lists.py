@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pipeplan import api
+import pipeplan
+from pipeplan import answers
 from pipeplan.cli.answers import deliver, show_above
 from pipeplan.cli.options import PictureOptions, ScheduleName, command
-from pipeplan.errors import InputError
+from pipeplan.foundation.errors import InputError
 
 Kind = Literal["schedules", "models", "gpus", "machines", "rules"]
 
@@ -37,13 +38,13 @@ def list(
         if name is not None:
             raise InputError(f"list {kind} takes no name, but got '{name}'")
         # Only the function of this kind is loaded.
-        deliver(getattr(api, "review_rules" if kind == "rules" else kind)(), json=json)
+        deliver(getattr(pipeplan, "review_rules" if kind == "rules" else kind)(), json=json)
         return 0
-    entries = api.schedules(name)
+    entries = answers.schedules(name)
 
     def show() -> None:
         if name is not None and not looks.no_visualization:
-            show_above(api.view_of_result(api.simulate(name)), looks.look)
+            show_above(answers.view_of_result(answers.simulate(name)), looks.look)
         entries.print()
 
     deliver(entries, json=json, text=show)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_type_hi
 from cyclopts import Group, Parameter, Token
 from cyclopts import convert as convert_as
 
-from pipeplan import api
+from pipeplan import answers
 from pipeplan.costs import (
     GROUPS,
     SETTINGS,
@@ -33,11 +33,11 @@ from pipeplan.costs import (
     table_of,
 )
 from pipeplan.drawing import LookOptions
-from pipeplan.errors import CostError, InputError
-from pipeplan.files import path_of, require_apart, require_writable
 from pipeplan.formats import STANDARD_INPUT
+from pipeplan.foundation.errors import CostError, InputError
+from pipeplan.foundation.files import path_of, require_apart, require_writable
+from pipeplan.foundation.names import ScheduleName as BuiltInSchedule
 from pipeplan.model import shortened
-from pipeplan.names import ScheduleName as BuiltInSchedule
 
 if TYPE_CHECKING:
     from pipeplan.drawing import Look
@@ -427,7 +427,7 @@ class Request:
     @property
     def name(self) -> str:
         """The schedule of a command that takes one."""
-        return self.names[0] if self.names else api.DEFAULT_SCHEDULE
+        return self.names[0] if self.names else answers.DEFAULT_SCHEDULE
 
 
 def request(
@@ -440,7 +440,7 @@ def request(
     writes: Iterable[Path] = (),
 ) -> Request:
     """Read the config file, apply the options, and check all inputs and outputs before any work."""
-    config, settings = api.configured(line.values)
+    config, settings = answers.configured(line.values)
     names = names or (() if config.schedule is None else (config.schedule,))
     result = Request(names, settings)
     if output is not None:
@@ -450,8 +450,8 @@ def request(
     writes = list(writes)
     for path in writes:
         require_writable(path)
-    files = [path for path in map(api.file_of, names) if path is not None]
-    named = [path for output in result.outputs for path in api.named_beside(output)]
+    files = [path for path in map(answers.file_of, names) if path is not None]
+    named = [path for output in result.outputs for path in answers.named_beside(output)]
     require_apart([*result.outputs, *named, *writes], [*reads, *files, *line.files])
     return result
 
@@ -462,11 +462,11 @@ def _outputs(options: OutputOptions, config: Config, drawn: str | None, *, pictu
     Without pictures, the pictures that only the config file names are left out.
     """
     outputs = options.output or tuple(path_of(name, "the output", field="output") for name in config.output)
-    api.require_outputs(outputs)
+    answers.require_outputs(outputs)
     if not pictures and not options.output:
-        return tuple(path for path in outputs if not api.is_picture(path))
+        return tuple(path for path in outputs if not answers.is_picture(path))
     if outputs or drawn is None:
         return outputs
-    picture = Path(api.picture_name(Path(drawn).stem))
-    api.require_outputs([picture])
+    picture = Path(answers.picture_name(Path(drawn).stem))
+    answers.require_outputs([picture])
     return (picture,)

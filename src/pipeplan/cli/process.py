@@ -43,7 +43,7 @@ def _leave_kernels(code: int) -> None:
 
     A regular exit of the interpreter would tear down LLVM while a thread is in it, and abort.
     """
-    kernels = sys.modules.get("pipeplan.kernels")
+    kernels = sys.modules.get("pipeplan.foundation.kernels")
     if kernels is not None and kernels.are_being_compiled():
         for stream in (sys.stdout, sys.stderr):
             with suppress(Exception):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from pipeplan.api import (
+from pipeplan.answers import (
     CheckOptions,
     Export,
     ExportOptions,
@@ -24,11 +24,11 @@ from pipeplan.api import (
 from pipeplan.cli.answers import deliver, tell, tell_written
 from pipeplan.cli.options import OUTPUT, LineSettings, command, request
 from pipeplan.drawing import LookOptions
-from pipeplan.errors import InputError
-from pipeplan.files import require_apart, write_text
 from pipeplan.formats import STANDARD_INPUT
-from pipeplan.names import FormatName as BuiltInFormat
-from pipeplan.names import ScheduleName as BuiltInSchedule
+from pipeplan.foundation.errors import InputError
+from pipeplan.foundation.files import require_apart, write_text
+from pipeplan.foundation.names import FormatName as BuiltInFormat
+from pipeplan.foundation.names import ScheduleName as BuiltInSchedule
 from pipeplan.trainers import layout_trainers
 
 
@@ -134,7 +134,7 @@ def export(
 
 def _listed(*, asking: bool) -> int:
     """List the formats. Return 2 if a source was given, which needs one of them."""
-    from pipeplan.api.parts import facts, show  # brings rich, which an export does without
+    from pipeplan.answers.parts import facts, show  # brings rich, which an export does without
 
     show(facts((format.name, f"{format.help} ({format.ending})") for format in export_formats().values()))
     if asking:

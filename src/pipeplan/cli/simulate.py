@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pipeplan import api
-from pipeplan.api import AllowOptions
+from pipeplan import answers
+from pipeplan.answers import AllowOptions
 from pipeplan.cli.answers import deliver, show_above
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
 
@@ -29,11 +29,11 @@ def simulate(
         Default: 1f1b.
     """
     query = request(() if name is None else (name,), settings, output, draws=not json)
-    result = api.simulated(query.name, query.settings)
+    result = answers.simulated(query.name, query.settings)
 
     def show() -> None:
         if query.pictures:
-            show_above(api.view_of_result(result), query.look)
+            show_above(answers.view_of_result(result), query.look)
         result.print()
 
     deliver(result, query.outputs, json=json, look=query.look, text=show)
@@ -62,6 +62,6 @@ def explain(
         traces. Default: 1f1b.
     """
     query = request(() if name is None else (name,), settings, output)
-    explanation = api.explained(query.name, query.settings, allow=options.allow)
+    explanation = answers.explained(query.name, query.settings, allow=options.allow)
     deliver(explanation, query.outputs, json=json, look=query.look)
     return 0 if explanation.result.fits else 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeplan.api.warming import warm as warm_kernels
+from pipeplan.answers.warming import warm as warm_kernels
 from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import command
 from pipeplan.cli.progress import progress_bar

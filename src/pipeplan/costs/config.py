@@ -18,8 +18,8 @@ from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.values import parse_size
-from pipeplan.errors import CostError, FormatError, PipeplanError, UnknownNameError
-from pipeplan.files import read_text
+from pipeplan.foundation.errors import CostError, FormatError, PipeplanError, UnknownNameError
+from pipeplan.foundation.files import read_text
 from pipeplan.model import require_text, shortened
 
 _T = TypeVar("_T")
@@ -193,7 +193,7 @@ _EXTRAS = _Extras.__struct_fields__
 
 def load_config(path: Path) -> Config:
     """Read a config file in the format of its suffix."""
-    from pipeplan.documents import read_document
+    from pipeplan.foundation.documents import read_document
 
     content = read_document(path, "config file")
     if not isinstance(content, dict):
@@ -215,7 +215,7 @@ def load_layers(path: Path) -> tuple[Layer, ...]:
     CostError
         If a value has the wrong type.
     """
-    from pipeplan.documents import read_document
+    from pipeplan.foundation.documents import read_document
 
     content = read_document(path, "layers file")
     layers = content.get("layers") if isinstance(content, dict) else content
@@ -232,7 +232,7 @@ def load_factors(path: Path) -> FactorTable | FactorTables:
 
     Raises the errors of :func:`load_layers`.
     """
-    from pipeplan.documents import read_document
+    from pipeplan.foundation.documents import read_document
 
     content = read_document(path, "factors file")
     if isinstance(content, dict):
@@ -249,7 +249,7 @@ def load_lengths(path: Path) -> Lengths:
     A YAML or JSON file has a list, or a mapping with such a list as ``lengths``. Any other file has a line per microbatch,
     with a number, or one per document separated by blanks or commas; ``#`` begins a comment.
     """
-    from pipeplan.documents import SIZE_LIMIT, read_document
+    from pipeplan.foundation.documents import SIZE_LIMIT, read_document
 
     if path.suffix.lower() in {".yaml", ".yml", ".json", ".toml"}:
         content = read_document(path, "lengths file")

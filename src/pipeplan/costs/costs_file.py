@@ -12,9 +12,9 @@ import numpy as np
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.table import Costs
-from pipeplan.documents import json_text
-from pipeplan.errors import InputError
-from pipeplan.files import write_text
+from pipeplan.foundation.documents import json_text
+from pipeplan.foundation.errors import InputError
+from pipeplan.foundation.files import write_text
 from pipeplan.model import Floats
 
 

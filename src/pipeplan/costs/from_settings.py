@@ -20,7 +20,7 @@ from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.slice_attention import SliceAttention
 from pipeplan.costs.table import Costs, Transfer, per_stage
 from pipeplan.costs.values import parse_limit, ranges_in
-from pipeplan.errors import CostError, ShapeError
+from pipeplan.foundation.errors import CostError, ShapeError
 from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule, shortened
 
 if TYPE_CHECKING:

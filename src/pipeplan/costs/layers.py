@@ -14,7 +14,7 @@ from typing import Literal, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import CostError, InfeasibleError, InputError, UnknownNameError
+from pipeplan.foundation.errors import CostError, InfeasibleError, InputError, UnknownNameError
 from pipeplan.model import LARGEST, Floats
 from pipeplan.model.tolerances import ROUNDING
 

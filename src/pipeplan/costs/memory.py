@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pipeplan.errors import CostError
+from pipeplan.foundation.errors import CostError
 from pipeplan.model import (
     NOT_GIVEN,
     Bools,

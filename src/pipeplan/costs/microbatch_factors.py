@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeplan.errors import CostError
+from pipeplan.foundation.errors import CostError
 from pipeplan.foundation.extensions import required_service
 from pipeplan.model import Floats
 

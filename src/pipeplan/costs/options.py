@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 
 from pipeplan.costs.values import Range, parse_duration, parse_limit, ranges_in
-from pipeplan.errors import CostError, InputError, ShapeError, UnknownNameError
-from pipeplan.files import path_of
+from pipeplan.foundation.errors import CostError, InputError, ShapeError, UnknownNameError
+from pipeplan.foundation.files import path_of
 from pipeplan.model import (
     MOST_FORWARDS,
     in_digits,

@@ -12,8 +12,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from pipeplan.errors import CostError
-from pipeplan.model import TIME_UNITS, Bools, Floats, Kind, Placement, require_range, units_in
+from pipeplan.foundation.errors import CostError
+from pipeplan.foundation.units import TIME_UNITS, units_in
+from pipeplan.model import Bools, Floats, Kind, Placement, require_range
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from pipeplan.costs.microbatch_factors import (
 from pipeplan.costs.options import Options, option, table_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE
 from pipeplan.costs.values import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, SHARE, Range
-from pipeplan.errors import CostError, ShapeError
+from pipeplan.foundation.errors import CostError, ShapeError
 from pipeplan.model import Sharding, Streams
 
 Times = float | tuple[float, ...]

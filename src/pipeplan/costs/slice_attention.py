@@ -6,7 +6,7 @@ is attention, the op of slice q takes ``1 - a + a (2q + 1) / k`` times its equal
 the whole sequence.
 
 The attention of a backward for inputs is twice that of the forward, and a backward for weights has none, as in
-:mod:`pipeplan.costs.microbatch_factors`. Bytes do not differ. SlimPipe (Li et al., 2025, arXiv:2504.14519) exchanges the
+``microbatch_factors``. Bytes do not differ. SlimPipe (Li et al., 2025, arXiv:2504.14519) exchanges the
 attention work between ranks, so that all slices take equally long; that is the same as a share of 0.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import CostError
+from pipeplan.foundation.errors import CostError
 from pipeplan.model import Floats, Kind
 
 

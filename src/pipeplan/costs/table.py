@@ -13,7 +13,7 @@ from pipeplan.costs.microbatch_factors import MicrobatchFactors
 from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
 from pipeplan.costs.settings import Communication, SettingsTable
 from pipeplan.costs.slice_attention import SliceAttention, factors_of_slices
-from pipeplan.errors import CostError
+from pipeplan.foundation.errors import CostError
 from pipeplan.model import (
     BACKWARD_KINDS,
     COMPUTE_KINDS,

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeplan.errors import CostError, InputError, ShapeError
+from pipeplan.foundation.errors import CostError, InputError, ShapeError
 from pipeplan.model import LARGEST, MOST_FORWARDS, MOST_RANKS, SMALLEST, in_digits, require_range, shortened
 
 _LIMIT = re.compile(r"\s*([-0-9.eE+]+)\s*(act|activations?|[KMGT]i?B|B|)\s*")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeplan.lazy import lazy_names
+from pipeplan.foundation.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pipeplan.drawing.from_timeline import IdleReasons, MemoryLimit, order_of, view_of

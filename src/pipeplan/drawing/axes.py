@@ -19,8 +19,8 @@ from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.style import fitted
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import Curves, View
+from pipeplan.foundation.readable import Times, size_unit
 from pipeplan.model import Floats
-from pipeplan.readable import Times, size_unit
 
 _MOST_DECIMALS = 6
 

@@ -31,7 +31,7 @@ from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
 from pipeplan.drawing.static import save_figure
 from pipeplan.drawing.style import fitted
 from pipeplan.drawing.theme import Theme, theme_named
-from pipeplan.readable import Times
+from pipeplan.foundation.readable import Times
 
 WIDE = 2.5
 """Ratio of the largest to the smallest value above which an axis is logarithmic."""

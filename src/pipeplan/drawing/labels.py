@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.drawing.view import Bars, LanePart, View, bar_names, bar_numbers
-from pipeplan.errors import InputError
+from pipeplan.foundation.errors import InputError
+from pipeplan.foundation.readable import Times, percent
 from pipeplan.model import Floats, tolerances
-from pipeplan.readable import Times, percent
 
 SEPARATOR = " \N{MIDDLE DOT} "
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from pipeplan.drawing.theme import Theme, codes_of, fill_of
 from pipeplan.drawing.view import LanePart, View, busy_until
+from pipeplan.foundation.readable import Times
 from pipeplan.model import Floats
-from pipeplan.readable import Times
 
 NARROWEST = 1.5
 """Median width of ops in points below which they are not drawn individually."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypedDict, get_args
 
 from pipeplan.costs import Options, option
-from pipeplan.errors import UnknownNameError
+from pipeplan.foundation.errors import UnknownNameError
 
 ThemeName = Literal["light", "dark"]
 SizeName = Literal["slide", "page", "column"]

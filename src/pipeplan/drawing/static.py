@@ -31,8 +31,8 @@ from pipeplan.drawing.page import drawn_page
 from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
 from pipeplan.drawing.theme import Theme, theme_named
 from pipeplan.drawing.view import View
-from pipeplan.errors import FormatError
-from pipeplan.files import replacing
+from pipeplan.foundation.errors import FormatError
+from pipeplan.foundation.files import replacing
 from pipeplan.model import Schedule, Timeline
 
 FORMATS = ("png", "svg", "pdf")

@@ -23,8 +23,8 @@ from pipeplan.drawing.sizes import TALLEST, Size
 from pipeplan.drawing.style import fitted, width_of
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import View
+from pipeplan.foundation.readable import change, percent
 from pipeplan.model import counted, tolerances
-from pipeplan.readable import change, percent
 
 FEWEST = 3
 """Minimum number of views for a table."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from pipeplan.drawing.sizes import ThemeName
 from pipeplan.drawing.view import Ratios, View
-from pipeplan.errors import UnknownNameError
+from pipeplan.foundation.errors import UnknownNameError
 from pipeplan.model import KIND_WORDS, REASON_WORDS, Floats, Kind, Reason
 
 MOST_SHADES = 256
@@ -284,7 +284,7 @@ TIME_PARTS: Mapping[str, Like] = MappingProxyType(
         "optimizer": "memory",
     }
 )
-"""Colors of the parts of a step's time, by the names of :class:`pipeplan.planner.StepTime`."""
+"""Colors of the parts of a step's time, by the names of :class:`pipeplan.extensions.planning.StepTime`."""
 
 MEMORY_PARTS: Mapping[str, Like] = MappingProxyType(
     {
@@ -296,7 +296,7 @@ MEMORY_PARTS: Mapping[str, Like] = MappingProxyType(
         "buffers": "start-up",
     }
 )
-"""Colors of the parts of a GPU's memory, by the names of :class:`pipeplan.planner.GpuMemory`."""
+"""Colors of the parts of a GPU's memory, by the names of :class:`pipeplan.extensions.planning.GpuMemory`."""
 
 
 STEPS = 16

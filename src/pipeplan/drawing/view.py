@@ -312,7 +312,7 @@ class View:
                      limit makes a rank idle
 
         Columns are lists of equal length, or results of ``column``; the interactive timeline also reads those of
-        :func:`pipeplan.drawing.html.packed`, which are a fifth as long. Within a lane, bars are in the order in which the
+        ``packed``, which are a fifth as long. Within a lane, bars are in the order in which the
         rank runs them; links do not contain this dependency. Times start at 0, in ``unit``. All numbers are finite.
         """
         return {

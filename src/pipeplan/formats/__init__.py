@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeplan.lazy import lazy_names
+from pipeplan.foundation.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pipeplan.formats.costs_record import CostsRecord, costs_json, is_costs_json, parse_costs_json

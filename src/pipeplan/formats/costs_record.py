@@ -37,9 +37,9 @@ from pipeplan.costs import (
     Transfer,
     settings_beside,
 )
-from pipeplan.documents import json_text, require_unique_keys
-from pipeplan.errors import CostError, FormatError, InputError
 from pipeplan.formats.format import Format, other_version
+from pipeplan.foundation.documents import json_text, require_unique_keys
+from pipeplan.foundation.errors import CostError, FormatError, InputError
 from pipeplan.model import NOT_GIVEN, Floats, Sharding, Streams
 
 VERSION = 1

@@ -12,10 +12,10 @@ from typing import Any, Literal
 import msgspec
 
 from pipeplan.costs import COUNT, Costs, Options, Range, option
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.foundation.extensions import registered
+from pipeplan.foundation.registry import Registry
 from pipeplan.model import MemoryUse, Schedule, Timeline, shortened
-from pipeplan.registry import Registry
 
 Content = Literal[
     "schedule", "settings", "timeline", "costs", "record", "report", "pictures", "front picture", "plan picture"

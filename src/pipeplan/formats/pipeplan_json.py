@@ -21,11 +21,11 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
-from pipeplan.documents import json_text, require_unique_keys
-from pipeplan.errors import CostError, FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.formats.format import Format, other_version
+from pipeplan.foundation.documents import json_text, require_unique_keys
+from pipeplan.foundation.errors import CostError, FormatError, InvalidScheduleError, NotationError, ShapeError
+from pipeplan.foundation.records import VERSION
 from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
-from pipeplan.records import VERSION
 
 
 class ScheduleRecord(

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pipeplan.errors import FormatError, InputError, NotationError
 from pipeplan.formats.format import Format
 from pipeplan.formats.rows import is_printed_by_torch, parse_rows, schedule_of_cells
+from pipeplan.foundation.errors import FormatError, InputError, NotationError
 from pipeplan.model import (
     HOST_KINDS,
     STAGE_WIDE_KINDS,

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pipeplan.costs import Costs
-from pipeplan.errors import FormatError, InputError, UnknownNameError
-from pipeplan.files import MEBIBYTE, path_of, read_text
 from pipeplan.formats.format import Format, Readable, formats
 from pipeplan.formats.rows import is_printed_by_torch
+from pipeplan.foundation.errors import FormatError, InputError, UnknownNameError
+from pipeplan.foundation.files import MEBIBYTE, path_of, read_text
 from pipeplan.model import Schedule, Timeline
 
 SIZE_LIMIT = 64 * MEBIBYTE

@@ -16,8 +16,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeplan.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.formats.format import Format
+from pipeplan.foundation.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.model import Schedule, format_schedule, schedule_from_cells
 
 _APART = re.compile(r"[ ,\t\f\v\u00a0]+")

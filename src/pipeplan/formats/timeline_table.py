@@ -20,9 +20,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.documents import json_text, require_unique_keys
-from pipeplan.errors import CostError, FormatError, InvalidScheduleError, ShapeError
 from pipeplan.formats.format import Format
+from pipeplan.foundation.documents import json_text, require_unique_keys
+from pipeplan.foundation.errors import CostError, FormatError, InvalidScheduleError, ShapeError
 from pipeplan.model import Columns, Kind, Schedule, Timeline, infer_placement
 
 

@@ -12,20 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.documents import json_text
 from pipeplan.formats.format import Format
+from pipeplan.foundation.documents import json_text
+from pipeplan.foundation.units import TIME_UNITS, units_in
 from pipeplan.model import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
     HOST_KINDS,
-    TIME_UNITS,
     Kind,
     MemoryUse,
     Timeline,
     among,
     crosses_ranks,
     dependencies,
-    units_in,
 )
 
 Event = dict[str, Any]

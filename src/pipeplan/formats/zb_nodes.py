@@ -18,8 +18,8 @@ from itertools import count, pairwise, takewhile
 
 import numpy as np
 
-from pipeplan.errors import ShapeError
 from pipeplan.formats.format import Format, TimelineContent
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Kind, Schedule, Timeline, crosses_ranks, dependencies
 
 

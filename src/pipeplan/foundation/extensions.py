@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from pipeplan.errors import InputError
+from pipeplan.foundation.errors import InputError
 
 NAMES = ("search", "planning", "review", "training", "web")
 """Extensions that come with pipeplan, in the order of lists."""

@@ -78,14 +78,12 @@ from pipeplan.model.quantities import (
     MOST_FORWARDS,
     MOST_RANKS,
     SMALLEST,
-    TIME_UNITS,
     Bools,
     Floats,
     Ints,
     in_digits,
     require_range,
     require_size,
-    units_in,
 )
 from pipeplan.model.reason import REASON_WORDS, Reason
 from pipeplan.model.running import RowProgress, Sharding, Streams, farthest, progress, rendezvous
@@ -118,7 +116,6 @@ __all__ = [
     "SEND_WAIT_KINDS",
     "SMALLEST",
     "STAGE_WIDE_KINDS",
-    "TIME_UNITS",
     "TWO_COPIES",
     "WAIT_KINDS",
     "WAIT_OF",
@@ -191,5 +188,4 @@ __all__ = [
     "shortened",
     "source_of",
     "tolerances",
-    "units_in",
 ]

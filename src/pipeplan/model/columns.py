@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model.op import NO_GROUP, Kind, Op
 from pipeplan.model.quantities import Bools
 

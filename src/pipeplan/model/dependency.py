@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import InvalidScheduleError
+from pipeplan.foundation.errors import InvalidScheduleError
 from pipeplan.model.op import BACKWARD_KINDS, COMPUTE_KINDS, PASS_KINDS, RECEIVE_KINDS, Kind, among
 from pipeplan.model.quantities import Bools, Floats, Ints
 from pipeplan.model.schedule import Schedule

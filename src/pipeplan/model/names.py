@@ -11,7 +11,7 @@ from unicodedata import category, combining, east_asian_width
 
 import numpy as np
 
-from pipeplan.errors import InputError
+from pipeplan.foundation.errors import InputError
 
 _INVISIBLE_PARTS = "\u200c\u200d"
 """Zero-width joiners, which join or separate the parts of some letters and emoji."""

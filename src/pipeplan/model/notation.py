@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeplan.errors import InvalidScheduleError, NotationError
+from pipeplan.foundation.errors import InvalidScheduleError, NotationError
 from pipeplan.model.columns import from_ops
 from pipeplan.model.op import BACKWARD_KINDS, NO_GROUP, NO_MICROBATCH, STAGE_WIDE_KINDS, Kind, Op
 from pipeplan.model.placement import Placement

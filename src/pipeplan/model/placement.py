@@ -10,7 +10,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import ShapeError, UnknownNameError
+from pipeplan.foundation.errors import ShapeError, UnknownNameError
 from pipeplan.model.quantities import MOST_COPIES, Bools, Ints, in_digits, require_size
 
 TWO_COPIES = ("bidirectional", "bidirectional-v")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import log10, prod
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import CostError, ShapeError
+from pipeplan.foundation.errors import CostError, ShapeError
 
 LARGEST = 1e100
 """Largest time or size. A float holds the sum of more such numbers than any schedule has ops, in any unit."""
@@ -101,12 +99,3 @@ def in_digits(count: int, form: str = "") -> str:
     if abs(count) < 10**18:
         return format(count, form)
     return f"about {'-' * (count < 0)}10^{round((count.bit_length() - 1) * log10(2))}"
-
-
-TIME_UNITS: Mapping[str, float] = MappingProxyType({"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0})
-"""Units per second. Whole numbers, so that their ratios are exact."""
-
-
-def units_in(unit: str, other: str) -> float:
-    """Return how many of ``other`` make one ``unit``; both are keys of ``TIME_UNITS``."""
-    return TIME_UNITS[other] / TIME_UNITS[unit]

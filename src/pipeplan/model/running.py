@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.kernels import Kernel
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model.dependency import NONE, Dependencies
 from pipeplan.model.op import RECEIVE_KINDS
 from pipeplan.model.quantities import Bools, Ints

@@ -10,7 +10,7 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import InvalidScheduleError, ShapeError
+from pipeplan.foundation.errors import InvalidScheduleError, ShapeError
 from pipeplan.model.columns import Columns, concatenate, is_constant
 from pipeplan.model.names import require_short
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op

@@ -9,13 +9,13 @@ from typing import Literal
 
 import numpy as np
 
-from pipeplan.errors import CostError
+from pipeplan.foundation.errors import CostError
+from pipeplan.foundation.records import Record
 from pipeplan.model import tolerances
 from pipeplan.model.names import require_short
 from pipeplan.model.op import COLLECTIVE_KINDS, COMPUTE_KINDS, HOST_KINDS, NO_GROUP, Kind, among
 from pipeplan.model.quantities import LARGEST, Bools, Floats
 from pipeplan.model.schedule import Displayed, Schedule
-from pipeplan.records import Record
 
 Objective = Literal["makespan", "span"]
 """Length of a timeline that a search minimizes: the makespan, or the longest span of a rank."""

@@ -6,7 +6,7 @@ inverse where I and W are adjacent: one B saves a second traversal of the autogr
 A W waits only for its own I, and no op waits for a W, so it may run whenever its rank would idle. :func:`retime` does
 not know durations. It counts one step for every op (and every overlapped pair), and moves each W that it can into an
 idle step *before* its place. So no rank holds more at any op than before, and no op ends in a later step. If durations
-are known, :mod:`pipeplan.solver` finds better orders. Filling bubbles with weight gradients: Qi, Wan, Huang, Lin, Zero
+are known, ``search`` finds better orders. Filling bubbles with weight gradients: Qi, Wan, Huang, Lin, Zero
 Bubble Pipeline Parallelism, ICLR 2024, section 2.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import DeadlockError, InputError, ShapeError
+from pipeplan.foundation.errors import DeadlockError, InputError, ShapeError
 from pipeplan.model import (
     COMPUTE_KINDS,
     HOST_KINDS,

@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import DeadlockError
+from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import (
     COMMUNICATION_KINDS,
     COMPUTE_KINDS,

@@ -28,7 +28,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import (
     COMMUNICATION_KINDS,
     COMPUTE_KINDS,

@@ -1,7 +1,7 @@
 """Ops that PyTorch's pipeline runtime needs besides compute and transfers.
 
 UNSHARD, RESHARD and REDUCE_GRAD are for stages that are sharded over a data-parallel group (FSDP); on other stages these
-ops do nothing. A schedule without them gets those of PyTorch's rule in :mod:`~pipeplan.passes.sharding`. From 2.15 on, every
+ops do nothing. A schedule without them gets those of PyTorch's rule in ``sharding``. From 2.15 on, every
 SEND and every REDUCE_GRAD also needs an op that waits for it (``_add_wait_send``), which older releases reject. All releases
 number losses in the order in which they are computed.
 """
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import (
     BACKWARD_KINDS,
     COMMUNICATION_KINDS,

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
+from pipeplan.foundation.records import Record
 from pipeplan.model import NO_MICROBATCH, Ints, Kind, Op, Schedule, Timeline, tolerances
-from pipeplan.records import Record
 from pipeplan.simulation.chain import Chains, overhead_around_ops, timed_only
 
 

@@ -27,8 +27,8 @@ from typing import final
 import numpy as np
 
 from pipeplan.costs import Costs
-from pipeplan.errors import ShapeError
-from pipeplan.kernels import Kernel
+from pipeplan.foundation.errors import ShapeError
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import Floats, Ints, Kind, Reason, Schedule, Timeline, tolerances
 from pipeplan.simulation.chain import Chains, timed_only
 from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Piece, Pieces, Walk

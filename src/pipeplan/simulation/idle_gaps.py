@@ -46,7 +46,7 @@ class Pieces:
         op determines the reasons.
     cause
         The op that ran on another rank or whose result was under way, or the copy; in the stretches of a gap, the op that
-        the rank waits for. A position in the timeline's timed ops (:func:`~pipeplan.simulation.chain.timed_only`); -1 for
+        the rank waits for. A position in the timeline's timed ops (``timed_only``); -1 for
         none.
     """
 

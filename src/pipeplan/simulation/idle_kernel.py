@@ -17,7 +17,7 @@ A copy or collective has two: itself (``OFFLOAD``, ``RELOAD``, ``UNSHARD`` or ``
 from collections.abc import MutableSequence, Sequence
 from typing import NamedTuple
 
-from pipeplan.kernels import inlined
+from pipeplan.foundation.kernels import inlined
 from pipeplan.model import Floats, Ints
 
 TRANSFER, COMPUTE, IMBALANCE, OVERHEAD, OFFLOAD, RELOAD, QUEUE, UNSHARD, REDUCE = range(9)

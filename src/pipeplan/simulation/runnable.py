@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Communication, Costs
-from pipeplan.errors import DeadlockError, InvalidScheduleError
+from pipeplan.foundation.errors import DeadlockError, InvalidScheduleError
 from pipeplan.model import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,

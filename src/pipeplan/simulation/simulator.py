@@ -43,8 +43,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Communication, Costs, Limits
-from pipeplan.errors import CostError
-from pipeplan.kernels import Kernel
+from pipeplan.foundation.errors import CostError
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import (
     COMPUTE_KINDS,
     HOST_KINDS,

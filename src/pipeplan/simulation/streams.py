@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Costs
-from pipeplan.kernels import Kernel
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import (
     COMPUTE_KINDS,
     HOST_KINDS,

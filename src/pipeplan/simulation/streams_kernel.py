@@ -40,7 +40,7 @@ def time_ops_on_streams(
 ) -> int:
     """Time every op that can run. Return how many were timed.
 
-    The arrays that are not listed are those of :mod:`~pipeplan.simulation.timing_kernel`. A message is known by the smaller
+    The arrays that are not listed are those of ``timing_kernel``. A message is known by the smaller
     number of its two ends.
 
     ========== ================================================================================================

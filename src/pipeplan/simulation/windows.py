@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from pipeplan.costs import Costs
+from pipeplan.foundation.records import Record
 from pipeplan.model import Floats, Ints, Kind, Timeline, among, tolerances
-from pipeplan.records import Record
 from pipeplan.simulation.chain import compute_only, overhead_around_ops
 
 WindowKind = Literal["first", "trip", "last", "owed"]

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeplan.kernels import Kernel
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import Columns, Ints, Kind, Placement, Schedule, ops, source_of
 from pipeplan.strategies.building_block_kernel import run_block
 from pipeplan.strategies.protocol import Formula, Shape, Strategy

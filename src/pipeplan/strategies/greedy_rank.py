@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
-from pipeplan.errors import InfeasibleError
+from pipeplan.foundation.errors import InfeasibleError
+from pipeplan.foundation.readable import sizes_text
 from pipeplan.model import Columns, Kind, Placement, Schedule, ops, source_of, tolerances
-from pipeplan.readable import sizes_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pipeplan.costs import Costs, Limits, Settings
-from pipeplan.errors import CostError, PluginError, ShapeError, UnknownNameError
+from pipeplan.foundation.errors import CostError, PluginError, ShapeError, UnknownNameError
 from pipeplan.model import NEEDS, TWO_COPIES, Need, Placement, Schedule, counted, require_size
 
 

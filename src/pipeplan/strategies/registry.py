@@ -10,9 +10,9 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-from pipeplan.errors import PipeplanError, PluginError
+from pipeplan.foundation.errors import PipeplanError, PluginError
+from pipeplan.foundation.registry import Registry
 from pipeplan.model import Schedule, counted
-from pipeplan.registry import Registry
 from pipeplan.strategies.protocol import FromCosts, Shape, Strategy
 
 _FIRST = (

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from pipeplan.errors import ShapeError
 from pipeplan.formats import Format, TrainerSettings, Training, torch_csv_warnings
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Kind, Schedule, counted, one_line
 from pipeplan.trainers.table import trainer_kind
 from pipeplan.trainers.torchtitan import SCHEDULE_NAMES, csv_name, require_buildable, schedule_csv

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from pipeplan.errors import InputError
 from pipeplan.formats import Format, TrainerSettings, Training
+from pipeplan.foundation.errors import InputError
 from pipeplan.model import Schedule, one_line, shortened
 from pipeplan.trainers.layout import TrainerLayout, expression_of, layout_from, names_in, python_of
 from pipeplan.trainers.megatron import (
@@ -211,7 +211,7 @@ TRAINER = Trainer(
     title=_KIND.title,
     software=_KIND.software,
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
-    plans="pipeplan.flags.bridge",
+    plans="pipeplan.extensions.planning.flags.bridge",
     formats=(
         Format(
             name="megatron-bridge",

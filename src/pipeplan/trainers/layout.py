@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.model import counted, one_line, shortened
 
 LONGEST = 1 << 20

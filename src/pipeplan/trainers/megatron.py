@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import wrap
 
-from pipeplan.errors import ShapeError
 from pipeplan.formats import Format, TrainerSettings, Training
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import COMPUTE_KINDS, HOST_KINDS, Kind, Schedule, among, counted, one_line
 from pipeplan.passes import insert_recompute, merge_backward, split_backward, without_recompute
 from pipeplan.strategies import strategy
@@ -352,7 +352,7 @@ TRAINER = Trainer(
     title=_KIND.title,
     software="megatron-core-overlapped",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
-    plans="pipeplan.flags.megatron",
+    plans="pipeplan.extensions.planning.flags.megatron",
     formats=(
         Format(
             name="megatron",

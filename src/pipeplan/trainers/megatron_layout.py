@@ -12,7 +12,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.model import MOST_FORWARDS, one_line, shortened
 from pipeplan.trainers.layout import MOST_ENTRIES, TrainerLayout, layout_from
 

@@ -2,4 +2,6 @@
 
 from pipeplan.trainers.trainer import Trainer
 
-TRAINER = Trainer(name="pipeplan", title="pipeplan", software="megatron-core", plans="pipeplan.flags.own")
+TRAINER = Trainer(
+    name="pipeplan", title="pipeplan", software="megatron-core", plans="pipeplan.extensions.planning.flags.own"
+)

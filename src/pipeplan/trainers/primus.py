@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from pipeplan.errors import ShapeError
 from pipeplan.formats import Format, TrainerSettings, Training
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import COMPUTE_KINDS, HOST_KINDS, Schedule, among
 from pipeplan.strategies import strategy
 from pipeplan.trainers.layout import TrainerLayout

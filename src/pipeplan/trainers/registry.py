@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pipeplan.costs import Layer, Settings
-from pipeplan.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.formats import Training, formats
+from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
+from pipeplan.foundation.registry import Registry
 from pipeplan.model import Schedule, one_line, shortened
-from pipeplan.registry import Registry
 from pipeplan.trainers.layout import LONGEST, TrainerLayout
 from pipeplan.trainers.table import TRAINER_KINDS
 from pipeplan.trainers.trainer import Trainer

@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.errors import ShapeError
-from pipeplan.files import file_name
 from pipeplan.formats import Format, TrainerSettings, Training, torch_csv_compute, torch_csv_warnings
+from pipeplan.foundation.errors import ShapeError
+from pipeplan.foundation.files import file_name
 from pipeplan.model import HOST_KINDS, Kind, Schedule, one_line
 from pipeplan.passes import without_recompute
 from pipeplan.trainers.table import trainer_kind
@@ -315,7 +315,7 @@ TRAINER = Trainer(
     title=_KIND.title,
     software=_KIND.software,
     schedules=frozenset({"gpipe", "looped-bfs", "1f1b", "interleaved-1f1b", "interleaved-zb", "zbv", "dualpipev"}),
-    plans="pipeplan.flags.torchtitan",
+    plans="pipeplan.extensions.planning.flags.torchtitan",
     formats=(
         Format(
             name="torchtitan",

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.model import one_line, shortened
 from pipeplan.trainers.layout import TrainerLayout, expression_of, layout_from, names_in, without_mtp
 

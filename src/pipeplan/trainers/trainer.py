@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from pipeplan.errors import InputError
 from pipeplan.formats import Format
+from pipeplan.foundation.errors import InputError
 from pipeplan.model import one_line
 from pipeplan.trainers.layout import TrainerLayout
 

@@ -21,8 +21,8 @@ from pipeplan.formats import Training
 from pipeplan.passes import insert_recompute
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.automodel import automodel_settings
+from tests.extensions.training.runtime.torch_schedules import from_torch
 from tests.peers.torchtitan.exports import Case, layout, published
-from tests.runtime.torch_schedules import from_torch
 
 LAYERS, REPLICAS = 9, 3
 

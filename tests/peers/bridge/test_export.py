@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from pipeplan.extensions.planning.workload import model
 from pipeplan.formats import Training
 from pipeplan.model import Schedule
 from pipeplan.passes import insert_recompute
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.bridge import bridge_settings
-from pipeplan.workload import model
 from tests.peers.bridge.container import Case, Job
 from tests.peers.bridge.test_planned import SOURCES, model_of
 from tests.peers.planted import planted_code

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pipeplan.flags import flags_of
-from pipeplan.flags.megatron_hybrid import is_hybrid
-from pipeplan.planner import software
-from pipeplan.workload import ModelShape
+from pipeplan.extensions.planning import software
+from pipeplan.extensions.planning.flags import flags_of
+from pipeplan.extensions.planning.flags.megatron_hybrid import is_hybrid
+from pipeplan.extensions.planning.workload import ModelShape
 from tests.peers.bridge.container import Case, Job
 from tests.peers.megatron.expected import SHARDED, expected
 from tests.peers.plans import PLANS, Planned, drawn, plan

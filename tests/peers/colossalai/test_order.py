@@ -8,8 +8,8 @@ from typing import Any
 from colossalai.pipeline.schedule.v_schedule import PipelineGraph, ScheduledNode
 
 from pipeplan.costs import Settings
-from pipeplan.errors import InfeasibleError
 from pipeplan.formats.zb_nodes import NodeKind, RuntimeNode, zero_bubble_nodes
+from pipeplan.foundation.errors import InfeasibleError
 from pipeplan.model import Placement
 from pipeplan.simulation import simulate
 from pipeplan.strategies import Shape, strategy

@@ -6,11 +6,11 @@ Names are those of Megatron-LM's arguments after its ``validate_args``.
 from enum import Enum
 from typing import Any
 
-from pipeplan.flags.megatron import offload_modules
-from pipeplan.hardware import Cluster
-from pipeplan.planner import Configuration
-from pipeplan.planner.estimates.software import software
-from pipeplan.workload import ModelShape, SparseAttention
+from pipeplan.extensions.planning import Configuration
+from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.flags.megatron import offload_modules
+from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.workload import ModelShape, SparseAttention
 
 PRECISIONS: dict[str, dict[str, Any]] = {
     "bf16": {},

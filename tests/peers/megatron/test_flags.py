@@ -15,7 +15,7 @@ from megatron.core.transformer.pipeline_parallel_layer_layout import PipelinePar
 from megatron.core.transformer.transformer_block import get_num_layers_to_build
 
 import pipeplan
-from pipeplan.errors import InputError, ShapeError
+from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.trainers import TrainerLayout, uneven_layers
 from pipeplan.trainers.bridge import write_layout as write_list
 from pipeplan.trainers.megatron_layout import read_string, write_layout

@@ -9,14 +9,14 @@ import torch
 import torch.nn.functional as functional
 from megatron.core.transformer import MLATransformerConfig
 
-from pipeplan.flags.megatron_hybrid import is_hybrid
-from pipeplan.flags.megatron_model import model_flags
-from pipeplan.flags.network import without_flag
+from pipeplan.extensions.planning.flags.megatron_hybrid import is_hybrid
+from pipeplan.extensions.planning.flags.megatron_model import model_flags
+from pipeplan.extensions.planning.flags.network import without_flag
+from pipeplan.extensions.planning.workload import ModelShape, model, model_names, parameter_counts, read_config
 from pipeplan.trainers.megatron import TRAINER
-from pipeplan.workload import ModelShape, model, model_names, parameter_counts, read_config
+from tests.extensions.planning.workload.test_config_json import CONFIGS
 from tests.peers.megatron.networks import Size, sizes, wanted
 from tests.peers.megatron.test_planned import configured, set_by
-from tests.workload.test_config_json import CONFIGS
 
 FILES = {path.stem: shape for path in sorted(CONFIGS.glob("*.json")) if not is_hybrid(shape := read_config(path))}
 

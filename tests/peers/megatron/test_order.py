@@ -8,8 +8,8 @@ from megatron.core import parallel_state
 from megatron.core.pipeline_parallel.schedules import get_pp_rank_microbatches, get_schedule_table
 from megatron.core.transformer.cuda_graphs import convert_schedule_table_to_order
 
-from pipeplan.errors import ShapeError
 from pipeplan.formats import Training
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Kind, Schedule
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.megatron import MegatronOrder, megatron_flags, megatron_settings

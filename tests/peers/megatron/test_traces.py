@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import pipeplan
+from pipeplan.extensions.training.traces import read_run
 from pipeplan.model import crosses_ranks, dependencies
-from pipeplan.traces import read_run
 from tests.peers.megatron.run import Case
 from tests.peers.megatron.traced import Traced
 from tests.processes import run_ranks

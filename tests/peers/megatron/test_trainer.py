@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.flags import flags_of
-from pipeplan.flags.megatron_hybrid import is_hybrid
-from pipeplan.planner import Configuration
+from pipeplan.extensions.planning import Configuration
+from pipeplan.extensions.planning.flags import flags_of
+from pipeplan.extensions.planning.flags.megatron_hybrid import is_hybrid
+from pipeplan.extensions.planning.workload import read_config
 from pipeplan.trainers import TRAINERS
-from pipeplan.workload import read_config
+from tests.extensions.planning.workload.test_config_json import CONFIGS
 from tests.peers.megatron.expected import expected
 from tests.peers.megatron.networks import wanted
 from tests.peers.megatron.trainer import Case, Job
@@ -25,7 +26,6 @@ from tests.peers.plans import H100S, PLANS, Planned, drawn, plan
 from tests.peers.planted import planted_flags
 from tests.peers.shell import launched
 from tests.processes import run_ranks
-from tests.workload.test_config_json import CONFIGS
 
 VARIABLE = "PIPEPLAN_MEGATRON_SOURCE"
 SOURCES = [source for source in os.environ.get(VARIABLE, "").split(":") if source]

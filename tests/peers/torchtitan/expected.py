@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from pipeplan.extensions.planning import Configuration
+from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.model import Schedule
-from pipeplan.planner import Configuration
 from pipeplan.strategies import STRATEGIES
-from pipeplan.workload import ModelShape
 
 NAMES = {"linear": "1F1B", "loop": "Interleaved1F1B", "v": "ZBVZeroBubble"}
 """By the placement."""

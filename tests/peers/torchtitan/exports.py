@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeplan.errors import ShapeError
 from pipeplan.formats import Training
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Schedule, needs_of
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.torchtitan import torchtitan_flags, torchtitan_python

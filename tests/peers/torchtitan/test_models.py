@@ -6,7 +6,7 @@ from math import prod
 
 import torch
 
-from pipeplan.workload import model, parameter_counts
+from pipeplan.extensions.planning.workload import model, parameter_counts
 
 FLAVORS = {
     "llama3.1-8b": ("llama3", "8B"),

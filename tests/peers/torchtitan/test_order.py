@@ -11,13 +11,13 @@ from torchtitan.config import ParallelismConfig, TrainingConfig
 
 import pipeplan
 from pipeplan.checking import check
-from pipeplan.errors import ShapeError
+from pipeplan.foundation.errors import ShapeError
 from pipeplan.passes import in_order_of_losses
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.torchtitan_layout import module_names
+from tests.extensions.training.runtime.torch_schedules import from_torch
 from tests.peers.torchtitan.exports import Case, exported, layout, published
 from tests.peers.torchtitan.pipeline import Built, built, ranks_of
-from tests.runtime.torch_schedules import from_torch
 
 LAYERS = 12
 

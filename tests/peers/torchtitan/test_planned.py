@@ -10,9 +10,9 @@ from torchtitan.config import ConfigManager
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
 from torchtitan.distributed.parallel_dims import ParallelDims
 
-from pipeplan.flags import flags_of
+from pipeplan.extensions.planning import software
+from pipeplan.extensions.planning.flags import flags_of
 from pipeplan.formats import TrainerSettings, parse_torch_csv
-from pipeplan.planner import software
 from tests.peers.plans import PLANS, Planned, drawn, plan
 from tests.peers.planted import planted_flags
 from tests.peers.torchtitan.expected import differing, planned_settings, schedule_of, wrong

@@ -11,8 +11,8 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from pipeplan.workload import ModelShape, layer_parts, parameter_counts, read_config
-from tests.workload.test_config_json import CONFIGS
+from pipeplan.extensions.planning.workload import ModelShape, layer_parts, parameter_counts, read_config
+from tests.extensions.planning.workload.test_config_json import CONFIGS
 
 NOT_THEIRS = {"grok-1": "Transformers has no Grok"}
 SAME_AS = {"kimi_k2": "deepseek_v3", "qwen3_5": "qwen3_5_text", "qwen3_5_moe": "qwen3_5_moe_text"}

@@ -8,16 +8,16 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.costs import Communication, Costs, Limits, Settings
-from pipeplan.errors import DeadlockError, InfeasibleError
+from pipeplan.extensions.search import Choices, Problem
+from pipeplan.foundation.errors import DeadlockError, InfeasibleError
 from pipeplan.model import Placement, Schedule, Timeline
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import Bound, located_windows, lower_bound, simulate, span_bound
-from pipeplan.solver import Choices, Problem
+from tests.extensions.search.independent_model import solve
+from tests.extensions.search.random_cases import random_case
+from tests.extensions.search.tags import tags
 from tests.simulation.soundness.instances import Instance
 from tests.simulation.soundness.witnesses import witnesses
-from tests.solver.independent_model import solve
-from tests.solver.random_cases import random_case
-from tests.solver.tags import tags
 
 WITHIN = 1e-9
 """Floats are compared to this share."""

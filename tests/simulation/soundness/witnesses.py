@@ -7,11 +7,11 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from pipeplan.errors import PipeplanError
+from pipeplan.extensions.search import Choices, Problem, search
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.model import Kind, Schedule, from_ops
 from pipeplan.model.op import Op
 from pipeplan.simulation import Bound
-from pipeplan.solver import Choices, Problem, search
 from tests.simulation.soundness.instances import SMALL, Instance
 
 Job = tuple[Kind, int, int, int]

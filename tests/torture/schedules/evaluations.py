@@ -7,15 +7,15 @@ from random import Random
 import numpy as np
 
 from pipeplan.checking import check
+from pipeplan.extensions.search import Problem
+from pipeplan.extensions.search.candidate import Candidate, Encoder
+from pipeplan.extensions.search.engines.annealing import WAITS, kernel_by
+from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
+from pipeplan.extensions.search.engines.local_steps import LocalSteps, Steps, local_moves
+from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
+from pipeplan.extensions.search.kernels.arrays import AnnealingState, Decisions, Reach
+from pipeplan.extensions.search.moves import MOVES, Move, moves_for
 from pipeplan.simulation import simulate
-from pipeplan.solver import Problem
-from pipeplan.solver.candidate import Candidate, Encoder
-from pipeplan.solver.engines.annealing import WAITS, kernel_by
-from pipeplan.solver.engines.list_scheduling import earliest, list_schedule
-from pipeplan.solver.engines.local_steps import LocalSteps, Steps, local_moves
-from pipeplan.solver.kernels.annealing_kernel import annealing_by
-from pipeplan.solver.kernels.arrays import AnnealingState, Decisions, Reach
-from pipeplan.solver.moves import MOVES, Move, moves_for
 from tests.torture.suite import Found
 
 CLOSE = 1e-12

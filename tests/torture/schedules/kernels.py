@@ -8,10 +8,10 @@ from pathlib import Path
 from random import Random
 
 from pipeplan.checking import check
-from pipeplan.errors import DeadlockError
+from pipeplan.extensions.search import search
+from pipeplan.foundation.errors import DeadlockError
 from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation import simulate
-from pipeplan.solver import search
 from tests.torture.schedules.evaluations import CLOSE, moved
 from tests.torture.schedules.oracle import WITHIN
 from tests.torture.schedules.problems import long_problem, random_problem

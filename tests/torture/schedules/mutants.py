@@ -15,10 +15,10 @@ from pipeplan.checking import Finding as Checked
 from pipeplan.checking import check
 from pipeplan.checking.structure import SHOWN
 from pipeplan.costs import Communication, Settings
-from pipeplan.errors import DeadlockError, FormatError, InvalidScheduleError, NotationError, PipeplanError
 from pipeplan.formats.pipeplan_json import parse_json, schedule_json
 from pipeplan.formats.pytorch_csv import parse_torch_csv, torch_csv
 from pipeplan.formats.rows import parse_rows
+from pipeplan.foundation.errors import DeadlockError, FormatError, InvalidScheduleError, NotationError, PipeplanError
 from pipeplan.model import MemoryRule, Schedule, Timeline, format_schedule, from_ops
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH
 from pipeplan.passes import insert_communication, without_communication

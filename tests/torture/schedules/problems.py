@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pipeplan.costs import Limits
+from pipeplan.extensions.search import Choices, Problem
 from pipeplan.model import Objective, Placement
-from pipeplan.solver import Choices, Problem
 from tests.torture.schedules.random_costs import random_costs, varied
 from tests.torture.schedules.shapes import random_placement
 

@@ -7,13 +7,13 @@ from random import Random
 from typing import Any
 
 import pipeplan
-from pipeplan.errors import InfeasibleError
-from tests.solver.case import Case
-from tests.solver.few_ranks import excluded
-from tests.solver.independent_model import solve
-from tests.solver.judge import judge
-from tests.solver.random_cases import random_case
-from tests.solver.test_microbatches_that_differ import tiny
+from pipeplan.foundation.errors import InfeasibleError
+from tests.extensions.search.case import Case
+from tests.extensions.search.few_ranks import excluded
+from tests.extensions.search.independent_model import solve
+from tests.extensions.search.judge import judge
+from tests.extensions.search.random_cases import random_case
+from tests.extensions.search.test_microbatches_that_differ import tiny
 from tests.torture.schedules.oracle import WITHIN
 from tests.torture.suite import Found
 

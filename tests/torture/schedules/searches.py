@@ -18,17 +18,17 @@ import numpy as np
 
 from pipeplan.checking import check
 from pipeplan.costs import Communication, Limits, Settings
-from pipeplan.errors import PipeplanError
+from pipeplan.extensions.search import Problem, search
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.model import Floats, Objective, Placement, Schedule, Streams
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import timed_only
-from pipeplan.solver import Problem, search
 from pipeplan.strategies import STRATEGIES, Strategy
+from tests.extensions.search.case import Case
+from tests.extensions.search.independent_model import solve
+from tests.extensions.search.replay import schedule_of
 from tests.slow_simulator import slow_simulate
 from tests.slow_streams import slow_streams
-from tests.solver.case import Case
-from tests.solver.independent_model import solve
-from tests.solver.replay import schedule_of
 from tests.torture.schedules.problems import random_problem
 from tests.torture.schedules.simulations import spans_of
 from tests.torture.schedules.ways import as_python, run_by

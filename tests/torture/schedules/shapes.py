@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from pipeplan.errors import PipeplanError
+from pipeplan.foundation.errors import PipeplanError
 from pipeplan.model import Placement, Schedule, from_ops
 from pipeplan.model.op import NO_GROUP, Kind, Op
 from pipeplan.passes import insert_communication, insert_offload, insert_recompute, merge_backward, split_backward

@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 
 from pipeplan.costs import Communication, Costs
-from pipeplan.errors import DeadlockError
+from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import Floats, Kind, MemoryRule, Reason, Schedule, Timeline
 from pipeplan.model.memory import memory_moments
 from pipeplan.model.op import NO_GROUP, Op

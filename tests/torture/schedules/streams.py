@@ -12,7 +12,7 @@ from random import Random
 import numpy as np
 
 from pipeplan.checking import check
-from pipeplan.errors import DeadlockError
+from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import Kind, Schedule, Streams, from_ops
 from pipeplan.simulation import simulate
 from tests.slow_streams import Executor, slow_streams

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from pipeplan.kernels import Argument, Kernel, Output, compile_loop
+from pipeplan.foundation.kernels import Argument, Kernel, Output, compile_loop
 from tests.torture.suite import Found
 
 Call = Callable[[Kernel, Sequence[Argument], Sequence[Output]], Any]

@@ -136,7 +136,7 @@ class ReportPage:
     title
         Title of the page.
     facts
-        Data of its table and its sentences, ready for JSON; ``pipeplan.api.report_records`` declares them for each kind.
+        Data of its table and its sentences, ready for JSON; ``pipeplan.answers.report_records`` declares them for each kind.
     views
         Timelines, in the order in which the facts refer to them.
     """

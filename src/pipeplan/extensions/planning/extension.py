@@ -7,11 +7,11 @@ EXTENSION = Extension(
     summary="Choice and estimate of configurations: models, GPUs, memory, trainers' flags.",
     needs=("search",),
     services={
-        "attention_share": "pipeplan.workload.attention_share:attention_share_of",
-        "bundled_configurations": "pipeplan.api.planning.bundled_configurations",
-        "calibrate_on_run": "pipeplan.api.planning.calibrations:calibrate_on_run",
-        "calibrated": "pipeplan.api.planning.calibrations:calibrated",
-        "costs_of_configuration": "pipeplan.api.planning.bundled:costs_in",
-        "require_calibration_file": "pipeplan.planner:require_calibration_file",
+        "attention_share": "pipeplan.extensions.planning.workload.attention_share:attention_share_of",
+        "bundled_configurations": "pipeplan.extensions.planning.answers.bundled_configurations",
+        "calibrate_on_run": "pipeplan.extensions.planning.answers.calibrations:calibrate_on_run",
+        "calibrated": "pipeplan.extensions.planning.answers.calibrations:calibrated",
+        "costs_of_configuration": "pipeplan.extensions.planning.answers.bundled:costs_in",
+        "require_calibration_file": "pipeplan.extensions.planning:require_calibration_file",
     },
 )

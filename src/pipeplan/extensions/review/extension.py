@@ -7,6 +7,6 @@ EXTENSION = Extension(
     summary="Review of configurations that users already have.",
     needs=("search", "planning"),
     services={
-        "configuration_rows": "pipeplan.api.reviewing.configuration_rows:configuration_rows",
+        "configuration_rows": "pipeplan.extensions.review.answers.configuration_rows:configuration_rows",
     },
 )

@@ -6,6 +6,6 @@ EXTENSION = Extension(
     name="search",
     summary="Search for better schedules and layouts, with bounds and proofs.",
     services={
-        "reorderer": "pipeplan.solver:Reorderer",
+        "reorderer": "pipeplan.extensions.search:Reorderer",
     },
 )

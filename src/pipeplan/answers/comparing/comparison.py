@@ -1,0 +1,354 @@
+"""Several schedules on the same ranks, microbatches and costs: the record, its table and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, final
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from msgspec.structs import asdict
+
+from pipeplan.answers.answers import Listing
+from pipeplan.answers.comparing.bounds import BoundsByNeeds, LeastBound, headline_of
+from pipeplan.answers.comparing.columns import (
+    DEFAULT_COLUMNS,
+    MEANINGS,
+    MOST_ROWS,
+    columns_named,
+    rows_shown,
+    table_of,
+)
+from pipeplan.answers.parts import line, notes, show
+from pipeplan.answers.published import (
+    Allowed,
+    FasterWithMore,
+    as_candidate,
+    best_published,
+    faster_with_more,
+    missing,
+)
+from pipeplan.answers.simulating.result import Result, pictured, view_of_result
+from pipeplan.answers.simulating.simulate import Summary
+from pipeplan.foundation.errors import InputError
+from pipeplan.foundation.records import Record, replaced
+from pipeplan.model import NEEDS, Need, counted, one_line
+from pipeplan.strategies import STRATEGIES, is_strategy, strategy
+
+if TYPE_CHECKING:
+    from pipeplan.answers.parts import Part
+    from pipeplan.drawing import View
+    from pipeplan.drawing.html import ReportPage
+    from pipeplan.formats import Content, Format
+
+
+class ComparisonCosts(Record, frozen=True, kw_only=True):
+    """Costs of one microbatch per rank; means over the ranks unless they are ``even``."""
+
+    forward: float
+    backward: float
+    backward_input: float
+    backward_weight: float
+    even: bool
+    transfer: float
+    activation: Annotated[float | None, Meta(description="Bytes, if known.")]
+
+
+class ComparisonRow(Record, frozen=True, kw_only=True):
+    """A schedule in the table of a comparison."""
+
+    schedule: str
+    placement: str
+    needs: Annotated[tuple[Need, ...], Meta(description="What it needs of the model and the trainer.")]
+    chunks: int
+    makespan: float
+    bubble: Annotated[float, Meta(description="Idle time / total time.")]
+    peak: Annotated[float, Meta(description="Peak memory of the fullest rank, in ``memory_unit``.")]
+    fullest: Annotated[int, Meta(description="The fullest rank.")]
+    fits: Annotated[
+        bool, Meta(description="Whether the schedule is within the memory limit that it was generated for.")
+    ]
+    bound: float
+    bound_reason: str
+    from_costs: Annotated[
+        bool, Meta(description="Whether its rule uses costs and limits: another limit may give another schedule.")
+    ]
+
+
+class RefusedRow(Record, frozen=True, kw_only=True):
+    """A schedule that is not available for the shape, and the reason."""
+
+    schedule: str
+    message: str
+
+
+class ComparisonFacts(Record, frozen=True, kw_only=True):
+    """Data of the page of a comparison, in addition to its timelines."""
+
+    ranks: int
+    microbatches: int
+    unit: Annotated[str, Meta(description="Unit of all times; may be empty.")]
+    memory_unit: Literal["activations", "bytes"]
+    limit: Annotated[
+        float | None, Meta(description="Memory limit that the schedules were generated for, in ``memory_unit``.")
+    ]
+    costs: ComparisonCosts
+    allowed: Annotated[tuple[Need, ...], Meta(description="What the best schedule may need.")]
+    covers: Annotated[str, Meta(description="Schedules for which the least bound of those that need no more holds.")]
+    rows: Annotated[tuple[ComparisonRow, ...], Meta(description="As in the comparison: the best one first.")]
+    refused: tuple[RefusedRow, ...]
+    notes: tuple[str, ...]
+
+
+@final
+class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
+    """Several schedules on the same ranks, microbatches and costs.
+
+    ``table["zbv"]`` is one result, ``table[0]`` the first, iteration gives all; ``to_frame()`` has a row per schedule.
+
+    Attributes
+    ----------
+    results
+        Results of the schedules that need nothing but what is allowed, then group by group; in each those within the memory
+        limit first, the shortest makespan first.
+    refused
+        The schedules that this shape, these costs or this limit rule out, each with the reason.
+    warnings, notes
+        Warnings and assumptions of the schedules, each after the names that it applies to unless it applies to all.
+    allowed
+        What the best schedule may need (``result.needs``); schedules that need more come after the others.
+    headline
+        The best schedule in a sentence, and what would be faster with more.
+    faster_with_more
+        The best schedule of each group that needs more than is allowed, if it is faster than the best one; the fastest
+        first.
+    least
+        The least lower bound of the schedules that need nothing but what is allowed, as ``least_bound`` in JSON.
+    """
+
+    _listed = "results"
+    noun = "schedule of this comparison"
+
+    headline: str
+    results: tuple[Result, ...]
+    allowed: tuple[Need, ...]
+    faster_with_more: tuple[FasterWithMore, ...]
+    refused: dict[str, str]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    least: LeastBound = msgspec.field(name="least_bound")
+
+    @cached_property
+    def least_bound(self) -> Result:
+        """The result whose lower bound is the least of those that need nothing but what is allowed."""
+        return self._bounds.least(self.best)
+
+    def least_gap(self, result: Result) -> float | None:
+        """Return how far a result is above the best bound of any placement, as a share of it; None over the memory limit.
+
+        The bound is that of schedules that need nothing but what is allowed and what this one needs.
+        """
+        return self._bounds.gap(result)
+
+    @cached_property
+    def _bounds(self) -> BoundsByNeeds:
+        return BoundsByNeeds(self.results, frozenset(self.allowed))
+
+    @property
+    def fits(self) -> bool:
+        """True if any schedule is within the memory limit."""
+        return any(result.fits for result in self.results)
+
+    @property
+    def best(self) -> Result:
+        """The first one: the fastest within the limit of those that need nothing but what is allowed, if there is one."""
+        return self.results[0]
+
+    def _own_name(self, name: str) -> str:
+        return strategy(name).name if is_strategy(name) else name
+
+    def _named(self, name: str) -> Result:
+        own_name = self._own_name(name)
+        if own_name in self.refused:
+            raise InputError(f"{own_name} is not possible here: {self.refused[own_name]}")
+        return super()._named(name)
+
+    def _views(self) -> Sequence[View]:
+        """Return the views of all results."""
+        return [view_of_result(result) for result in self.results]
+
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Return the record, the page, and the picture of all results."""
+        return {
+            "record": lambda _: self.to_dict(),
+            "pictures": partial(pictured, self.results),
+            "report": lambda chosen: comparison_report(self, pictured(self.results, chosen)),
+        }
+
+    def _table(self, columns: Collection[str] = DEFAULT_COLUMNS) -> Iterator[Part]:
+        """Return a row per schedule with some of ``COLUMNS``, then the least bound and notes.
+
+        Schedules over their memory limit are marked with ``!``. Raises UnknownNameError for an unknown column.
+        """
+        shown, first = columns_named(columns), self.best
+        shape = f"{counted(first.ranks, 'rank')}, {counted(first.microbatches, 'microbatch')}"
+        yield line(f"{shape}, {first.costs.name}" if first.costs.name else shape, "bold")
+        yield line()
+        groups = [missing(result.needs, frozenset(self.allowed)) for result in self]
+        yield table_of(self.results, [self.least_gap(result) for result in self], shown, groups)
+        if len(self) > MOST_ROWS:
+            more = counted(len(self) - len(rows_shown(groups)), "slower schedule")
+            yield line(f"{more} not listed: --json lists all (in Python: to_dict())")
+        if not all(result.fits for result in self):
+            yield line("! over the memory limit")
+        yield line()
+        yield from map(line, (self.headline, self.least.sentence))
+        if self.refused:
+            yield line()
+            yield line("not possible here:")
+        for name, reason in self.refused.items():
+            yield line(f"{name}: {_first_line(name, reason)}", indent=2)
+        meanings = [MEANINGS[name] for name in shown if name in MEANINGS]
+        yield line()
+        yield from ([line("; ".join(meanings) + ".")] if meanings else [])
+        yield from notes(self.notes)
+        yield from notes(_without_limits(self.warnings))
+
+    def print(self, columns: Collection[str] = DEFAULT_COLUMNS) -> None:
+        """Print the table that the command prints, with some of ``COLUMNS``."""
+        show(*self._table(columns))
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {"schedule": result.name} | asdict(Summary.of(result)) | {"least_gap": self.least_gap(result)}
+            for result in self.results
+        ]
+
+    def __repr__(self) -> str:
+        lines = "".join(f"\n  {result!r}" for result in self.results)
+        return f"<Comparison of {len(self.results)} schedules, {len(self.refused)} refused{lines}>"
+
+
+def comparison_of_results(
+    results: Sequence[Result],
+    allowed: Allowed,
+    *,
+    refused: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+) -> Comparison:
+    """Return the comparison of results, which are sorted as :func:`pipeplan.answers.published.rank` does."""
+    candidates = [as_candidate(result) for result in results]
+    best = best_published(candidates, allowed, lambda candidate: candidate)
+    faster = faster_with_more(candidates, allowed, None if best is None else best.value)
+    bounds = BoundsByNeeds(results, allowed)
+    return Comparison(
+        headline=headline_of(results, allowed, faster),
+        results=tuple(replaced(result, least_gap=bounds.gap(result)) for result in results),
+        allowed=tuple(need for need in NEEDS if need in allowed),
+        faster_with_more=faster,
+        refused=dict(refused or {}),
+        warnings=_by_text(results, lambda result: result.warnings),
+        notes=(*notes, *_by_text(results, lambda result: result.notes)),
+        least=bounds.record(),
+    )
+
+
+def _by_text(results: Sequence[Result], texts_of: Callable[[Result], Iterable[str]]) -> tuple[str, ...]:
+    by_text: dict[str, list[str]] = {}
+    for result in results:
+        for text in texts_of(result):
+            by_text.setdefault(text, []).append(result.name)
+    return tuple(
+        text if len(names) == len(results) > 1 else f"{', '.join(names)}: {text}" for text, names in by_text.items()
+    )
+
+
+def _without_limits(warnings: Iterable[str]) -> Iterator[str]:
+    """Return the warnings without those of memory limits, which tables and pages show as marks."""
+    return (text for text in warnings if "over the memory limit: " not in text)
+
+
+def _first_line(name: str, reason: str) -> str:
+    return reason.splitlines()[0].removeprefix(f"{name}: ")
+
+
+def comparison_report(comparison: Comparison, views: Sequence[View]) -> ReportPage:
+    """Return the page of a comparison; ``views`` are those of its results, in their order."""
+    from pipeplan.drawing.html import ReportPage
+
+    best = comparison.best
+    shape = f"{best.ranks} ranks, {best.microbatches} microbatches"
+    names = f"{len(comparison)} schedules" if len(comparison) > 1 else one_line(best.name)
+    return ReportPage(
+        kind="comparison",
+        title=f"{names} on {shape}",
+        facts=comparison_facts(comparison).to_dict(),
+        views=tuple(views),
+    )
+
+
+def comparison_facts(comparison: Comparison) -> ComparisonFacts:
+    """Return the data of the page of a comparison: a row per schedule, the shape and costs they share, and notes."""
+    best = comparison.best
+    in_bytes = best.memory.peak_bytes is not None
+    limits = best.limits
+    return ComparisonFacts(
+        ranks=best.ranks,
+        microbatches=best.microbatches,
+        unit=best.time_unit,
+        memory_unit="bytes" if in_bytes else "activations",
+        limit=None if limits is None or limits.in_activations == in_bytes else float(limits.values.max()),
+        costs=_costs(best),
+        allowed=comparison.allowed,
+        covers=comparison.least.covers,
+        rows=tuple(
+            _page_row(name, result, in_bytes) for name, result in zip(_names(comparison), comparison, strict=True)
+        ),
+        refused=tuple(
+            RefusedRow(schedule=one_line(name), message=_first_line(name, reason))
+            for name, reason in comparison.refused.items()
+        ),
+        notes=(*comparison.notes, *_without_limits(comparison.warnings)),
+    )
+
+
+def _names(comparison: Comparison) -> list[str]:
+    """Return the names of the schedules, with a number where a name repeats."""
+    names = [one_line(result.name) for result in comparison]
+    before = (names[:place].count(name) for place, name in enumerate(names))
+    return [f"{name} ({count + 1})" if count else name for name, count in zip(names, before, strict=True)]
+
+
+def _page_row(name: str, result: Result, in_bytes: bool) -> ComparisonRow:
+    placement, memory = result.schedule.placement, result.memory
+    peaks = memory.peak_bytes if in_bytes and memory.peak_bytes is not None else memory.peak_activation
+    named = STRATEGIES.get(result.name)
+    return ComparisonRow(
+        schedule=name,
+        placement=placement.name,
+        needs=result.needs,
+        chunks=placement.chunks,
+        makespan=result.makespan,
+        bubble=result.bubble.idle_over_total,
+        peak=float(peaks.max()),
+        fullest=int(np.argmax(peaks)),
+        fits=result.fits,
+        bound=result.lower_bound,
+        bound_reason=result.bound_reason,
+        from_costs=named is not None and named.looks_at_costs,
+    )
+
+
+def _costs(result: Result) -> ComparisonCosts:
+    """Return mean costs of one microbatch per rank, which all schedules of a comparison share."""
+    costs, ranks = result.costs, result.schedule.ranks
+    times = {"forward": costs.forward, "backward_input": costs.backward_input, "backward_weight": costs.backward_weight}
+    return ComparisonCosts(
+        **{name: float(values.sum()) / ranks for name, values in times.items()},
+        backward=float(costs.backward.sum()) / ranks,
+        even=all(bool(np.allclose(values, values[0])) for values in (*times.values(), costs.backward)),
+        transfer=costs.transfer.time(),
+        activation=float(costs.memory.activation.sum()) / ranks if costs.memory.in_bytes else None,
+    )

@@ -1,0 +1,1 @@
+"""Exports of schedules, and conversions of files."""

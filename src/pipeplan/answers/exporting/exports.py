@@ -1,0 +1,291 @@
+"""Schedules, timelines, costs and layouts in other tools' formats."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Unpack, final
+
+from msgspec import UNSET, UnsetType
+
+from pipeplan.answers.answers import contents_of
+from pipeplan.answers.arguments import ScheduleLike, apart, asked, takes
+from pipeplan.answers.keywords import ExportKeywords
+from pipeplan.answers.outputs import (
+    export_format,
+    export_formats,
+    exported,
+    placed,
+    require_own_ending,
+    with_blocks,
+    write_settings,
+)
+from pipeplan.answers.simulating.simulate import ordered, simulated, timed
+from pipeplan.answers.sources import label, opened, resolve
+from pipeplan.costs import ConfiguredSettings, Options, Settings, option, options_of
+from pipeplan.formats import (
+    Format,
+    TrainerSettings,
+    Training,
+    is_readable,
+    is_standard_input,
+    parse_standard_input,
+    standard_input_text,
+)
+from pipeplan.foundation.errors import FormatError, InputError
+from pipeplan.foundation.files import MEBIBYTE, is_stream, read_text
+from pipeplan.foundation.names import FormatName
+from pipeplan.foundation.records import Evidence, Record, holding
+from pipeplan.model import Schedule, Timeline, counted
+from pipeplan.passes import Rearrangement
+from pipeplan.strategies import is_strategy
+from pipeplan.trainers import TrainerLayout, find_layout, layout_trainers, read_layout, write_layout
+
+_LARGEST_LAYOUT = MEBIBYTE
+"""Maximum size of a file with a layout."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RearrangementOptions(Options):
+    """Passes over a schedule's order of ops, applied one after the other."""
+
+    split_backward: bool = option(
+        False, kind="flag", title="Split backwards", group="order",
+        help="Split every full backward pass into one for the inputs and one for the weights.",
+    )  # fmt: skip
+    retime: bool = option(
+        False, kind="flag", title="Retime", group="order", help="Move weight gradients into earlier idle steps."
+    )
+    merge_backward: bool = option(
+        False, kind="flag", title="Merge backwards", group="order",
+        help="Merge adjacent halves of a backward pass.",
+    )  # fmt: skip
+
+    @property
+    def rearrangement(self) -> Rearrangement:
+        """The passes that are wanted. Raises InputError for passes that undo each other."""
+        return Rearrangement(split_backward=self.split_backward, retime=self.retime, merge_backward=self.merge_backward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions(RearrangementOptions, Training):
+    """Options of an export: passes over the order of ops, and settings of a trainer."""
+
+
+@final
+class Export(Record, frozen=True, kw_only=True):
+    """Exported schedule, which can be saved; ``str()`` and ``print()`` give its text.
+
+    Attributes
+    ----------
+    text
+        The text.
+    files
+        The text of each file that it names, by the path that it names it with: a trainer's settings name a CSV.
+    warnings
+        Problems of a trainer's settings, and changes of an order for its trainer, a sentence each.
+    """
+
+    text: str
+    files: dict[str, str]
+    warnings: tuple[str, ...]
+
+    to = Evidence[str]()
+    """Name of the format; empty for a layout, which any file may hold."""
+
+    origin = Evidence[tuple[Schedule, Training] | None]()
+    """Schedule and training of a trainer's settings, which :meth:`save` writes for the place of the file."""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def written_to(self, path: str | os.PathLike[str]) -> TrainerSettings:
+        """Return the content that :meth:`save` writes, with a CSV next to it unless ``csv`` is set; to a pipe, the text.
+
+        Raises InputError for an ending of another format.
+        """
+        if self.to:
+            require_own_ending(self.to, Path(path))
+        if self.origin is None or is_stream(Path(path)):
+            return TrainerSettings(text=self.text)
+        schedule, training = self.origin
+        return _settings(self.to, schedule, placed(training, Path(path)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file, as a whole or not at all, and the files that it names.
+
+        A CSV that was given no name gets one next to the file. Raises InputError if writing is not possible, or for an
+        ending of another format.
+        """
+        write_settings(self.written_to(path), Path(path))
+
+    def print(self) -> None:
+        """Print it."""
+        print(self.text, end="")
+
+
+@takes(ExportOptions, ConfiguredSettings)
+def export(
+    schedule: ScheduleLike | UnsetType = UNSET, /, to: FormatName | str = "torch-csv", **options: Unpack[ExportKeywords]
+) -> Export:
+    """Export a schedule in another tool's format, or a layout in another trainer's, as text.
+
+    Parameters
+    ----------
+    schedule
+        Argument of :func:`pipeplan.simulate`. A timeline keeps its times: measured ones, or simulated ones
+        unless costs are given here. A layout is a text, or a file that contains one: Megatron-LM's ``Et*3|t*4|t*3L``
+        or its flags, Megatron-Bridge's list of stages, torchtitan's ``module_fqns_per_model_part``, or numbers of
+        layers such as ``3+4+3``; it takes neither passes nor settings.
+    to
+        The format, by its name in ``pipeplan export --to``; ``docs/reference/formats.md`` lists them. For a layout,
+        the trainer: ``megatron``, ``bridge`` or ``torchtitan``.
+    **options
+        Passes over the order of ops, settings of a trainer
+        (:class:`~pipeplan.formats.Training`), and shape and costs; ``layers_per_stage`` are a trainer's
+        transformer layers of each stage.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown format.
+    FormatError, ShapeError
+        For a schedule that the format cannot express.
+    InputError
+        For training options of a format that holds no trainer's settings.
+    PipeplanError
+        For what :func:`pipeplan.simulate` raises it.
+
+    Examples
+    --------
+    >>> print(pipeplan.export("1f1b", to="torch-csv", ranks=2, microbatches=2))
+    0F0,0F1,0B0,0B1
+    1F0,1B0,1F1,1B1
+    <BLANKLINE>
+    >>> print(pipeplan.export("Et*2|t*2|tL", to="torchtitan"))
+    tok_embeddings,layers.0,layers.1 layers.2,layers.3 layers.4,norm,lm_head
+    <BLANKLINE>
+    """
+    own, keywords = apart(ExportOptions, options)
+    return exported_to(to, *asked(schedule, keywords), options_of(ExportOptions, own))
+
+
+def exported_to(to: str, source: ScheduleLike, settings: Settings, options: ExportOptions) -> Export:
+    """See :func:`export`."""
+    source, layout = _with_layout(source, to)
+    if layout is not None:
+        for values, default in ((options, ExportOptions()), (settings, Settings())):
+            for name, value in vars(values).items():
+                if value != getattr(default, name):
+                    raise InputError(f"{name} does not apply to a layout, which is translated to {to}", field=name)
+        text = write_layout(layout, to.lower())
+        return holding(Export(text=f"{text}\n", files={}, warnings=()), to="", origin=None)
+    chosen = export_format(to)
+    require_trainer(chosen, options, used=() if chosen.write_for_release is None else ("trainer_version",))
+    training: Training = options
+    wanted = options.rearrangement
+    if chosen.write_settings is None:
+        return _of_schedule(chosen, source, settings, wanted, training)
+    layers = settings.layers_per_stage
+    # Without costs per layer, they are the trainer's layers of each stage alone.
+    schedule = _order(source, settings.replace(layers_per_stage=None) if settings.layers is None else settings, wanted)
+    if settings.layers is not None:
+        training = with_blocks(training, settings, schedule.stages)
+    elif isinstance(layers, str):
+        layout = read_layout(layers)
+        _require_same_mtp(layout, training)
+        training = replace(training, layers=layout.layers, mtp_layers=layout.mtp_layers)
+    elif layers is not None:
+        training = replace(training, layers=layers)
+    made = _settings(to, schedule, training)
+    if training.csv is not None and not made.files:
+        raise InputError(f"csv does not apply to {to}, which generates the order of ops itself", field="csv")
+    export = Export(text=made.text, files=dict(made.files), warnings=made.warnings)
+    return holding(export, to=to, origin=(schedule, training))
+
+
+def _with_layout(source: ScheduleLike, to: str) -> tuple[ScheduleLike, TrainerLayout | None]:
+    """Return the layout that a source is or contains, if ``to`` is a trainer with layouts; and the source of a schedule."""
+    if to.lower() not in layout_trainers() or not isinstance(source, str | os.PathLike):
+        return source, None
+    text = os.fspath(source)
+    if is_standard_input(source):
+        content = standard_input_text()
+        layout = find_layout(content)
+        return (source, layout) if layout is not None else (parse_standard_input(content), None)
+    if not os.path.isfile(text):
+        return source, None if isinstance(source, os.PathLike) or is_strategy(text) else find_layout(text)
+    may_hold_schedule = is_readable(text)
+    if may_hold_schedule and os.path.getsize(text) > _LARGEST_LAYOUT:
+        return source, None
+    try:
+        content = read_text(Path(text), limit=_LARGEST_LAYOUT, what="layout file")
+    except FormatError:  # a packed schedule
+        content = ""
+    return source, find_layout(content) if may_hold_schedule else read_layout(content)
+
+
+def _of_schedule(
+    chosen: Format, source: ScheduleLike, settings: Settings, wanted: Rearrangement, training: Training
+) -> Export:
+    """Return a schedule in a format that holds no trainer's settings; nothing is simulated for one that holds no times."""
+    schedule = _order(source, settings, wanted) if chosen.write_schedule is not None else None
+    if schedule is None:
+        result = simulated(wanted(resolve(source, settings)), settings) if wanted else timed(source, settings)
+        text = exported(contents_of(result), chosen.name)
+    elif chosen.write_for_release is not None:
+        text = chosen.write_for_release(schedule, training.trainer_version)
+    else:
+        text = exported(contents_of(schedule), chosen.name)
+    warnings = () if chosen.warnings is None or schedule is None else chosen.warnings(schedule)
+    return holding(Export(text=text, files={}, warnings=warnings), to=chosen.name, origin=None)
+
+
+def _order(source: ScheduleLike, settings: Settings, wanted: Rearrangement) -> Schedule:
+    """Return the order of ops of a source; that of a timeline is not simulated again."""
+    opened_source = opened(source)
+    if wanted:
+        schedule = ordered(wanted(resolve(opened_source, settings)), settings)
+    elif isinstance(opened_source, Timeline):
+        return timed(opened_source, settings, called=label(source)).schedule
+    else:
+        schedule = ordered(opened_source, settings, called=label(source))
+    settings.costs(schedule.placement)  # An order needs no costs; those that cannot be are refused nevertheless.
+    return schedule
+
+
+def _settings(to: str, schedule: Schedule, training: Training) -> TrainerSettings:
+    write = export_format(to).write_settings
+    assert write is not None
+    return write(schedule, training)
+
+
+def _require_same_mtp(layout: TrainerLayout, training: Training) -> None:
+    """Raise InputError if a layout has layers of multi-token prediction where an export cannot put them, or too few."""
+    if layout.mtp_stage is not None:
+        raise InputError(
+            "the layout has layers of multi-token prediction on a stage of their own, but an export writes them before the "
+            "head: export the layout itself first",
+            field="layers_per_stage",
+        )
+    if training.mtp_layers not in (0, layout.mtp_layers):
+        raise InputError(
+            f"mtp_layers is {training.mtp_layers}, but the layout has {counted(layout.mtp_layers, 'layer')} of multi-token "
+            "prediction",
+            field="mtp_layers",
+        )
+
+
+def require_trainer(chosen: Format, training: Training, used: Collection[str] = ()) -> None:
+    """Raise InputError for training options that the format does not use, apart from the ``used`` ones."""
+    default = Training()
+    changed = [
+        entry.name for entry in fields(Training) if getattr(training, entry.name) != getattr(default, entry.name)
+    ]
+    unused = [name for name in changed if name not in used]
+    if unused and chosen.write_settings is None:
+        name = unused[0]
+        trainers = ", ".join(entry.name for entry in export_formats().values() if entry.write_settings is not None)
+        raise InputError(f"{name} is for the settings of a trainer ({trainers}), not for {chosen.name}", field=name)

@@ -1,0 +1,466 @@
+"""One schedule on one set of costs: its times, memory and bound, and their table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal, final
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from pipeplan.answers.answers import AnswerRecord
+from pipeplan.answers.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
+from pipeplan.answers.sharding import ShardingUsed, in_words
+from pipeplan.costs import Costs, Limits, Settings
+from pipeplan.foundation.readable import Times, percent, size_texts, sizes_text, time_text
+from pipeplan.foundation.records import Evidence, Record, holding
+from pipeplan.model import Bubble, MemoryUse, Need, Schedule, Timeline, counted, needs_of, shortened
+from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.answers.parts import Part
+    from pipeplan.drawing import View, Windows
+    from pipeplan.extensions.search.answers.search_record import SearchRecord
+    from pipeplan.formats import Content, Format, Training
+    from pipeplan.simulation import IdleTimes, LocatedWindow
+
+
+class StepRecord(Record, frozen=True, kw_only=True):
+    """Time of a step including the time added after its last op, with a barrier at its end and without one."""
+
+    with_barrier: float
+    without_barrier: float
+
+
+class OverLimitRecord(Record, frozen=True, kw_only=True):
+    """Rank that exceeds its memory limit the most, its peak and its limit, and the number of other ranks over theirs."""
+
+    rank: int
+    peak: float
+    limit: float
+    unit: Literal["bytes", "activations"]
+    others: int
+
+
+class ResultRecord(Record, frozen=True, kw_only=True):
+    """Figures of one schedule on one set of costs.
+
+    ``needs`` is what the schedule needs of the model and the trainer beyond a plain pipeline. ``over`` is null if every rank
+    is within its limit. ``gap`` is how far the makespan is above ``lower_bound``, as a share; null over the limit.
+    ``bound_covers`` says for which schedules the bound holds. ``least_gap``, the same above the smallest bound of all
+    compared placements, is in comparisons only; ``step`` is present if a step adds time after its last op, ``sharding`` if
+    the schedule has collectives: the rule that placed them, or ``own``; ``peak_parameter_bytes`` if ranks gather sharded
+    parameters (these bytes are part of ``peak_bytes``). Times are in ``time_unit``; lists have one number per rank.
+    """
+
+    name: str = msgspec.field(name="schedule")
+    ranks: int
+    chunks: int
+    stages: int
+    microbatches: int
+    slices: int
+    placement: list[int | list[int]]
+    needs: tuple[Need, ...]
+    ops: int
+    time_unit: str
+    makespan: float
+    spans: list[float]
+    work: list[float]
+    idle: list[float]
+    bubble: Bubble
+    peak_activation: list[float]
+    peak_bytes: list[float] | None
+    fits: bool
+    over: OverLimitRecord | None
+    lower_bound: float
+    bound_reason: str
+    bound_covers: str
+    gap: float | None
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    least_gap: float | UnsetType | None = UNSET
+    step: StepRecord | UnsetType = UNSET
+    sharding: ShardingUsed | UnsetType = UNSET
+    peak_parameter_bytes: list[float] | UnsetType = UNSET
+
+
+@final
+class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
+    """Figures of one schedule on one set of costs.
+
+    ``print()`` shows its table, a notebook its picture; ``to_frame()`` has a row per op. Times are in ``time_unit``; lists
+    have a number per rank. Its schema is ``docs/schema/pipeplan-result.json``.
+    """
+
+    timeline = Evidence[Timeline]()
+    """Start and end of every op, simulated or measured: ``timeline.source`` says which."""
+
+    costs = Evidence[Costs]()
+    """Costs that it was simulated on; of a timeline that came with its times, the means of its op times."""
+
+    memory = Evidence[MemoryUse]()
+    """Memory of each rank after each op."""
+
+    bound = Evidence[Bound]()
+    """Best lower bound proven on the makespan of any schedule of this placement, these costs and this memory limit."""
+
+    limits = Evidence[Limits | None]()
+    """Memory limit of every rank, or None."""
+
+    _settings = Evidence[Settings | None]()
+    """Settings that it was simulated on; None if its costs come from elsewhere, such as a plan or a search."""
+
+    search = Evidence["SearchRecord | None"]()
+    """Figures of the search that found the schedule, which its JSON has as further keys; None without a search."""
+
+    @property
+    def peak(self) -> float:
+        """Peak memory of the fullest rank: bytes if they are known, else activations."""
+        return max(self.peak_activation if self.peak_bytes is None else self.peak_bytes)
+
+    @property
+    def schedule(self) -> Schedule:
+        """Ops in order, without times."""
+        return self.timeline.schedule
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as plain lists, strings and numbers, with the figures of its search if there was one."""
+        search = vars(self).get("search")  # a result that was read from JSON has none
+        return super().to_dict() | ({} if search is None else search.to_dict())
+
+    def _views(self) -> Sequence[View]:
+        """Return the single view of its picture."""
+        return [view_of_result(self)]
+
+    def _trained(self, training: Training) -> Training:
+        """Return settings of a trainer with the blocks of each stage, if costs per layer have roles."""
+        from pipeplan.answers.outputs import with_blocks
+
+        return training if self._settings is None else with_blocks(training, self._settings, self.stages)
+
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Return the timeline with its figures, the schedule, the costs and the picture."""
+        from pipeplan.formats import TimelineContent
+
+        return {
+            "timeline": lambda _: TimelineContent(
+                timeline=self.timeline, memory=self.memory, costs=self.costs, figures=self.to_dict()
+            ),
+            "schedule": lambda _: self.schedule,
+            "settings": lambda _: self.schedule,
+            "costs": lambda _: self.costs,
+            "pictures": lambda chosen: pictured((self,), chosen),
+        }
+
+    def _table(self) -> Iterator[RenderableType]:
+        """Return its description, how a search found it, its figures, its ranks, warnings and notes."""
+        return result_parts(self)
+
+    def _rows(self) -> Mapping[str, Sequence[Any]]:
+        from msgspec.structs import asdict as fields_of
+
+        from pipeplan.formats import timeline_columns
+
+        columns: dict[str, Sequence[Any]] = fields_of(timeline_columns(self.timeline))
+        return columns
+
+    def __repr__(self) -> str:
+        of = "placement" if _all_layouts(self) is None else "all layouts"
+        verdict = "over the memory limit" if self.gap is None else f"gap ({of}) {percent(self.gap)}"
+        gain = "" if self.search is None else self.search.gain_in_short
+        return (
+            f"<Result {self.name}: makespan {time_text(self.makespan, self.timeline.unit)}, "
+            f"bubble {percent(self.timeline.bubble.idle_over_total)}, "
+            f"peak {self.memory.peak_activation.max():.4g} activations, {verdict}{gain}>"
+        )
+
+
+def result_of(
+    simulation: Simulation,
+    *,
+    limits: Limits | None = None,
+    warnings: Iterable[str] = (),
+    notes: Iterable[str] = (),
+    search: SearchRecord | None = None,
+    settings: Settings | None = None,
+    sharding: ShardingUsed | UnsetType = UNSET,
+) -> Result:
+    """Return the result of a simulation, with a warning where it is over its limits, and the best bound that is proven.
+
+    A bound that a search has proven on the longest span also holds for the makespan, which is at least as long. A search
+    that may recompute or offload, or decides the layout, has proven its bound for such schedules as well; the simulation's
+    bound is not.
+    """
+    narrow = search is not None and (search.decided.frees_memory or search.layers_per_stage is not UNSET)
+    bounds = [] if narrow else [simulation.bound]
+    if search is not None:
+        bounds.append(search.bound)
+    bound = max(bounds, key=attrgetter("value"))
+    timeline, memory, costs = simulation.timeline, simulation.memory, simulation.costs
+    schedule = timeline.schedule
+    over = None if limits is None else over_limit(memory, limits)
+    return holding(
+        Result(
+            name=schedule.name,
+            ranks=schedule.ranks,
+            chunks=schedule.placement.chunks,
+            stages=schedule.stages,
+            microbatches=schedule.microbatches,
+            slices=schedule.slices,
+            placement=schedule.placement.listed,
+            needs=needs_of(schedule),
+            ops=len(schedule),
+            time_unit=timeline.unit,
+            makespan=timeline.makespan,
+            spans=timeline.spans.tolist(),
+            work=timeline.work.tolist(),
+            idle=timeline.idle.tolist(),
+            bubble=timeline.bubble,
+            peak_activation=memory.peak_activation.tolist(),
+            peak_bytes=None if memory.peak_bytes is None else memory.peak_bytes.tolist(),
+            fits=over is None,
+            over=over,
+            lower_bound=bound.value,
+            bound_reason=bound.reason,
+            bound_covers=_covered(schedule, limits, search),
+            gap=bound.gap_of(timeline.makespan) if over is None else None,
+            warnings=(*warnings, *([] if over is None else [over_limit_in_words(over)])),
+            notes=tuple(notes),
+            step=_step_record(timeline, costs),
+            sharding=sharding,
+            peak_parameter_bytes=UNSET if memory.peak_parameters is None else memory.peak_parameters.tolist(),
+        ),
+        timeline=timeline,
+        costs=costs,
+        memory=memory,
+        bound=bound,
+        limits=limits,
+        search=search,
+        _settings=settings,
+    )
+
+
+def view_of_result(result: Result, *, reasons: bool = False) -> View:
+    """Return the view of a picture; with ``reasons``, also the causes of idle time."""
+    from pipeplan.drawing import view_of
+
+    costs = result.costs.name if result.timeline.source == "simulated" else ""
+    if (layout := _all_layouts(result)) is not None:
+        costs = ", ".join(filter(None, (costs, f"layers {shortened('+'.join(map(str, layout)), 60)}")))
+    shown = view_of(
+        result.timeline,
+        result.memory,
+        title=result.name,
+        limit=result.limits,
+        reasons=idle_times_of(result).drawn if reasons else None,
+        costs=costs,
+    )
+    return replace(shown, bound=_bound_in_words(result), windows=_drawn_windows(result)) if reasons else shown
+
+
+def idle_times_of(result: Result) -> IdleTimes:
+    """Return every idle moment with its reason; only a limit in activations that the rank keeps counts as a reason."""
+    from pipeplan.simulation import idle_times
+
+    limits = result.limits
+    activations = None
+    if limits is not None and limits.in_activations:
+        activations = np.where(limits.exceeded(result.memory), np.inf, limits.values)
+    return idle_times(result.timeline, result.costs, limit=activations)
+
+
+def windows_of(result: Result) -> tuple[LocatedWindow, ...]:
+    """Return the windows that the bound comes from, in which a rank must idle to stay within its memory limit.
+
+    Empty if the bound has another reason, or the limit is not kept.
+    """
+    from pipeplan.simulation import located_windows
+
+    trips = result.bound.round_trips
+    return () if trips is None or not result.fits else located_windows(result.timeline, trips, result.costs)
+
+
+def _drawn_windows(result: Result) -> Windows | None:
+    trips, windows = result.bound.round_trips, windows_of(result)
+    if trips is None or not windows:
+        return None
+    from pipeplan.drawing import Windows
+
+    return Windows(
+        lane=np.full(len(windows), trips.rank),
+        start=np.array([window.start for window in windows]),
+        end=np.array([window.end for window in windows]),
+        idle=np.array([window.idle for window in windows]),
+        least=np.array([window.least_idle for window in windows]),
+        kind=tuple(window.kind for window in windows),
+    )
+
+
+def _bound_in_words(result: Result) -> str:
+    if result.timeline.source != "simulated" or not result.fits:
+        return ""
+    least = time_text(result.bound.value, result.timeline.unit)
+    return f"{no_schedule_covered(result)} takes less than {least}: {result.bound.reason}"
+
+
+def no_schedule_covered(result: Result) -> str:
+    """Return the subject of a sentence about the bound: ``no schedule on this placement, without slices,``."""
+    return f"no schedule{result.bound_covers.removeprefix('schedules')},"
+
+
+def bound_is_of_recomputed(result: Result) -> bool:
+    """Return whether the bound only holds for schedules that recompute the same stages; that of a search holds for all."""
+    return result.search is None and bool(recomputed_stages(result.schedule))
+
+
+def _covered(schedule: Schedule, limits: Limits | None, search: SearchRecord | None) -> str:
+    """Return for which schedules a lower bound holds."""
+    layouts = search is not None and search.layers_per_stage is not UNSET
+    narrow = search is None and bool(recomputed_stages(schedule))
+    parts = [
+        "schedules of any layout on these placements" if layouts else "schedules on this placement",
+        "without slices" if schedule.slices == 1 else f"in {schedule.slices} slices",
+        *(["recomputing the same stages"] if narrow else []),
+        *([] if limits is None else ["within the memory limit"]),
+    ]
+    return ", ".join(parts)
+
+
+def _step_record(timeline: Timeline, costs: Costs) -> StepRecord | UnsetType:
+    if not costs.overhead.step_time:
+        return UNSET
+    return StepRecord(
+        with_barrier=step_time(timeline, costs), without_barrier=step_time(timeline, costs, barrier=False)
+    )
+
+
+MOST_EXPLAINED = 200_000
+"""Maximum number of ops of an interactive timeline with the causes of idle time; more would take seconds."""
+
+
+def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
+    """Return the views that a picture of results shows in a format, from top to bottom."""
+    ops = sum(len(result.schedule) for result in results)
+    return [view_of_result(result, reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
+
+
+def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:
+    """Return which rank is furthest over its limit; None if all are within theirs."""
+    over = limits.exceeded(memory)
+    if not over.any():
+        return None
+    peaks = memory.peak_activation if limits.in_activations else memory.peak_bytes
+    assert peaks is not None
+    worst = int(np.argmax(peaks / limits.values))
+    return OverLimitRecord(
+        rank=worst,
+        peak=float(peaks[worst]),
+        limit=float(limits.values[worst]),
+        unit="activations" if limits.in_activations else "bytes",
+        others=int(over.sum()) - 1,
+    )
+
+
+def result_parts(result: Result) -> Iterator[RenderableType]:
+    """Return the parts of a result's table, from top to bottom."""
+    every = (result.work, result.idle, result.spans, [result.makespan, result.lower_bound])
+    times = Times.of((value for values in every for value in values), result.time_unit)
+    yield line(_heading(result), "bold")
+    if result.search is not None:
+        from pipeplan.extensions.search.answers.search_words import search_table_parts  # few results were searched for
+
+        yield from search_table_parts(result.search, result.costs, result.schedule.placement, result.limits)
+    yield facts(_figures(result, times), above=1, below=1)
+    yield _ranks(result, times)
+    yield from left_out(result.ranks)
+    if result.notes or result.warnings:
+        yield line()
+    yield from notes(result.notes)
+    yield from warnings(result.warnings)
+
+
+def over_limit_in_words(over: OverLimitRecord) -> str:
+    """Return the warning about a schedule over its memory limit."""
+    others = over.others
+    more = f" ({counted(others, 'more rank')} {'is over its' if others == 1 else 'are over theirs'})" if others else ""
+    needed, limit = (
+        (f"{over.peak:,.6g} activations", f"{over.limit:,.6g}")
+        if over.unit == "activations"
+        else sizes_text(over.peak, over.limit)
+    )
+    return f"over the memory limit: rank {over.rank} needs {needed}, its limit is {limit}{more}"
+
+
+def _heading(result: Result) -> str:
+    schedule = result.schedule
+    slices = f", {schedule.slices} slices" if schedule.slices > 1 else ""
+    measured = ", measured" if result.timeline.source == "measured" else ""
+    shape = f"{counted(schedule.ranks, 'rank')}, {counted(schedule.stages, 'stage')} ({schedule.placement.name})"
+    return f"{result.name}: {shape}, {counted(schedule.microbatches, 'microbatch')}{slices}{measured}"
+
+
+def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
+    bubble = result.bubble
+    return [
+        ("makespan", times.text(result.makespan)),
+        ("longest span", times.text(max(result.spans))),
+        *_step_rows(result, times),
+        ("bubble", f"{percent(bubble.idle_over_total)} (idle / total time)"),
+        ("lower bound", f"{times.text(result.lower_bound)} {_where(result)} ({result.bound_reason})"),
+        ("gap" if _all_layouts(result) is None else "gap (all layouts)", _gap(result)),
+        *([] if result.sharding is UNSET else [("collectives", in_words(result.sharding, result._settings))]),
+    ]
+
+
+def _where(result: Result) -> str:
+    """Return where the lower bound of a result holds, in a few words."""
+    placement = "on this placement" if _all_layouts(result) is None else "on these placements"
+    return f"{placement}, {'unsliced' if result.slices == 1 else f'in {result.slices} slices'}"
+
+
+def _gap(result: Result) -> str:
+    if result.gap is None:
+        return "none: over the memory limit"
+    of = "this placement" if _all_layouts(result) is None else "any layout on these placements"
+    return percent(result.gap) + (f": no schedule of {of} is shorter" if result.gap == 0 else "")
+
+
+def _all_layouts(result: Result) -> tuple[int, ...] | None:
+    """Return the layers of each stage, if a search decided them; its bound is then over all layouts."""
+    layout = UNSET if result.search is None else result.search.layers_per_stage
+    return None if layout is UNSET else layout
+
+
+def _step_rows(result: Result, times: Times) -> list[tuple[str, str]]:
+    if result.step is UNSET:
+        return []
+    return [
+        ("step, with a barrier at its end", times.text(result.step.with_barrier)),
+        ("step, without one", times.text(result.step.without_barrier)),
+    ]
+
+
+def _ranks(result: Result, times: Times) -> Part:
+    peak_bytes = result.peak_bytes
+    unit = f" ({times.unit})" if times.unit else ""
+    in_bytes = {"peak\nmemory": peak_bytes, "peak\nparameters": result.peak_parameter_bytes or None}
+    sizes = {name: values for name, values in in_bytes.items() if values is not None}
+    held = ["peak\nactivations", *sizes]
+    table = columns(
+        "rank", f"busy{unit}", "idle", "span", *held, padding=1, least=["span", held[0]] if held[1:] else ["span"]
+    )
+    shown = shown_ranks(result.ranks)
+    activations = activations_of([result.peak_activation[rank] for rank in shown])
+    peaks = [size_texts([values[rank] for rank in shown]) for values in sizes.values()]
+    for place, rank in enumerate(shown):
+        if place and rank != shown[place - 1] + 1:
+            table.add_row("...")
+        busy_and_idle = times.parts((result.work[rank], result.idle[rank]))
+        cells = [*busy_and_idle, times.number(result.spans[rank]), activations[place]]
+        table.add_row(str(rank), *cells, *(peak[place] for peak in peaks))
+    return table

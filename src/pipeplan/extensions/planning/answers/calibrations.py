@@ -1,0 +1,177 @@
+"""Calibrations: correction factors of a machine, measured kernel by kernel on one GPU, or taken from a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast, final
+
+import msgspec
+
+from pipeplan.answers.answers import AnswerRecord
+from pipeplan.answers.parts import columns, line
+from pipeplan.costs import CalibrationOptions
+from pipeplan.extensions.planning import (
+    Calibration,
+    CalibrationRecord,
+    read_calibration,
+    updated_by_run,
+    write_calibration,
+)
+from pipeplan.extensions.planning import calibrated as kernels_calibrated
+from pipeplan.extensions.planning.answers.options import FilePath, ModelLike
+from pipeplan.extensions.planning.flags import model_of, read_configuration
+from pipeplan.extensions.planning.hardware import Gpu, cluster, gpu
+from pipeplan.foundation.documents import ENDINGS, read_document
+from pipeplan.foundation.errors import FormatError, InputError
+from pipeplan.foundation.extensions import required_service
+from pipeplan.foundation.files import path_of
+from pipeplan.foundation.records import Evidence, holding
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.foundation.names import GpuName
+
+USUAL_SEQUENCE = 4096
+"""Default sequence length in tokens, for models without a trained length."""
+
+
+@final
+class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
+    """Calibration of a machine: measured over expected time, by kind of work.
+
+    ``save("calibration.yaml")`` writes what ``calibration`` of a plan takes; ``to_frame()`` has a row per kind.
+    """
+
+    calibration = Evidence[Calibration]()
+    """The factors as plans and estimates take them."""
+
+    @classmethod
+    def of(cls, calibration: Calibration) -> CalibrationProfile:
+        """Return the answer of a calibration."""
+        return holding(cls(**msgspec.structs.asdict(calibration.record)), calibration=calibration)
+
+    def _write_whole(self, path: Path) -> bool:
+        """Write the file that ``calibration`` of a plan takes."""
+        write_calibration(path, self.calibration)
+        return True
+
+    def _table(self) -> Iterator[RenderableType]:
+        """Return a row per kind of work: its factor, and the times it was computed from."""
+        calibration = self.calibration
+        on = f", measured on {calibration.measured_on}" if calibration.measured_on else ""
+        yield line(f"{calibration.gpu}{on}", "bold")
+        yield line()
+        table = columns("work", "factor", "measured (ms)", "analytic (ms)", "of", padding=1, text_last=True)
+        for correction in calibration.corrections:
+            times = (f"{seconds * 1e3:,.4g}" for seconds in (correction.measured, correction.analytic))
+            table.add_row(correction.kind.replace("_", " "), f"{correction.factor:.3f}", *times, correction.source)
+        yield table
+        yield line()
+        yield line("'--calibration' of a plan and of estimates takes this, saved as .yaml or .json")
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "kind": correction.kind,
+                "factor": correction.factor,
+                "measured": correction.measured,
+                "analytic": correction.analytic,
+                "source": correction.source,
+            }
+            for correction in self.calibration.corrections
+        ]
+
+    def __repr__(self) -> str:
+        factors = ", ".join(f"{correction.kind} {correction.factor:.3g}" for correction in self.calibration.corrections)
+        return f"<CalibrationProfile of {self.calibration.gpu}: {factors}>"
+
+
+def calibrated(
+    calibrate: ModelLike,
+    options: CalibrationOptions,
+    *,
+    gpu: GpuName | FilePath | Gpu | None = None,
+    source: FilePath | None = None,
+    calibration: FilePath | None = None,
+    progress: Callable[[str, float], None] | None = None,
+) -> CalibrationProfile:
+    """Return the calibration of one GPU, measured or taken from a run; see :func:`pipeplan.profile`."""
+    if source is not None:
+        of = path_of(cast("str", calibrate), "the file of the configuration", field="calibrate")
+        return calibrate_on_run(of, source, calibration=calibration)
+    if gpu is None:
+        raise InputError("gpu is required: a name such as h100-sxm, or a cluster file", field="gpu")
+    return calibrate_gpu(
+        calibrate,
+        gpu,
+        sequence=options.sequence,
+        microbatch_size=options.microbatch_size,
+        device=options.device,
+        threads=options.threads,
+        samples=options.repeats,
+        progress=lambda share: None if progress is None else progress("measuring kernels", share),
+    )
+
+
+def calibrate_gpu(
+    model: ModelLike,
+    gpu_name: FilePath | Gpu,
+    *,
+    sequence: int | None = None,
+    microbatch_size: int = 1,
+    precision: str = "bf16",
+    device: str = "auto",
+    threads: int = 1,
+    samples: int = 5,
+    progress: Callable[[float], None] = lambda share: None,
+) -> CalibrationProfile:
+    """Measure the kernels of one layer of each kind, the head, the loss and the optimizer on one GPU."""
+    shape = model_of(model)
+    sheet, preset = _sheet(gpu_name)
+    tokens = min(shape.trained_sequence or USUAL_SEQUENCE, 2 * USUAL_SEQUENCE) if sequence is None else sequence
+    for name, value in (("sequence", tokens), ("microbatch_size", microbatch_size), ("samples", samples)):
+        if value < 1:
+            raise InputError(f"{name} must be at least 1, not {value}", field=name)
+    from pipeplan.extensions.planning.kernel_timing import kernel_timer  # needs PyTorch
+
+    timer = kernel_timer(
+        device, precision=precision, threads=threads, name=sheet.name if preset else "", samples=samples
+    )
+    factors = kernels_calibrated(
+        shape,
+        sheet,
+        timer,
+        sequence=tokens,
+        microbatch_size=microbatch_size,
+        precision=precision,
+        loss=timer.loss,
+        optimizer=timer.optimizer,
+        measured_on=timer.described,
+        progress=progress,
+    )
+    return CalibrationProfile.of(factors)
+
+
+def calibrate_on_run(
+    configuration: FilePath, source: FilePath, *, calibration: FilePath | None = None
+) -> CalibrationProfile:
+    """Correct a calibration by the measured stage times of a run."""
+    path = Path(configuration)
+    document = read_document(path, "configuration")
+    if not isinstance(document, dict):
+        raise FormatError(f"the configuration {path} holds no keys: write 'model: llama3-70b' and so on")
+    shape, machines, ran = read_configuration(document, path.parent)
+    before = None if calibration is None else read_calibration(Path(calibration))
+    run = required_service("training", "run_costs")(source)
+    seconds = run.microbatch_seconds()
+    return CalibrationProfile.of(updated_by_run(before, shape, machines, ran, seconds, source=run.source))
+
+
+def _sheet(name: FilePath | Gpu) -> tuple[Gpu, bool]:
+    if isinstance(name, Gpu):
+        return name, False
+    if Path(name).suffix.lower() in ENDINGS:
+        return cluster(Path(name)).gpu, False
+    return gpu(str(name)), True

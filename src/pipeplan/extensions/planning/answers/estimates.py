@@ -1,0 +1,202 @@
+"""Estimates of configurations: step time and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any, final
+
+import msgspec
+from msgspec.structs import asdict, fields
+
+from pipeplan.answers.answers import Listing
+from pipeplan.answers.parts import columns, facts, figure, line, shown_ranks
+from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime
+from pipeplan.extensions.planning.answers.configurations import in_words
+from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.workload import ModelShape
+from pipeplan.foundation.files import GIBIBYTE
+from pipeplan.foundation.readable import percent
+from pipeplan.foundation.records import Evidence, Record, holding, optional_fields, titles_of
+from pipeplan.model import counted, one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+_NULL = ("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar")
+"""Keys of an estimate that are null in a refused row; the others are left out."""
+
+
+def _row_figures() -> Any:
+    """Return the keys of a row: its id, the reason if there is no estimate, and the keys of an estimate."""
+    keys = {field.encode_name: field.type for field in fields(Estimate)}
+    return msgspec.defstruct(
+        "RowFigures",
+        [
+            ("id", str),
+            *((name, keys[name] | None) for name in _NULL),
+            ("assumed", keys["assumed"]),
+            ("refused", str | None),
+            *optional_fields(Estimate, without=(*_NULL, "assumed")),
+        ],
+        bases=(Record,),
+        frozen=True,
+        kw_only=True,
+    )
+
+
+if TYPE_CHECKING:
+
+    class RowFigures(Record, frozen=True, kw_only=True):
+        """Keys of an estimate in a row."""
+
+        id: str
+        assumed: tuple[str, ...]
+        refused: str | None
+
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    RowFigures = _row_figures()
+
+
+class EstimatedRow(RowFigures, frozen=True, kw_only=True, eq=False):
+    """Prediction of a configuration in a file; ``refused`` is the reason if there is none."""
+
+    estimate = Evidence[Estimate | None]()
+    """The prediction as the planner made it; None if it is refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationRow:
+    """Configuration of a file.
+
+    Attributes
+    ----------
+    id
+        Its ``id`` in the file; else its number, or the name of the file.
+    model, cluster, configuration
+        The job; None if the row is refused.
+    assumed
+        Assumptions about settings that the file leaves out, one sentence each.
+    refused
+        Reason why the row cannot be estimated; empty if it can.
+    """
+
+    id: str
+    model: ModelShape | None = None
+    cluster: Cluster | None = None
+    configuration: Configuration | None = None
+    assumed: tuple[str, ...] = ()
+    refused: str = ""
+
+
+def estimated_row(row: ConfigurationRow, estimate: Estimate | None, refused: str | None = None) -> EstimatedRow:
+    """Return the row of a configuration, with its estimate or the reason why there is none."""
+    figures = dict.fromkeys(_NULL) if estimate is None else _by_key(estimate)
+    figures["assumed"] = tuple(dict.fromkeys((*row.assumed, *(() if estimate is None else estimate.assumed))))
+    return holding(EstimatedRow(id=row.id, refused=refused, **figures), estimate=estimate)
+
+
+def _by_key(estimate: Estimate) -> dict[str, Any]:
+    names = zip(Estimate.__struct_encode_fields__, Estimate.__struct_fields__, strict=True)
+    return {key: getattr(estimate, name) for key, name in names}
+
+
+@final
+class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
+    """Predictions of given configurations, in the order of the file.
+
+    Iteration gives the rows; ``to_frame()`` has a row per configuration.
+    """
+
+    _listed = "rows"
+    noun = "configuration"
+    name_attribute = "id"
+
+    rows: tuple[EstimatedRow, ...]
+
+    def _table(self) -> Iterator[RenderableType]:
+        """Return one configuration in full; for several, a row per configuration."""
+        if len(self) == 1:
+            yield from _one(self.rows[0])
+            return
+        table = columns("configuration", "step\n(s)", "peak\n(GiB)")
+        for row in self:
+            if (estimate := row.estimate) is not None:
+                table.add_row(one_line(row.id), figure(estimate.step_time), f"{estimate.peak_memory_gib:.1f}")
+        yield table
+        if refused := [row for row in self if row.estimate is None]:
+            yield line()
+            yield line("not estimated:")
+            yield from (line(f"{row.id}: {row.refused}", indent=2) for row in refused)
+
+    def __repr__(self) -> str:
+        refused = sum(row.refused is not None for row in self.rows)
+        return f"<Estimates of {counted(len(self.rows) - refused, 'configuration')}, {refused} refused>"
+
+
+def _one(row: EstimatedRow) -> Iterator[RenderableType]:
+    estimate = row.estimate
+    if estimate is None:
+        yield line(f"{row.id}: {row.refused}")
+        return
+    yield line(f"{row.id}: {in_words(estimate.configuration)}", "bold")
+    rows = [
+        ("step", step_in_words(estimate)),
+        ("tokens/s", f"{estimate.tokens_per_second:,.0f}"),
+        ("MFU", percent(estimate.mfu)),
+        ("peak memory", f"{estimate.peak_memory_gib:.1f} GiB"),
+    ]
+    yield facts(rows, above=1, below=1)
+    yield from estimate_parts(estimate)
+    for assumed in row.assumed:
+        yield line(f"assumed: {assumed}")
+
+
+def step_in_words(estimate: Estimate) -> str:
+    """Return the step time with its error bar, if there is one."""
+    bar = estimate.error_bar
+    if bar is None:
+        return f"{figure(estimate.step_time)} s"
+    share = f"{bar.coverage:.0%} " if bar.coverage else ""
+    low, high = figure(estimate.step_time * bar.low), figure(estimate.step_time * bar.high)
+    return f"{figure(estimate.step_time)} s ({share}interval {low}-{high} s)"
+
+
+def estimate_parts(estimate: Estimate, limit: float | None = None) -> Iterator[RenderableType]:
+    """Return the tables of the step's time and of each rank's memory."""
+    yield _spent(estimate)
+    yield line()
+    yield _held(estimate, limit)
+    yield line()
+
+
+def _spent(estimate: Estimate) -> RenderableType:
+    table = columns("the step's time, mean of all ranks", "s", "share", padding=1)
+    # All with the digits of the step: a part that rounds to zero with them is left out.
+    digits = len(figure(estimate.step_time).partition(".")[2])
+    titles = titles_of(StepTime)
+    for name, value in asdict(estimate.time).items():
+        if round(value, digits):
+            table.add_row(titles[name], f"{value:,.{digits}f}", percent(value / estimate.step_time))
+    return table
+
+
+def _held(estimate: Estimate, limit: float | None) -> RenderableType:
+    held = [asdict(rank) for rank in estimate.memory]
+    used = {name: title for name, title in titles_of(GpuMemory).items() if any(rank[name] for rank in held)}
+    totals, most = estimate.peak_memory_by_rank_gib, inf if limit is None else limit / GIBIBYTE
+    heading = "rank, GiB" if max(totals) <= most else f"rank, GiB (! over {most:.1f})"
+    titles = [title.replace(" ", "\n") for title in used.values()]
+    table = columns(heading, *titles, "total", least=titles[::-1])
+    shown = shown_ranks(len(held))
+    for place, rank in enumerate(shown):
+        if place and rank != shown[place - 1] + 1:
+            table.add_row("...")
+        mark = " !" if totals[rank] > most else ""
+        parts = (f"{held[rank][name]:.1f}" for name in used)
+        table.add_row(f"{rank}{mark}", *parts, f"{totals[rank]:.1f}")
+    return table

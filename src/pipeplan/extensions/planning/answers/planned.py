@@ -1,0 +1,129 @@
+"""Plans: from names and files to the planner and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from pipeplan.answers.arguments import takes
+from pipeplan.answers.keywords import PlanKeywords
+from pipeplan.costs import options_of, parse_duration, parse_limit
+from pipeplan.extensions.planning import PlanProgress
+from pipeplan.extensions.planning import plan as best_plan
+from pipeplan.extensions.planning.answers.estimation import calibration_of
+from pipeplan.extensions.planning.answers.options import ClusterLike, FixLike, ModelLike, PlanOptions
+from pipeplan.extensions.planning.answers.plans import Plan, plan_of
+from pipeplan.extensions.planning.flags import cluster_of, model_of
+from pipeplan.extensions.search.answers.searches import usable_cores
+from pipeplan.foundation.errors import CostError, InputError
+from pipeplan.model import shortened
+from pipeplan.trainers import plan_trainers
+
+
+@takes(PlanOptions)
+def plan(
+    model: ModelLike,
+    cluster: ClusterLike,
+    *,
+    progress: Callable[[PlanProgress], None] | None = None,
+    **options: Unpack[PlanKeywords],
+) -> Plan:
+    """Choose a configuration to train with: degrees, chunks, microbatches, schedule, layout, recomputation, and flags.
+
+    Each trainer gets a plan of its own, with its software and its schedules; the best of them is the answer, which names its
+    trainer. ``fix={"trainer": "megatron"}`` asks for the plan of one. Every legal combination is estimated or ruled out by a
+    bound; the finalists get the best layout and a search. The answer says why the others lost, what would change the choice,
+    and the error of such predictions on published runs.
+
+    Parameters
+    ----------
+    model
+        A preset (:func:`pipeplan.models`), a model hub's config.json as a file or as a dictionary, or a shape.
+    cluster
+        ``GPU:PER_NODExNODES``, such as ``h100-sxm:8x16`` (:func:`pipeplan.gpus`), a file with a GPU and links of one's
+        own, or a cluster.
+    progress
+        Called with how far it is.
+    **options
+        The other options of a plan (``PlanOptions``); ``fix`` is also a mapping:
+        ``{"tp": 8, "pp": [4, 8]}``.
+
+    Raises
+    ------
+    InputError
+        For a model, cluster, batch, limit or fixed value that cannot be; unknown names come with the nearest one.
+
+    Examples
+    --------
+    >>> found = pipeplan.plan("llama3-8b", "h100-sxm:8x1", global_batch=16, sequence=8192, seconds=5)  # doctest: +SKIP
+    >>> found.best.step_time, found.flags["megatron"].text  # doctest: +SKIP
+    """
+    return planned(options_of(PlanOptions, {**options, "model": model, "cluster": cluster}), progress=progress)
+
+
+def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | None = None) -> Plan:
+    """See :func:`plan`."""
+    shape, machines = model_of(options.model, approximate=options.approximate), cluster_of(options.cluster)
+    if options.price is not None:
+        machines = replace(machines, gpu=replace(machines.gpu, price=options.price))
+    factors = calibration_of(options.calibration)
+    if factors is not None:
+        factors.require(machines.gpu)
+    answer = best_plan(
+        shape,
+        machines,
+        global_batch=options.global_batch,
+        sequence=options.sequence,
+        memory_limit=None if options.memory_limit is None else bytes_of(options.memory_limit),
+        objective=options.objective,
+        deadline=None if options.deadline is None else seconds_of(options.deadline, options),
+        tokens=options.tokens,
+        fix=pairs_of({} if options.fix is None else options.fix),
+        allow=[options.allow] if isinstance(options.allow, str) else options.allow,
+        seconds=30.0 if options.seconds is None else options.seconds,
+        workers=usable_cores() if options.workers is None else options.workers,
+        store=None if options.store is None else Path(options.store),
+        calibration=factors,
+        trainers=plan_trainers(),
+        progress=progress,
+    )
+    return plan_of(shape, machines, answer, factors)
+
+
+def seconds_of(deadline: float | str, options: PlanOptions) -> float:
+    """Return a deadline in seconds per step; with a unit, it is a time for all tokens of the training."""
+    seconds, of_training = parse_duration(deadline, "deadline")
+    return seconds * options.global_batch * options.sequence / options.tokens if of_training else seconds
+
+
+def bytes_of(limit: float | str) -> float:
+    """Return a memory limit in bytes.
+
+    Raises CostError for text that is not a size, and for activations, whose size a plan computes.
+    """
+    size, unit = parse_limit(limit)
+    if unit != "byte":
+        raise CostError(f"the memory limit of a plan is in bytes, such as 72GiB, not {limit}", field="memory_limit")
+    return size
+
+
+def pairs_of(fix: FixLike) -> dict[str, Any]:
+    """Return the fixed settings by name. Raises InputError for a text without ``=``, and for a duplicate name."""
+    if isinstance(fix, Mapping):
+        return dict(fix)
+    pairs: object = fix
+    if not isinstance(pairs, Sequence) or not all(isinstance(pair, str) for pair in pairs):
+        raise InputError(
+            f"invalid fixed setting, expected NAME=VALUE such as tp=8, not {shortened(repr(fix), 60)}", field="fix"
+        )
+    values: dict[str, Any] = {}
+    for pair in [fix] if isinstance(fix, str) else fix:
+        name, equals, value = pair.partition("=")
+        if not equals or not name or not value:
+            raise InputError(f"invalid fixed setting, expected NAME=VALUE such as tp=8, not '{pair}'", field="fix")
+        if name in values:
+            raise InputError(f"{name} is fixed twice: write its values as {name}={values[name]},{value}", field="fix")
+        values[name] = value
+    return values

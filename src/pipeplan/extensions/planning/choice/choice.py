@@ -1,0 +1,96 @@
+"""The choice among the configurations that fit: the simplest of those that predictions cannot tell apart.
+
+Predictions of two configurations of one model on one cluster are off by about the same factor, but not by exactly the same.
+Within the difference, a configuration with usual choices, memory to spare, fewer kinds of parallelism and equal stages is
+the better one to run: less can go wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+
+from pipeplan.extensions.planning.configuration import Configuration
+from pipeplan.extensions.planning.results import Estimate
+
+INDISTINGUISHABLE = 0.03
+"""Relative difference of two predictions below which published runs do not confirm their order: the median difference of
+measured over predicted time between two runs of one source, model, GPU, software and precision is 3.4 % (76 groups of
+``published_runs.json``)."""
+
+KINDS = ("tensor", "pipeline", "context", "expert", "expert_tensor")
+"""Degrees that count as kinds of parallelism, as fully sharded parameters do; data parallelism is always there."""
+
+
+Judgement = Callable[[Estimate], bool]
+"""Property of an estimate that speaks against it."""
+
+
+def simplest(
+    fitting: Sequence[Estimate], value: Callable[[Estimate], float], is_unusual: Judgement, is_tight: Judgement
+) -> Estimate | None:
+    """Return the simplest estimate within :data:`INDISTINGUISHABLE` of the best value; None if there is none.
+
+    Parameters
+    ----------
+    fitting
+        Estimates that fit, the best value first.
+    value
+        Objective value of an estimate.
+    is_unusual
+        Whether a configuration has choices that hardly any published run makes.
+    is_tight
+        Whether an estimate's memory could exceed the limit within its error bar.
+    """
+    if not fitting:
+        return None
+    fastest = fitting[0]
+    most = (1 + INDISTINGUISHABLE) * value(fastest)
+    # The number of GPUs is no prediction: with the same number, the step times themselves have to be alike.
+    alike = [
+        estimate
+        for estimate in takewhile(lambda estimate: value(estimate) <= most, fitting)
+        if estimate.configuration.gpus != fastest.configuration.gpus
+        or estimate.step_time <= (1 + INDISTINGUISHABLE) * fastest.step_time
+    ]
+
+    def complications(estimate: Estimate) -> tuple[bool, bool, int, bool, bool, int, float]:
+        here = estimate.configuration
+        simplicity = kinds_of_parallelism(here), here.chunks > 1, has_odd_size(here), unlike_stages(here)
+        return is_unusual(estimate), is_tight(estimate), *simplicity, value(estimate)
+
+    return min(alike, key=complications)
+
+
+def kinds_of_parallelism(configuration: Configuration) -> int:
+    """Return the number of kinds of parallelism besides data parallelism."""
+    degrees: tuple[int, ...] = tuple(getattr(configuration, name) for name in KINDS)
+    return sum(degree > 1 for degree in degrees) + (configuration.zero >= 3)
+
+
+def has_odd_size(configuration: Configuration) -> bool:
+    """Return True if the microbatch size is not a power of two."""
+    return configuration.microbatch_size & (configuration.microbatch_size - 1) > 0
+
+
+def unlike_stages(configuration: Configuration) -> int:
+    """Return how many layers stages differ by; at least 2 if they differ in what they recompute or offload."""
+    layers = configuration.layers or (0,)
+    by_stage = configuration.recompute_by_stage is not None or isinstance(configuration.offload, tuple)
+    return max(max(layers) - min(layers), 2 * by_stage)
+
+
+def simpler_because(chosen: Estimate, faster: Estimate, is_unusual: Judgement, is_tight: Judgement) -> str:
+    """Return why the chosen estimate is preferred to one that is slightly faster, in a few words."""
+    here, there = chosen.configuration, faster.configuration
+    if is_unusual(faster) and not is_unusual(chosen):
+        return "it is unusual"
+    if is_tight(faster) and not is_tight(chosen):
+        return "its memory is tight"
+    if kinds_of_parallelism(here) < kinds_of_parallelism(there):
+        return f"it has {kinds_of_parallelism(there)} kinds of parallelism instead of {kinds_of_parallelism(here)}"
+    if here.chunks == 1 < there.chunks:
+        return "its ranks have several chunks"
+    if has_odd_size(there) and not has_odd_size(here):
+        return f"it has microbatches of {there.microbatch_size}"
+    return "its stages are unequal"

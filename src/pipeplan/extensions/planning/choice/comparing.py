@@ -1,0 +1,283 @@
+"""Comparison of the best configuration with others: neighbors, runners-up and why they lost, the front, changed inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from math import log2
+from typing import Any
+
+from msgspec.structs import asdict
+
+from pipeplan.extensions.planning.choice.branching import Opened, Space, VariantGroup
+from pipeplan.extensions.planning.choice.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
+from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
+from pipeplan.extensions.planning.choice.request import short_name
+from pipeplan.extensions.planning.choice.trials import ChangedInput
+from pipeplan.extensions.planning.configuration import Configuration
+from pipeplan.extensions.planning.results import Estimate, RunnerUp, Sensitivity, StepTime
+from pipeplan.foundation.files import GIBIBYTE
+from pipeplan.foundation.records import titles_of
+
+_TITLES = titles_of(StepTime)
+
+_GAINS = {"compute": "faster compute", "optimizer": "a faster optimizer step"}
+
+MADE_UP = 0.3
+"""Fraction of a loss from which on a gain that offsets it is mentioned."""
+
+ALIKE = 0.001
+"""Relative difference below which two steps are equally long."""
+
+
+def lost_because(loser: Estimate, best: Estimate, memory_limit: float, deadline: float | None = None) -> str:
+    """Return why an estimate lost: memory, a missed deadline, or the part of the step that grew most.
+
+    Estimates on different numbers of GPUs are compared in GPU seconds.
+    """
+    over = loser.peak_bytes - memory_limit
+    if over > 0:
+        faster = 1 - loser.step_time / best.step_time
+        gain = f"; otherwise {_percent(faster)} faster" if faster > ALIKE else ""
+        return f"needs {loser.peak_bytes / GIBIBYTE:.1f} GiB, {over / GIBIBYTE:.1f} GiB over the limit{gain}"
+    if deadline is not None and loser.step_time > deadline:
+        return f"misses the deadline of {deadline:g} s by {_percent(loser.step_time / deadline - 1)}"
+    scale = loser.configuration.gpus / best.configuration.gpus
+    longer = scale * loser.step_time / best.step_time - 1
+    if longer < -ALIKE:
+        return f"{_percent(-longer)} less GPU time, but worse in the objective"
+    parts, chosen = asdict(loser.time), asdict(best.time)
+    # The part of the step that grew most, in GPU seconds.
+    worst = max(parts, key=lambda part: scale * parts[part] - chosen[part])
+    here, there = parts[worst] / loser.step_time, chosen[worst] / best.step_time
+    if longer <= ALIKE:
+        memory = (loser.peak_bytes - best.peak_bytes) / GIBIBYTE
+        return f"equally fast within {ALIKE:.1%}, {_more_or_less(memory)}"
+    gpus = f" on {loser.configuration.gpus} GPUs" if scale != 1 else ""
+    why = f"{_percent(here)} {_TITLES[worst]} (best plan: {_percent(there)})"
+    if worst == "compute":
+        why = f"{_percent(scale * parts[worst] / chosen[worst] - 1)} longer computation"
+    return f"{_percent(longer)} slower{gpus}: {why}{_made_up(parts, chosen, worst, scale)}"
+
+
+def _made_up(parts: dict[str, float], chosen: dict[str, float], worst: str, scale: float) -> str:
+    """Return the part of the step that offsets a good share of the loss, in words."""
+    best = min(parts, key=lambda part: scale * parts[part] - chosen[part])
+    gain, loss = chosen[best] - scale * parts[best], scale * parts[worst] - chosen[worst]
+    if gain <= MADE_UP * loss:
+        return ""
+    return f" outweighs {_GAINS.get(best, f'less {_TITLES[best]}')}"
+
+
+def _more_or_less(gibibytes: float) -> str:
+    # Below half of the last digit that tables show.
+    if abs(gibibytes) < 0.05:
+        return "same memory"
+    return f"needs {abs(gibibytes):.1f} GiB {'more' if gibibytes > 0 else 'less'}"
+
+
+def _percent(share: float) -> str:
+    return "0%" if not share else f"{share:.1%}"
+
+
+MOST_NEIGHBOURS = 8
+"""Maximum number of neighboring frames that are estimated."""
+
+MOST_RUNNERS_UP = 8
+"""Maximum number of runners-up that fit."""
+
+MOST_OVER, NEAR = 2, 1.5
+"""Maximum number of runners-up that are faster but do not fit, and how many times the limit they may need."""
+
+_DEGREES = ("tensor", "pipeline", "context", "data", "expert", "expert_tensor", "microbatch_size")
+
+
+def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Configuration]:
+    """Yield configurations that differ from the chosen one in schedule, savings, or one doubled or halved degree.
+
+    Of each other frame, the variant with the lowest bound that may fit is taken.
+    """
+    here = {name: getattr(chosen, name) for name in FRAME_FIELDS}
+    # Frames within two doublings or halvings, the nearest first; the first one is the chosen frame itself.
+    near = sorted(
+        (frame for frame in space.frames() if _apart(frame, here) <= 2), key=lambda frame: _apart(frame, here)
+    )
+    for number, frame in enumerate(islice(near, MOST_NEIGHBOURS)):
+        opened = Opened(space, frame)
+        groups = [group for order in opened.orders if (group := VariantGroup(opened, order)).settle(limit)]
+        yield from _best_of_each(groups, by_schedule=number == 0)
+    order = {name: getattr(chosen, name) for name in VARIANT_FIELDS}
+    for saving in space.savings(here):
+        if not saving["offload"] and len(saving["recompute"]) < max(1, len(chosen.recompute)):
+            yield as_configuration(space.request, {**here, **order, **saving})
+
+
+def _apart(frame: dict[str, Any], here: dict[str, Any]) -> float:
+    """Return the number of doublings and halvings between two frames; a large number if they differ in other fields."""
+    if any(frame[name] != here[name] for name in ("software", "precision")):
+        return 99.0
+    steps: float = sum(abs(log2(frame[name] / here[name])) for name in _DEGREES)
+    return steps + float(frame["zero"] != here["zero"]) + float(frame["replicate"] != here["replicate"])
+
+
+def _best_of_each(groups: Iterable[VariantGroup], *, by_schedule: bool) -> Iterator[Configuration]:
+    best: dict[str, VariantGroup] = {}
+    for group in groups:
+        kind = group.order["schedule"] if by_schedule else ""
+        if kind not in best or group.seconds < best[kind].seconds:
+            best[kind] = group
+    return (group.configuration for group in best.values())
+
+
+def runners_up(
+    estimates: Sequence[Estimate],
+    best: Estimate,
+    value: Callable[[Estimate], float],
+    limit: float,
+    deadline: float | None = None,
+) -> tuple[RunnerUp, ...]:
+    """Return the best of every other family of degrees or schedule, and faster configurations that do not fit."""
+    fitting = sorted((estimate for estimate in estimates if estimate.peak_bytes <= limit), key=value)
+    chosen: list[Estimate] = []
+    seen, schedules = {_split(best)}, {best.configuration.schedule}
+    for estimate in fitting:
+        new = _split(estimate) not in seen or estimate.configuration.schedule not in schedules
+        if new and value(estimate) >= value(best) and len(chosen) < MOST_RUNNERS_UP:
+            chosen.append(estimate)
+            seen.add(_split(estimate))
+            schedules.add(estimate.configuration.schedule)
+    near = [estimate for estimate in estimates if limit < estimate.peak_bytes <= NEAR * limit]
+    over = sorted((estimate for estimate in near if value(estimate) < value(best)), key=value)
+    families: dict[tuple[int, ...], Estimate] = {}
+    for estimate in over:
+        families.setdefault(_split(estimate), estimate)
+    chosen += islice(families.values(), MOST_OVER)
+    return tuple(
+        RunnerUp(estimate=estimate, lost_because=lost_because(estimate, best, limit, deadline)) for estimate in chosen
+    )
+
+
+def _split(estimate: Estimate) -> tuple[int, ...]:
+    """Return the family of an estimate; numbers of microbatches and of context ranks alone do not make another family."""
+    here = estimate.configuration
+    return here.gpus, here.tensor, here.pipeline, min(here.context, 2), here.expert, here.expert_tensor
+
+
+def front(estimates: Iterable[Estimate], value: Callable[[Estimate], float], limit: float) -> tuple[Estimate, ...]:
+    """Return the Pareto front of value and peak memory among the configurations that fit, the best value first."""
+    best: list[Estimate] = []
+    for estimate in sorted(
+        (estimate for estimate in estimates if estimate.peak_bytes <= limit),
+        key=lambda estimate: (value(estimate), estimate.peak_bytes),
+    ):
+        if not best or estimate.peak_bytes < best[-1].peak_bytes:
+            best.append(estimate)
+    return tuple(best)
+
+
+CHANGES: tuple[ChangedInput, ...] = (
+    ChangedInput(input="bandwidth between nodes", factor=0.5, bandwidth_between=True),
+    ChangedInput(input="bandwidth between nodes", factor=2.0, bandwidth_between=True),
+    ChangedInput(input="bandwidth inside nodes", factor=0.5, bandwidth_inside=True),
+    ChangedInput(input="bandwidth inside nodes", factor=2.0, bandwidth_inside=True),
+    ChangedInput(input="speed of matrix products", factor=0.8, kinds=("gemm", "grouped_gemm")),
+    ChangedInput(input="speed of matrix products", factor=1.25, kinds=("gemm", "grouped_gemm")),
+    ChangedInput(input="attention speed", factor=0.8, kinds=("attention",)),
+    ChangedInput(input="head and loss time", factor=1.25, kinds=("head", "loss"), cost=True),
+    ChangedInput(input="0.85 ms overhead between ops", factor=1.0, op_gap=0.85e-3),
+)
+"""Changed inputs, by about as much as predictions of them are off: links reach half to all of their data sheet, and products
+differ by a fifth between library versions. The overhead between ops is that fitted to runs on A100
+(:data:`~pipeplan.costs.MACHINES`); configurations with many chunks lose most from it."""
+
+LIMITS = (0.9, 1.1)
+"""Factors on the memory limit."""
+
+
+def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]) -> Sensitivity:
+    """Return the effect of a changed input on the plan.
+
+    Parameters
+    ----------
+    chosen, others
+        Estimates with the changed input: of the chosen configuration, and of others that fit.
+    """
+    # Configurations on different numbers of GPUs are compared in GPU seconds.
+    best = min((chosen, *others), key=lambda estimate: estimate.step_time * estimate.configuration.gpus)
+    changes = best is not chosen and best.step_time < chosen.step_time / (1 + INDISTINGUISHABLE)
+    return Sensitivity(
+        input=change.input,
+        factor=change.factor,
+        step_time=chosen.step_time,
+        changes=changes,
+        instead=_instead(best, chosen) if changes else "",
+    )
+
+
+def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Estimate]) -> Sensitivity:
+    """Return the effect of another memory limit on the plan.
+
+    Parameters
+    ----------
+    limit
+        The other limit in bytes.
+    others
+        All estimated configurations.
+    """
+    fitting = [estimate for estimate in others if estimate.peak_bytes <= limit]
+    best = min(fitting, key=lambda estimate: estimate.step_time * estimate.configuration.gpus, default=None)
+    fits = chosen.peak_bytes <= limit
+    changes = not fits or (best is not None and best.step_time < chosen.step_time / (1 + INDISTINGUISHABLE))
+    instead = "no evaluated configuration fits" if best is None else _instead(best, chosen)
+    return Sensitivity(
+        input="memory limit",
+        factor=factor,
+        step_time=chosen.step_time,
+        changes=changes,
+        instead=instead if changes else "",
+    )
+
+
+def _instead(better: Estimate, chosen: Estimate) -> str:
+    gain = 1 - better.step_time / chosen.step_time
+    words = differences(better.configuration, chosen.configuration)
+    return f"{words} ({abs(gain):.1%} {'faster' if gain > 0 else 'slower'})"
+
+
+_SPLITS = ("tensor", "pipeline", "context", "data", "expert", "expert_tensor")
+
+
+def differences(here: Configuration, there: Configuration) -> str:
+    """Return how a configuration differs from another in a few words: ``tp2 cp1, zb-h1, microbatch 2``."""
+
+    def differ(*names: str) -> bool:
+        return any(getattr(here, name) != getattr(there, name) for name in names)
+
+    parts = [
+        " ".join(f"{short_name(name)}{getattr(here, name)}" for name in _SPLITS if differ(name)),
+        _schedule_in_words(here) if differ("schedule", "chunks") else "",
+        f"microbatch {here.microbatch_size}" if differ("microbatch_size") else "",
+        recomputation_difference(here) if differ("recompute", "recompute_by_stage") else "",
+        _offloaded_in_words(here) if differ("offload") else "",
+        f"ZeRO-{here.zero}" if differ("zero") else "",
+        f"copies of the state: {here.replicate}" if differ("replicate") else "",
+    ]
+    return ", ".join(filter(None, parts)) or "another layout"
+
+
+def _schedule_in_words(configuration: Configuration) -> str:
+    return f"{configuration.schedule} v{configuration.chunks}" if configuration.pipeline > 1 else "no pipeline"
+
+
+def recomputation_difference(configuration: Configuration) -> str:
+    """Return the recomputation of a configuration in a few words: ``recompute core_attn``, ``no recomputation``."""
+    if configuration.recompute_by_stage is not None:
+        return "recompute stage by stage"
+    modules = "+".join(configuration.recompute)
+    return f"recompute {modules}" if modules else "no recomputation"
+
+
+def _offloaded_in_words(configuration: Configuration) -> str:
+    moved = configuration.offload
+    share = max(moved, default=0.0) if isinstance(moved, tuple) else moved
+    return f"{share:.0%} offloaded" if share else "no offload"

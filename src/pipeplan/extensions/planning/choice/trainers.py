@@ -1,0 +1,289 @@
+"""Plans of several trainers: each trainer's own best configuration, and the best of these."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import takewhile
+from math import inf
+from pathlib import Path
+from typing import TypedDict
+
+from pipeplan.extensions.planning.choice.legality import UNUSUAL
+from pipeplan.extensions.planning.choice.nothing_fits import refusal, thriftiest
+from pipeplan.extensions.planning.choice.planning import OUTERMOST, Planning
+from pipeplan.extensions.planning.choice.request import (
+    PlanListener,
+    PlanProgress,
+    PlanRequest,
+    Value,
+    parts,
+    with_cluster,
+)
+from pipeplan.extensions.planning.fitting import widest_limit
+from pipeplan.extensions.planning.results import Estimate, Objective, PlanResult, TrainerPlan
+from pipeplan.foundation.errors import InfeasibleError, PipeplanError, ShapeError
+
+
+def requests_of(request: PlanRequest) -> dict[str, PlanRequest]:
+    """Return the request of each trainer in question, with its own software and schedules.
+
+    They are the fixed trainers, or all with schedules of their own. If the software is fixed, they are those of its family,
+    the most similar one first. A trainer that runs any schedule is in question only with :func:`without_trainer`.
+    """
+    trainers, software = request.trainers, _fixed_software(request)
+    named = [name for name in request.fixed.get("trainer", ()) if trainers[name].schedules is not None]
+    names = named or [name for name, trainer in trainers.items() if trainer.schedules is not None]
+    if software and not named:
+        names = _of_family(request, names, software)
+    return {
+        name: replace(
+            request, fixed={**request.fixed, "trainer": (name,), "software": software or (trainers[name].software,)}
+        )
+        for name in names
+    }
+
+
+def _fixed_software(request: PlanRequest) -> tuple[str, ...]:
+    """Return the software that the user fixed; empty if it is only that of the fixed trainers."""
+    implied = tuple(dict.fromkeys(request.trainers[name].software for name in request.fixed.get("trainer", ())))
+    software = request.fixed.get("software", ())
+    return () if software == implied else software
+
+
+def _of_family(request: PlanRequest, names: list[str], software: tuple[str, ...]) -> list[str]:
+    """Return the trainers that may have a software: torchtitan has none of Megatron's rows, and vice versa."""
+    own = {name: request.trainers[name].software for name in names}
+    family = [name for name in names if any(_is_torchtitan(row) == _is_torchtitan(own[name]) for row in software)]
+    return sorted(family, key=lambda name: -max(_words_alike(own[name], row) for row in software))
+
+
+def _words_alike(name: str, other: str) -> int:
+    """Return how many words two names of software begin with alike."""
+    pairs = zip(name.split("-"), other.split("-"), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _is_torchtitan(software: str) -> bool:
+    return software.startswith("torchtitan")
+
+
+def without_trainer(request: PlanRequest) -> PlanRequest:
+    """Return the request for any trainer: its schedules are those of any trainer, or all if the user allows it."""
+    fixed = {name: values for name, values in request.fixed.items() if name not in ("trainer", "software")}
+    software = _fixed_software(request)
+    return replace(request, fixed=fixed | ({"software": software} if software else {}))
+
+
+def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
+    """Yield a request, and then wider ones to try in turn if nothing fits.
+
+    First memory is used up to the end of its error bar, unless the user gave the limit (``strict``); then each unusual
+    choice is allowed alone, and at last all together.
+    """
+    limits = [request.memory_limit] if strict else [request.memory_limit, widest_limit(request.cluster)]
+    more = [
+        frozenset[str](),
+        *(frozenset({name}) for name in UNUSUAL if name not in request.allowed),
+        frozenset(UNUSUAL),
+    ]
+    for names in more:
+        yield from (replace(request, memory_limit=limit, allowed=request.allowed | names) for limit in limits)
+
+
+class Sweeps(TypedDict):
+    """Options of :func:`~pipeplan.foundation.sweeps.sweep` with which estimates run."""
+
+    workers: int
+    store: Path | None
+
+
+@dataclass(slots=True, eq=False)
+class TrainerRun:
+    """Run for one trainer.
+
+    Attributes
+    ----------
+    trainer, request
+        Name of the trainer, and its request.
+    any_trainer
+        Whether its schedules are not those of one trainer.
+    planning
+        Its last planning run; None before it began, or if no configuration is valid.
+    width
+        Number of times that the request was widened.
+    error
+        Why no configuration is valid.
+    """
+
+    trainer: str
+    request: PlanRequest
+    any_trainer: bool = False
+    planning: Planning | None = None
+    width: int = 0
+    error: PipeplanError | None = None
+
+    @property
+    def key(self) -> tuple[float, float]:
+        """Rank of a trainer's plan, least first: how far its request was widened, then the objective."""
+        value = inf if self.planning is None else self.planning.value
+        return (inf if value == inf else self.width), value
+
+    @property
+    def own_plan(self) -> TrainerPlan:
+        """The plan of the trainer."""
+        if self.planning is None:
+            return TrainerPlan(trainer=self.trainer, reason=str(self.error or "no configuration fits"))
+        return self.planning.own_plan(self.trainer)
+
+    @property
+    def fits(self) -> bool:
+        """True if a configuration fits."""
+        return self.planning is not None and self.planning.best is not None
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class TrainerRuns:
+    """Runs of all trainers in question, in one sweep.
+
+    They share the budget: each may do the work of the budget, which takes a part of its time. On a loaded machine each ends
+    when its share of the outermost limit is over. Any trainer joins if none of them has a configuration that fits, or if the
+    user allows schedules that no trainer runs.
+    """
+
+    request: PlanRequest
+    value: Value
+    seconds: float
+    progress: PlanListener | None
+    objective: Objective
+    tokens: float
+    deadline: float | None
+    limit: float
+    runs: list[TrainerRun] = field(default_factory=list)
+    known: dict[str, Estimate | None] = field(default_factory=dict)
+    _begin: float = field(default_factory=time.monotonic)
+
+    def run(self, *, workers: int, store: Path | None, strict: bool) -> None:
+        """Run all phases but the order search, one trainer after the other; Ctrl-C ends them early.
+
+        ``strict`` keeps the memory limit.
+        """
+        sweeps: Sweeps = {"workers": workers, "store": store}
+        own = requests_of(self.request)
+        joins = "any-schedule" in self.request.allowed and not self._is_named
+        shares = len(own) + (joins or not own)
+        try:
+            # Megatron's spaces are the largest: the last have the time that the others leave.
+            for name, request in reversed(own.items()):
+                self._run(TrainerRun(name, request), shares, strict, sweeps)
+            self.runs.reverse()
+            if not own or joins or not (self._is_named or self._best.fits):
+                names = [name for name, trainer in self.request.trainers.items() if trainer.schedules is None]
+                run = TrainerRun(names[0] if names else "", without_trainer(self.request), any_trainer=True)
+                self._run(run, shares, strict, sweeps)
+        except KeyboardInterrupt:
+            if not self._best.fits:
+                raise
+            for run in self.runs:
+                if run.planning is not None:
+                    run.planning.stopped = True
+        best = self._best.planning
+        if best is not None:
+            best.vary(**sweeps)
+
+    @property
+    def _best(self) -> TrainerRun:
+        return min(self.runs, key=lambda run: run.key)
+
+    @property
+    def _is_named(self) -> bool:
+        """True if the user fixed trainers with schedules of their own."""
+        trainers = self.request.trainers
+        return any(trainers[name].schedules is not None for name in self.request.fixed.get("trainer", ()))
+
+    def _run(self, run: TrainerRun, shares: int, strict: bool, sweeps: Sweeps) -> None:
+        """Run the request of a trainer, and wider ones if nothing fits. Raises KeyboardInterrupt after an interruption."""
+        self.runs.append(run)
+        place = len(self.runs) - 1
+        refuses = None if run.any_trainer else self.request.trainers[run.trainer].refuses
+        if refuses is not None and (reason := refuses(self.request.model)):
+            run.error = ShapeError(reason, field="trainer")
+            return
+        everything, cluster = replace(run.request, allowed=frozenset(UNUSUAL)), self.request.cluster
+        if all(refusal(with_cluster(everything, part)) is not None for part in parts(cluster, self.objective)):
+            run.error = refusal(everything)
+            return
+        usual, *between, widest = widened(run.request, strict=strict)
+        # What is wider than the request is searched only if something fits, or to name the closest miss.
+        skipped = between if shares == 1 or run.any_trainer else (*between, widest)
+        for run.width, wider in enumerate((usual, *between, widest)):
+            if wider in skipped and thriftiest(wider, must_fit=True) is None:
+                continue
+            planning = run.planning = Planning(
+                [with_cluster(wider, part) for part in parts(cluster, self.objective)],
+                self.value,
+                self.seconds,
+                None if self.progress is None else partial(self._tell, place, max(shares, place + 1)),
+                tokens=self.tokens,
+                deadline=self.deadline,
+                comfort=self.limit,
+                known=self.known,
+                latest=self._begin + OUTERMOST * self.seconds * min(1.0, (place + 1) / shares),
+            )
+            planning.run(**sweeps)
+            planning.fall_back()
+            if planning.stopped:
+                raise KeyboardInterrupt
+            if planning.best is not None or (planning.refused and not planning.estimated):
+                return
+
+    def _tell(self, place: int, shares: int, progress: PlanProgress) -> None:
+        assert self.progress is not None
+        best, plannings = self._best.planning, (run.planning for run in self.runs)
+        self.progress(
+            PlanProgress(
+                phase=progress.phase,
+                share=(place + progress.share) / shares,
+                estimated=sum(planning.counts().estimated for planning in plannings if planning is not None),
+                best=progress.best if best is None else best.best,
+            )
+        )
+
+    def result(self, order_seconds: float, workers: int) -> PlanResult:
+        """Return the plan of the best trainer, with every trainer's own; the closest miss if nothing fits.
+
+        Raises
+        ------
+        ShapeError
+            If no configuration is valid.
+        InfeasibleError
+            If none can be estimated, or none meets the deadline.
+        """
+        run = self._best if self._best.fits else self.runs[-1]
+        planning, error = run.planning, run.error
+        if planning is None:
+            assert error is not None
+            raise error
+        for other in self.runs:
+            if other.any_trainer and other.planning is not None:
+                other.planning.search_orders(order_seconds, workers)
+        if planning.best is None and not planning.estimated and planning.refused:
+            raise InfeasibleError(f"no valid configuration can be estimated: {planning.refused}", field="fix")
+        if planning.best is not None and self.deadline is not None and planning.best.step_time > self.deadline:
+            raise InfeasibleError(
+                f"no configuration meets the deadline of {self.deadline:g} s per step: the fastest step on all "
+                f"{self.request.gpus:,} GPUs takes {planning.best.step_time:.3g} s",
+                field="deadline",
+            )
+        others = [other.planning for other in self.runs if other.planning is not None and other.width == run.width]
+        result = planning.result(self.objective, [other for other in others if other.best is not None])
+        searched = next((other.searched for other in others if other.searched is not None), None)
+        shown = [other for other in self.runs if other is run or not other.any_trainer] if planning.best else []
+        return replace(
+            result,
+            trainer=run.trainer if run.fits else "",
+            by_trainer=tuple(other.own_plan for other in shown if other.trainer),
+            searched=searched,
+        )

@@ -1,0 +1,275 @@
+"""Peak memory of every rank: parameters and their state, activations that the schedule keeps, and transients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from pipeplan.extensions.planning.configuration import Configuration
+from pipeplan.extensions.planning.estimates.memory_rules import MemoryRules, Unit, memory_rules
+from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.results import GpuMemory
+from pipeplan.extensions.planning.workload import (
+    Gemm,
+    GroupedGemm,
+    LayerWork,
+    RankParameters,
+    State,
+    offloaded,
+    state_bytes,
+)
+from pipeplan.model import Floats, Kind, Schedule, memory_levels
+
+_LAYERS = frozenset({"dense", "moe", "mtp"})
+"""Kinds of layers whose products use the layers' format and whose sharded parameters are gathered layer by layer."""
+
+
+def rank_memory(
+    stages: Sequence[Sequence[LayerWork]], schedule: Schedule, configuration: Configuration, message: float = 0.0
+) -> tuple[GpuMemory, ...]:
+    """Return the peak memory that the framework of every rank has allocated.
+
+    The schedule is walked op by op: when a backward starts, its rank holds everything that forwards kept, plus the op's own
+    transients. The walk uses no closed form, so it holds for every schedule.
+
+    Parameters
+    ----------
+    stages
+        Layers of each stage in order, with recomputation applied; ``configuration.offload`` is applied here.
+    schedule
+        Schedule with the same stages; fewer microbatches than the step's suffice if they fill the pipeline.
+    message
+        Bytes of one rank's message between stages.
+    """
+    rules = memory_rules(configuration.software)
+    shares = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(stages),))
+    held = [
+        _Stage.of(layers, float(share), sharded=configuration.zero >= 3, unit=rules.gathers)
+        for layers, share in zip(stages, shares, strict=True)
+    ]
+    peaks = _Peaks.of(schedule, held)
+    memory = []
+    for rank in range(schedule.ranks):
+        places = [int(stage) for copy in schedule.placement.table for stage in np.flatnonzero(copy == rank)]
+        layers = [layer for stage in places for layer in stages[stage]]
+        state = _state(layers, configuration, rules)
+        kept, transient = float(peaks.kept[rank]), float(peaks.transient[rank])
+        transient += _placeholders(layers) if rules.placeholders else 0.0
+        buffers = _buffers(layers, configuration, rules)
+        if rules.keeps_messages:
+            # Every stage but the first receives activations, every stage but the last gradients.
+            received = sum((stage > 0) + (stage < len(stages) - 1) for stage in places)
+            buffers += received * configuration.microbatches * message
+        reserved = rules.reserved * (state.total + kept + transient + buffers)
+        memory.append(
+            GpuMemory.from_bytes(
+                weights=state.weights,
+                gradients=state.gradients,
+                optimizer=state.optimizer,
+                activations=kept,
+                transient=transient,
+                buffers=buffers + reserved,
+            )
+        )
+    return tuple(memory)
+
+
+def _buffers(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> float:
+    """Return the bytes of what exists for the whole step: workspaces, gathered weights, scores, and a pipeline's outputs."""
+    size = rules.workspace + _gathered(layers, configuration, rules.gathers)
+    if any(layer.parameters.expert for layer in layers):
+        size += rules.grouped_workspace
+    if rules.score_buffer:
+        size += _score_buffer(layers)
+    if rules.keeps_outputs and configuration.pipeline > 1:
+        heads = (work for layer in layers for work in layer.forward if isinstance(work, Gemm) and work.name == "head")
+        size += configuration.microbatches * sum(2.0 * work.rows * work.columns for work in heads)
+    return size
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Bytes of one stage for one microbatch: kept by F, freed only by W, and transients of its backward."""
+
+    kept: float
+    until_weight: float
+    transient: float
+
+    @classmethod
+    def of(cls, layers: Sequence[LayerWork], share: float, *, sharded: bool, unit: Unit) -> _Stage:
+        """Return the bytes of a stage; a layer's transients come on top of what the layers before it kept."""
+        # The backward goes from the last layer to the first: when a layer's backward runs, the layers after it have
+        # freed their activations, so its transients are measured against what they kept.
+        kept = until_weight = transient = 0.0
+        sizes: dict[int, tuple[float, float, float]] = {}
+        for layer in reversed(layers):
+            if id(layer) not in sizes:
+                sizes[id(layer)] = _sizes(layer, share, unit if sharded else None)
+            of_layer = sizes[id(layer)]
+            for _ in range(layer.count):
+                transient = max(transient, of_layer[2] - kept)
+                kept += of_layer[0]
+                until_weight += of_layer[1]
+        return cls(kept, until_weight, transient)
+
+
+def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, float, float]:
+    """Return the bytes that a layer keeps, keeps until W, and needs in its backward.
+
+    With sharded parameters, the backward also holds the whole gradient of the gathered unit: in 16 bits, and in 32 bits for
+    its reduction.
+    """
+    after = offloaded(layer, share)
+    # 16-bit gradient plus its 32-bit copy for the reduction.
+    gradient = (2 + 4) * _at_once(layer, unit) if unit is not None and layer.kind in _LAYERS else 0.0
+    return after.kept_bytes, after.bytes_until_weight, after.transient_bytes + gradient
+
+
+@dataclass(frozen=True, slots=True)
+class _Peaks:
+    """Activation bytes of each rank at its peak, and the transients of the op at that time; shape (ranks,)."""
+
+    kept: Floats
+    transient: Floats
+
+    @classmethod
+    def of(cls, schedule: Schedule, stages: Sequence[_Stage]) -> _Peaks:
+        """Walk the schedule: F's activations exist from its start, transients come on top of the level before."""
+        columns, offsets = schedule.columns, schedule.offsets
+        after = memory_levels(
+            schedule, _values(stage.kept for stage in stages), _values(stage.until_weight for stage in stages)
+        )
+        # Level before each op: that after the previous op of the same rank, 0 at the start of a rank's row.
+        before = np.concatenate(([0.0], after[:-1]))
+        before[offsets[:-1][np.diff(offsets) > 0]] = 0.0
+        # Only full and input backwards have transients on top of the level.
+        of_stage = _values(stage.transient for stage in stages) / schedule.slices
+        transient = np.where(np.isin(columns.kind, (Kind.B, Kind.I)), of_stage[columns.stage], 0.0)
+        level = np.maximum(before + transient, after)
+        besides = np.where(before + transient >= after, transient, 0.0)
+        kept, most = np.zeros(schedule.ranks), np.zeros(schedule.ranks)
+        for rank, (first, last) in enumerate(pairwise(offsets.tolist())):
+            if first < last:
+                peak = first + int(np.argmax(level[first:last]))
+                kept[rank], most[rank] = level[peak] - besides[peak], besides[peak]
+        return cls(kept, most)
+
+
+def _values(values: Iterable[float]) -> Floats:
+    return np.array(list(values))
+
+
+_NONE = RankParameters()
+
+
+def full_state(parameters: RankParameters, configuration: Configuration, frozen: RankParameters = _NONE) -> State:
+    """Return the bytes of parameters, gradients and optimizer state during a step, without low-precision copies.
+
+    Of ``frozen`` parameters, only the weights exist.
+
+    With several pipeline ranks, gradients (and sharded parameters) stay whole until the step's last microbatch, because
+    gathering and reducing per microbatch would take m times as long. torchtitan does so; Megatron shards neither in a
+    pipeline.
+    """
+    rules = memory_rules(configuration.software)
+    shards, expert_shards = configuration.shards, configuration.expert_shards
+    state, untrained = (
+        state_bytes(
+            each,
+            zero=configuration.zero,
+            shards=shards,
+            expert_shards=expert_shards,
+            gradient_bytes=rules.gradient_bytes,
+            moment_bytes=rules.moment_bytes,
+            masters=rules.masters,
+        )
+        for each in (parameters, frozen)
+    )
+    state = replace(state, weights=state.weights + untrained.weights)
+    if configuration.pipeline == 1 or configuration.zero < 2:
+        return state
+    whole = parameters + frozen
+    gathered = (whole.dense if shards > 1 else 0) + (whole.expert if expert_shards > 1 else 0)
+    # The reduced gradients are in the memory of another stream, which the allocator does not share.
+    reduced = state.gradients if rules.reserved else 0.0
+    return State(
+        weights=state.weights + (2.0 * gathered if configuration.zero >= 3 else 0.0),  # gathered in 16 bits
+        gradients=rules.gradient_bytes * (parameters.dense + parameters.expert) + reduced,
+        optimizer=state.optimizer,
+    )
+
+
+def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> State:
+    trained, frozen = _parameters(layers)
+    state = full_state(trained, configuration, frozen)
+    if configuration.gathers_weights:
+        return state
+    in_layers = sum(
+        (layer.weights.dense + layer.weights.expert) * layer.count for layer in layers if layer.kind in _LAYERS
+    )
+    return replace(state, weights=state.weights + rules.copy_bytes(configuration.precision) * in_layers)
+
+
+def _parameters(layers: Sequence[LayerWork]) -> tuple[RankParameters, RankParameters]:
+    """Return the trained and the frozen parameters of a rank.
+
+    A copy of the embedding is among them if a layer needs it and the rank has none.
+    """
+    copied = max((layer.embedding_parameters for layer in layers), default=0)
+    if any(layer.kind == "embedding" for layer in layers):
+        copied = 0
+    trained = sum((layer.parameters * layer.count for layer in layers), _NONE)
+    frozen = sum((layer.frozen * layer.count for layer in layers), _NONE)
+    copy = RankParameters(dense=copied)
+    return (trained, frozen + copy) if frozen.dense else (trained + copy, frozen)
+
+
+def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: Unit) -> float:
+    """Return the bytes of parameters gathered in 16 bits for products: both ends of the model, a layer, and the next one.
+
+    FSDP2 gathers the ends for the whole microbatch, and each layer while the one before it runs. It gathers into a buffer
+    of another stream, whose memory nothing else uses, and copies from there. With a pipeline, gathered weights are state.
+    """
+    if configuration.zero < 3:
+        return 0.0
+    # 16-bit copies: both ends for the whole microbatch, and two of the largest layers (the current and the next one).
+    ends = sum(layer.weights.dense for layer in layers if layer.kind not in _LAYERS)
+    largest = max((_at_once(layer, unit) for layer in layers if layer.kind in _LAYERS), default=0.0)
+    buffer = max(ends, largest) if software(configuration.software).unpacks_bytes else 0.0
+    return 2.0 * (buffer + (ends + 2 * largest if configuration.gathers_weights else 0.0))
+
+
+def _at_once(layer: LayerWork, unit: Unit) -> float:
+    """Return the number of parameters of a layer that are gathered together: all, or those of its largest product."""
+    if unit == "layer":
+        return layer.weights.dense + layer.weights.expert
+    sizes = [work.rows * work.columns for work in layer.backward_weight if isinstance(work, Gemm)]
+    grouped = [
+        work.groups * work.columns * work.inner for work in layer.backward_weight if isinstance(work, GroupedGemm)
+    ]
+    return max((*sizes, *grouped), default=0.0)
+
+
+def _placeholders(layers: Sequence[LayerWork]) -> float:
+    """Return the bytes of the 16-bit dummy tensors, one per weight shape, that replace gradients accumulated in place.
+
+    Source: Transformer Engine from 2.3 on (``get_dummy_wgrad``); head and router are not its modules.
+    """
+    shapes: set[tuple[float, float]] = set()
+    for layer in {id(layer): layer for layer in layers if layer.kind in _LAYERS}.values():
+        for work in layer.backward_weight:
+            if isinstance(work, Gemm) and work.name not in {"router", "head"}:
+                shapes.add((work.rows, work.columns))
+            if isinstance(work, GroupedGemm):
+                shapes.add((work.columns, work.inner))
+    return sum(2.0 * rows * columns for rows, columns in shapes)
+
+
+def _score_buffer(layers: Sequence[LayerWork]) -> float:
+    """Return the bytes of the largest score matrix (queries times keys) of unfused attention, in 16 bits."""
+    works = (work for layer in {id(layer): layer for layer in layers}.values() for work in layer.forward)
+    scores = (work for work in works if isinstance(work, Gemm) and work.name == "scores")
+    return max((2.0 * work.rows * work.columns * work.copies for work in scores), default=0.0)

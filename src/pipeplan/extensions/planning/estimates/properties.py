@@ -1,0 +1,188 @@
+"""Properties of a trainer's software: kernels, hidden communication and overheads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from pipeplan.extensions.planning.workload import AttentionKernel, ContextMethod, Framework
+
+Hidden = Literal["tensor", "context", "expert", "data", "parameters"]
+"""Communication that a trainer overlaps with computation: ``data`` is the reduction of gradients, ``parameters`` the
+gathering of weights after the optimizer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """Fused attention library: its rate relative to the best kernels of a GPU generation.
+
+    Attributes
+    ----------
+    forward, backward
+        Rates on the GPUs that the library was written for.
+    ported
+        Factor on both rates on GPUs since Hopper; 1 if the library has kernels for them.
+    """
+
+    forward: float = 1.0
+    backward: float = 1.0
+    ported: float = 1.0
+
+
+CORES: Mapping[str, Core] = MappingProxyType(
+    {
+        "native": Core(),
+        "flash-2": Core(ported=0.55),
+        "triton": Core(forward=0.7, backward=0.5, ported=0.55),
+    }
+)
+"""Fused attention libraries by name. native: cuDNN's and FlashAttention's kernels for the generation. flash-2:
+FlashAttention-2 reaches little more than half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6). triton:
+FlashAttention-2 is 1.3 to 1.5 times as fast forward and twice as fast backward (arXiv 2307.08691 section 4.1)."""
+
+FUSED_UPDATE = 46.0
+"""Bytes per parameter of a fused optimizer step: 4 for the gradient's norm, 8 for its scaling, 28 for Adam in one kernel
+(read gradient, weight, two moments; write the last three), 6 for the 16-bit copy of the weight."""
+
+EAGER_LAUNCH = 12e-6
+"""Seconds per eager PyTorch op with its Python, dispatch and autograd: 10 to 15 us on server CPUs; compiled code takes 5."""
+
+MEGATRON_LAUNCH = 60e-6
+"""Seconds per modelled kernel in Megatron-LM's modules, including the small kernels that it represents. Sources: vTrain's
+rows of h 1024 without tensor parallelism take 3.3 ms for 51 kernels of a layer; an expert layer in Megatron Bridge 25.09 on
+B200 takes 4.7 ms for 69."""
+
+EXPERT_LAUNCH = 22e-6
+"""Seconds per expert and grouped product in Transformer Engine without fused experts: after the host has read the number of
+tokens of each expert, it launches each expert's casts and product, which have their own ramp and tail. Fitted on the
+mixtures of Megatron Bridge, SimuMax and NeMo; 16 to 22 us if one of the models or sources is left out."""
+
+ADDED_APART = 10.0
+"""Bytes per parameter of a separate gradient accumulation: read a 16-bit gradient, read and write a 32-bit one."""
+
+EAGER_NORMS = 84.0
+"""Bytes per number of eager norms and rotary positions. Two norms convert to 32 bits, square, average, scale, convert back
+and weight: 36 each instead of 4. Rotary positions in 32 bits on queries and keys of 1.25 h: 20 instead of 4."""
+
+ROW_WISE = 150.0
+"""Bytes per number of the gathered residual stream that row-wise scaling adds to a layer's F, I and W together: operands are
+scaled and transposed after they are gathered, on every rank. In torchtitan's runs with tensor parallelism (June 2025), steps
+take 150 (8B) and 170 (70B) bytes at the memory's rate longer than with one scale per tensor."""
+
+ASYNC_SHARE = 0.3
+"""Fraction of the tensor group's communication that PyTorch's asynchronous tensor parallelism hides: 0.18 to 0.26 in
+torchtitan's three pairs of runs of 8B, 0.16 to 0.5 in four of 70B. Sums of gradients before a reduce-scatter and gathers
+for weight gradients are not fused with products."""
+
+EAGER_UPDATE = 100.0
+"""Bytes per parameter of an eager optimizer step: 12 for norm and scaling; for Adam with one kernel per operation, 8 for
+decay, 20 for each moment, 24 for root, correction and epsilon, 16 for the update."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Software:
+    """Software of one trainer.
+
+    Attributes
+    ----------
+    name, title
+        Name for a configuration's ``software``, and a description.
+    attention
+        Attention kernel: ``flash``, or ``unfused``, whose scores reach memory.
+    dropout
+        Whether models are trained with dropout.
+    core
+        Fused attention library, by name in :data:`CORES`.
+    small_attention
+        Whether the fused attention's operands have 8 bits if those of products have.
+    fused_activation, fused_loss
+        Whether the FFN's activation function, and the cross entropy, are one kernel each.
+    fused_experts
+        Whether the routed experts' products, biases and activation function are one kernel each way.
+    bias_epilogue
+        Factor on the time of the fused product that also sums the gradients of the experts' biases.
+    fp32_gradients
+        Whether gradients are accumulated and reduced in 32 bits.
+    context_method
+        Method of context parallelism (:class:`~pipeplan.extensions.planning.workload.Execution`).
+    hides
+        Communication that overlaps computation.
+    dispatch
+        How often a token is sent to a rank with several of its experts: once per expert (``experts``), or once per rank
+        (``ranks``; over the network once per node).
+    reserved
+        Fraction of the multiprocessors that is permanently reserved for communication.
+    blocks
+        Whether a message occupies both of its ranks.
+    sharded_by
+        Network ports used for fully sharded weights: all ports of the ``nodes``, or one port per GPU as if each of the
+        ``ranks`` were its own node.
+    unpacks_bytes
+        Bytes read and written per gathered parameter to copy fully sharded weights to where products read them.
+    graphs
+        Whether kernels are replayed from a CUDA graph, so that the host launches none of them.
+    launch
+        Seconds of host time per kernel launch, including the framework's Python.
+    expert_launch
+        Seconds per expert and grouped product, if every expert's kernels are launched on their own.
+    expert_casts
+        Seconds of host time per expert and grouped product to cast its operands, by precision, if every expert's operands
+        are cast on their own.
+    op_gap
+        Seconds lost between two ops of a pipeline rank.
+    apart_bytes
+        Additional bytes per number of the residual stream in a layer's F, if every operation of norms and rotary positions
+        is its own kernel; I takes twice as much, recomputation once more.
+    framework
+        Library of tensor parallelism and checkpoints (:class:`~pipeplan.extensions.planning.workload.Execution`).
+    gathers_small
+        Whether the tensor group gathers the inputs of 8-bit products in 8 bits.
+    scaling_bytes
+        Additional bytes per number of the gathered residual stream and layer to scale the operands of 8-bit products.
+    tensor_share
+        Fraction of the tensor group's communication that is hidden, if ``hides`` has it.
+    adds_bytes
+        Bytes read and written per parameter to accumulate a microbatch's gradient, if the product does not accumulate it.
+    update_bytes
+        Bytes that the optimizer reads and writes per parameter that a rank updates, including norm and clipping of the
+        gradient.
+    barrier
+        Whether all ranks synchronize at the end of the step, for the norm of all gradients.
+    source
+        Source of these properties.
+    """
+
+    name: str
+    title: str
+    attention: AttentionKernel = "flash"
+    core: str = "native"
+    small_attention: bool = False
+    dropout: bool = False
+    fused_activation: bool = True
+    fused_loss: bool = True
+    fused_experts: bool = False
+    bias_epilogue: float = 1.0
+    fp32_gradients: bool = True
+    context_method: ContextMethod = "ring"
+    hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
+    dispatch: Literal["experts", "ranks"] = "experts"
+    reserved: float = 0.0
+    blocks: bool = False
+    sharded_by: Literal["nodes", "ranks"] = "nodes"
+    unpacks_bytes: float = 0.0
+    graphs: bool = False
+    launch: float = EAGER_LAUNCH
+    expert_launch: float = 0.0
+    expert_casts: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    op_gap: float = 0.0
+    apart_bytes: float = 0.0
+    framework: Framework = "megatron"
+    gathers_small: bool = False
+    scaling_bytes: float = 0.0
+    tensor_share: float = 1.0
+    adds_bytes: float = 0.0
+    update_bytes: float = FUSED_UPDATE
+    barrier: bool = True
+    source: str = ""

@@ -1,0 +1,344 @@
+"""Trainers' software: kernels, hidden communication and overheads of each, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from types import MappingProxyType
+
+from pipeplan.extensions.planning.configuration import Configuration
+from pipeplan.extensions.planning.estimates.properties import (
+    ADDED_APART,
+    ASYNC_SHARE,
+    EAGER_LAUNCH,
+    EAGER_NORMS,
+    EAGER_UPDATE,
+    EXPERT_LAUNCH,
+    MEGATRON_LAUNCH,
+    ROW_WISE,
+    Software,
+)
+from pipeplan.extensions.planning.estimates.traits import SEPARATOR, TRAITS
+from pipeplan.foundation.errors import UnknownNameError
+
+_MEGATRON_2021 = Software(
+    name="megatron-lm-2021",
+    title="Megatron-LM before flash attention (2021 to 2023)",
+    attention="unfused",
+    dropout=True,
+    fused_loss=False,
+    hides=frozenset(),
+    launch=MEGATRON_LAUNCH,
+    op_gap=0.85e-3,
+    source="arXiv 2104.04473 section 4, 2205.05198; the gap between ops is that of the machine megatron-a100; vTrain's rows "
+    "of h 1024 without tensor parallelism take 3.3 ms for a layer's 51 kernels of F, recomputation, I and W",
+)
+_TORCHTITAN = Software(
+    name="torchtitan",
+    title="torchtitan with torch.compile and FSDP2",
+    launch=5e-6,
+    core="flash-2",
+    unpacks_bytes=4.0,
+    fused_loss=False,
+    framework="pytorch",
+    gathers_small=True,
+    tensor_share=ASYNC_SHARE,
+    source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, reduces in 32 bits during computation",
+)
+_MEGATRON_CORE = Software(
+    name="megatron-core",
+    title="Megatron Core with Transformer Engine",
+    launch=MEGATRON_LAUNCH,
+    expert_launch=EXPERT_LAUNCH,
+    source="Megatron-LM docs: overlap-grad-reduce, overlap-param-gather, context parallelism by p2p ring",
+)
+_BRIDGE = replace(
+    _MEGATRON_CORE,
+    name="megatron-bridge-26.04",
+    title="Megatron Bridge's performance recipes until 26.04, with TP overlap, without whole graphs",
+    hides=frozenset({"tensor", "context", "data", "parameters"}),
+    dispatch="ranks",
+    expert_casts=MappingProxyType({"fp8": 112e-6, "mxfp8": 51e-6, "nvfp4": 51e-6}),
+    fp32_gradients=False,
+    source=(
+        "NVIDIA-NeMo/Megatron-Bridge scripts/performance/configs: DeepEP or HybridEP, graphs of parts of a layer without "
+        "the experts, or none; gradients are reduced in 16 bits"
+    ),
+)
+_BRIDGE_WHOLE = replace(
+    _BRIDGE,
+    name="megatron-bridge",
+    title="Megatron Bridge's performance recipes since 26.06, with overlapped expert exchanges",
+    hides=_BRIDGE.hides | {"expert"},
+    small_attention=True,
+    graphs=True,
+    fused_experts=True,
+    expert_launch=0.0,
+    source=(
+        "NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md and scripts/performance/configs: HybridEP, moe_a2a_overlap, "
+        "full-iteration graphs, use_transformer_engine_op_fuser, fp8_dot_product_attention; gradients are reduced in 16 bits"
+    ),
+)
+_LLM_FOUNDRY = Software(
+    name="llm-foundry",
+    title="llm-foundry: eager PyTorch FSDP, Triton attention, 32-bit gradient reduction",
+    core="triton",
+    update_bytes=EAGER_UPDATE,
+    fused_activation=False,
+    fused_loss=False,
+    source="mosaicml/llm-foundry scripts/train/benchmarking; composer's FSDP mixed_precision DEFAULT",
+)
+
+_NEMO_SOURCE = (
+    "NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather); "
+    "NVIDIA/NeMo-Framework-Launcher examples/training (grad_sync_dtype=bf16)"
+)
+
+_TABLE = (
+    _MEGATRON_2021,
+    replace(
+        _MEGATRON_2021,
+        name="megatron-lm-2021-unfused",
+        title="Megatron-LM of 2021 without fused gradient accumulation",
+        adds_bytes=ADDED_APART,
+        source="arXiv 2104.04473; --no-gradient-accumulation-fusion came with the fusion, in 2022",
+    ),
+    replace(
+        _MEGATRON_2021,
+        name="zero-bubble",
+        title="zero-bubble fork of Megatron-LM, without the optimizer's barrier",
+        barrier=False,
+        source="ICLR 2024, sections 4 and 5 (post-validation)",
+    ),
+    replace(
+        _MEGATRON_2021,
+        name="megatron-deepspeed",
+        title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline with blocking messages",
+        blocks=True,
+        adds_bytes=ADDED_APART,
+        source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe: p2p.py waits, and engine.py has tensor "
+        "ranks send their parts (is_pipe_partitioned)",
+    ),
+    replace(
+        _MEGATRON_2021,
+        name="deepspeed-zero3",
+        title="DeepSpeed ZeRO-3 of 2021 without model parallelism",
+        hides=frozenset({"data"}),
+        sharded_by="ranks",
+        source=(
+            "arXiv 2104.04473 section 5.2, table 2: its steps on 1,120 and 1,536 GPUs are what one port of 25 GB/s a GPU "
+            "takes for gathering twice and scattering once"
+        ),
+    ),
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-2024",
+        title="torchtitan before its loss was compiled (2024)",
+    ),
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-2024-async-tp",
+        title="torchtitan of 2024 with asynchronous tensor parallelism",
+        hides=_TORCHTITAN.hides | {"tensor"},
+    ),
+    _MEGATRON_CORE,
+    replace(
+        _MEGATRON_CORE,
+        name="megatron-core-overlapped",
+        title="Megatron Core with overlapped communication and DeepEP",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        dispatch="ranks",
+        source="the flags of NeMo's and Megatron Bridge's recipes that every plan can have: tp-comm-overlap, "
+        "overlap-grad-reduce, overlap-param-gather, moe-flex-dispatcher-backend; gradients are reduced in 32 bits",
+    ),
+    replace(
+        _MEGATRON_CORE,
+        name="megatron-core-plain",
+        title="Megatron Core without overlap flags",
+        context_method="all_to_all",
+        hides=frozenset({"context"}),
+        source="SimuMax's simu_tools/megatron_scripts: no overlap-grad-reduce, no overlap-param-gather, no tp-comm-overlap; "
+        "cp-comm-type a2a",
+    ),
+    replace(
+        _MEGATRON_CORE,
+        name="megatron-core-unfused-loss",
+        title="Megatron Core without --cross-entropy-loss-fusion (its default)",
+        fused_loss=False,
+        source="Megatron-LM tests/functional_tests/test_cases, model_config.yaml of the release tests",
+    ),
+    replace(
+        _MEGATRON_CORE,
+        name="nemo",
+        title="NeMo on Megatron Core with communication overlap",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        fp32_gradients=False,
+        source=_NEMO_SOURCE,
+    ),
+    replace(
+        _MEGATRON_CORE,
+        name="nemo-2024",
+        title="NeMo before 24.12, whose attention has no kernels for Hopper",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        core="flash-2",
+        fp32_gradients=False,
+        source=f"as nemo ({_NEMO_SOURCE}); Transformer Engine before 1.11 calls FlashAttention-2 for context parallelism",
+    ),
+    _BRIDGE,
+    _BRIDGE_WHOLE,
+    replace(
+        _BRIDGE_WHOLE,
+        name="megatron-bridge-16-bit-attention",
+        title="Megatron Bridge's performance recipes since 26.06 with attention in 16 bits",
+        small_attention=False,
+    ),
+    replace(
+        _BRIDGE_WHOLE,
+        name="megatron-bridge-26.06.01",
+        title="Megatron Bridge 26.06.01, whose product with gradients of experts' biases is slow",
+        bias_epilogue=10.0,
+        source="NVIDIA/cudnn-frontend issue 256: grouped_gemm_dglu_wrapper_sm100 takes 10 times as long in 1.24 and 1.25",
+    ),
+    replace(
+        _BRIDGE,
+        name="megatron-bridge-26.04-overlapped",
+        title="Megatron Bridge with DeepEP or HybridEP and overlapped expert exchanges",
+        hides=_BRIDGE.hides | {"expert"},
+    ),
+    replace(
+        _BRIDGE,
+        name="megatron-bridge-all-to-all",
+        title="Megatron Bridge with the all-to-all dispatcher",
+        dispatch="experts",
+    ),
+    replace(
+        _BRIDGE,
+        name="megatron-bridge-all-to-all-overlapped",
+        title="Megatron Bridge with the all-to-all dispatcher and overlapped expert exchanges",
+        hides=_BRIDGE.hides | {"expert"},
+        dispatch="experts",
+    ),
+    replace(
+        _BRIDGE,
+        name="megatron-bridge-25.09",
+        title="Megatron Bridge 25.09 on Blackwell: experts of fixed capacity in CUDA graphs",
+        dispatch="experts",
+        graphs=True,
+        source="scripts/performance at a2884419: apply_moe_token_drop, cuda_graphs",
+    ),
+    replace(
+        _MEGATRON_CORE,
+        name="megascale",
+        title="MegaScale: Megatron-LM with communication overlap",
+        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        source="arXiv 2402.15627 section 3",
+    ),
+    replace(
+        _MEGATRON_CORE,
+        name="primus",
+        title="Primus on Megatron Core, AMD",
+        adds_bytes=ADDED_APART,
+        source="AMD-AGI/Primus examples/megatron/configs: gradient_accumulation_fusion is off",
+    ),
+    _TORCHTITAN,
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-eager",
+        title="torchtitan without torch.compile",
+        launch=EAGER_LAUNCH,
+        fused_activation=False,
+        apart_bytes=EAGER_NORMS,
+        source="pytorch/torchtitan benchmarks/llama3_h100_202412; torchtitan/models/norms.py and model.py of that time",
+    ),
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-async-tp",
+        title="torchtitan with torch.compile and asynchronous tensor parallelism",
+        hides=_TORCHTITAN.hides | {"tensor"},
+        source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
+    ),
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-row-wise",
+        title="torchtitan with row-wise scaled 8-bit products",
+        gathers_small=False,
+        scaling_bytes=ROW_WISE,
+        source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
+    ),
+    replace(
+        _TORCHTITAN,
+        name="torchtitan-row-wise-async-tp",
+        title="torchtitan with row-wise scaling and asynchronous tensor parallelism",
+        hides=_TORCHTITAN.hides | {"tensor"},
+        gathers_small=False,
+        scaling_bytes=ROW_WISE,
+        source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
+    ),
+    Software(
+        name="automodel",
+        title="NeMo AutoModel: PyTorch FSDP2 with Transformer Engine's kernels and DeepEP",
+        dispatch="ranks",
+        unpacks_bytes=_TORCHTITAN.unpacks_bytes,
+        fused_loss=False,
+        framework="pytorch",
+        source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, deepep, MaskedCrossEntropy",
+    ),
+    _LLM_FOUNDRY,
+    replace(
+        _LLM_FOUNDRY,
+        name="llm-foundry-pure",
+        title="llm-foundry with everything in 16 bits",
+        fp32_gradients=False,
+        source="composer's FSDP mixed_precision PURE",
+    ),
+    Software(
+        name="hai-llm",
+        title="DeepSeek's HAI-LLM: FP8, DualPipe, overlapped all-to-all",
+        hides=frozenset({"context", "expert", "data", "parameters"}),
+        dispatch="ranks",
+        reserved=20 / 132,
+        source="arXiv 2412.19437 section 3.2: 20 of 132 multiprocessors communicate",
+    ),
+)
+
+SOFTWARE: Mapping[str, Software] = MappingProxyType({row.name: row for row in _TABLE})
+"""Software of every trainer by its name."""
+
+EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
+"""Trainers without sequence parallelism and sharded optimizers by default."""
+
+
+def software(name: str) -> Software:
+    """Return the software of a trainer by its name, with the traits behind it (``traits``).
+
+    Raises
+    ------
+    UnknownNameError
+        If the name or a trait is unknown; names the nearest one.
+    """
+    row = SOFTWARE.get(name.lower())
+    if row is None and SEPARATOR in name:
+        return _with_traits(name.lower())
+    if row is None:
+        raise UnknownNameError("software", name, SOFTWARE, field="software")
+    return row
+
+
+@lru_cache(maxsize=256)
+def _with_traits(name: str) -> Software:
+    begin, *traits = name.split(SEPARATOR)
+    made = software(begin)
+    for trait in traits:
+        change = TRAITS.get(trait)
+        if change is None:
+            raise UnknownNameError("trait of software", trait, TRAITS, field="software")
+        made = replace(made, **{"hides": (made.hides | change.hides) - change.exposes, **change.software})
+    words = ", ".join(trait.replace("-", " ") for trait in traits)
+    return replace(made, name=name, title=f"{made.title}, with {words}")
+
+
+def op_gap_of(configuration: Configuration) -> float:
+    """Return the overhead between two ops of a configuration, in seconds."""
+    own = configuration.op_gap
+    return software(configuration.software).op_gap if own is None else own

@@ -1,0 +1,480 @@
+"""Costs of stages: work of each layer in seconds by kind, summed over the layers of each stage, for one microbatch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from pipeplan.extensions.planning.configuration import Configuration
+from pipeplan.extensions.planning.estimates.memory_rules import memory_rules
+from pipeplan.extensions.planning.estimates.seconds import (
+    KINDS,
+    UNCALIBRATED,
+    TimeFactors,
+    WorkMachine,
+    exposed,
+    work_seconds,
+)
+from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.hardware import (
+    FORMATS,
+    Cluster,
+    Gpu,
+    collective_time,
+    host_time,
+    memory_time,
+    p2p_time,
+)
+from pipeplan.extensions.planning.workload import (
+    Execution,
+    LayerWork,
+    ModelShape,
+    Operation,
+    Precision,
+    RankParameters,
+    layers_of,
+    recomputed,
+)
+from pipeplan.foundation.errors import ShapeError
+from pipeplan.model import Floats
+
+
+def format_peak(gpu: Gpu, precision: Precision) -> float:
+    """Return the peak FLOP/s of a product's format; that of the next wider format if the GPU does not support it."""
+    for form in (FORMATS[precision], "fp8", "bf16"):
+        if form in gpu.peak and (form != "fp8" or FORMATS[precision] != "bf16"):
+            return gpu.peak[form]
+    return gpu.peak["bf16"]
+
+
+def execution_of(configuration: Configuration) -> Execution:
+    """Return how a rank runs its layers, before recomputation and offload, which may differ by stage."""
+    trainer = software(configuration.software)
+    return Execution(
+        microbatch_size=configuration.microbatch_size,
+        sequence=configuration.sequence,
+        tensor=configuration.tensor,
+        context=configuration.context,
+        expert=configuration.expert,
+        expert_tensor=configuration.expert_tensor,
+        sequence_parallel=configuration.sequence_parallel and configuration.tensor > 1,
+        precision=configuration.precision,
+        attention=trainer.attention,
+        dropout=trainer.dropout,
+        fused_loss=trainer.fused_loss,
+        loss_bytes=memory_rules(configuration.software).logit_bytes(configuration.tensor),
+        small_inputs=memory_rules(configuration.software).small_inputs,
+        small_activations=memory_rules(configuration.software).small_activations,
+        fused_activation=trainer.fused_activation,
+        fused_experts=trainer.fused_experts,
+        fp32_gradients=trainer.fp32_gradients,
+        context_method=trainer.context_method,
+        framework=trainer.framework,
+        adapter_rank=configuration.lora_rank,
+        document=configuration.document,
+        gather_bytes=1.0 if trainer.gathers_small and configuration.precision == "fp8" else 2.0,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerCosts:
+    """Costs of one layer on one rank for one microbatch.
+
+    Attributes
+    ----------
+    layer
+        Work and kept tensors of the layer, after recomputation.
+    seconds
+        Seconds of F, I and W (rows) by kind of work (columns, ``KINDS``); shape (3,
+        kinds). Recomputation is part of I.
+    recompute
+        Seconds of the kernels in I that are run a second time.
+    """
+
+    layer: LayerWork
+    seconds: Floats
+    recompute: float
+
+    @property
+    def forward(self) -> float:
+        """Seconds of F."""
+        return float(self.seconds[0].sum())
+
+    @property
+    def backward_input(self) -> float:
+        """Seconds of I."""
+        return float(self.seconds[1].sum())
+
+    @property
+    def backward_weight(self) -> float:
+        """Seconds of W."""
+        return float(self.seconds[2].sum())
+
+
+def layer_costs(
+    model: ModelShape,
+    cluster: Cluster,
+    configuration: Configuration,
+    *,
+    recompute: tuple[str, ...] | None = None,
+    calibration: TimeFactors | None = None,
+) -> tuple[LayerCosts, ...]:
+    """Return the costs of every layer in order: embedding, transformer layers, MTP, head, loss.
+
+    Parameters
+    ----------
+    recompute
+        Modules to recompute; None: the configuration's.
+    calibration
+        Correction factors of the user's machine; None: analytic times.
+    """
+    modules = configuration.recompute if recompute is None else recompute
+    return layer_sums(model, cluster, configuration, modules, calibration).layers
+
+
+def layer_sums(
+    model: ModelShape,
+    cluster: Cluster,
+    configuration: Configuration,
+    modules: tuple[str, ...],
+    calibration: TimeFactors | None,
+) -> LayerSums:
+    """Return every layer with cumulative sums from the first one; results are cached.
+
+    Parameters
+    ----------
+    modules
+        Modules to recompute.
+    calibration
+        Correction factors of the user's machine; None: analytic times.
+    """
+    machine = WorkMachine(
+        cluster, software(configuration.software), execution_of(configuration), calibration or UNCALIBRATED
+    )
+    return _summed(model, machine, frozenset(modules), _Sharding.of(configuration))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sharding:
+    """Number of ranks over which parameters are sharded and gathered for every microbatch, and the distance between them.
+
+    The third number is that of the copies of such a group, over which gradients are summed, too.
+    """
+
+    dense: tuple[int, int, int]
+    expert: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, configuration: Configuration) -> _Sharding | None:
+        """Return the sharding; None if a rank keeps its weights between microbatches."""
+        if not configuration.gathers_weights:
+            return None
+        return cls(
+            (configuration.shards, configuration.tensor, configuration.replicate),
+            (
+                configuration.expert_shards,
+                configuration.expert * configuration.expert_tensor,
+                configuration.expert_replicate,
+            ),
+        )
+
+    def seconds(self, machine: WorkMachine, parameters: RankParameters, operation: Operation, width: float) -> float:
+        """Return the seconds of gathering parameters, or reducing their gradients, of ``width`` bytes each."""
+        apart = machine.cluster.joined if machine.software.sharded_by == "ranks" else 1
+        total = 0.0
+        groups = ((parameters.dense, self.dense), (parameters.expert, self.expert))
+        for size, (ranks, stride, copies) in groups:
+            distance = max(stride, apart)
+            total += collective_time(machine.cluster, operation, width * size, ranks, distance)
+            if operation == "reduce_scatter":
+                total += collective_time(machine.cluster, "all_reduce", width * size / ranks, copies, distance * ranks)
+        return machine.factors.factor("collective") * total
+
+
+@lru_cache(maxsize=4096)
+def _summed(model: ModelShape, machine: WorkMachine, modules: frozenset[str], sharding: _Sharding | None) -> LayerSums:
+    layers: list[LayerCosts] = []
+    costs: dict[_PlainLayer, LayerCosts] = {}
+    for plain in _plain_layers(model, machine):
+        if plain not in costs:
+            costs[plain] = _costs_of(machine, plain, modules, sharding, model.hidden)
+        layers.extend([costs[plain]] * plain.count)
+    return LayerSums.of(tuple(layers))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PlainLayer:
+    """One of ``count`` equal layers in a row, and its seconds of F, I and W by kind of work without recomputation."""
+
+    layer: LayerWork
+    count: int
+    seconds: Floats
+
+
+@lru_cache(maxsize=512)
+def _plain_layers(model: ModelShape, machine: WorkMachine) -> tuple[_PlainLayer, ...]:
+    """Return a model's layers in order; equal ones share one object. They are priced once for all recomputations."""
+    layers = layers_of(model, machine.execution)
+    distinct = {id(layer): layer for layer in layers}
+    plain = {number: _plain(machine, layer) for number, layer in distinct.items()}
+    return tuple(plain[id(layer)] for layer in layers)
+
+
+def _plain(machine: WorkMachine, layer: LayerWork) -> _PlainLayer:
+    works = (layer.forward, layer.backward_input, layer.backward_weight)
+    seconds = np.array([work_seconds(machine, work, layer.kind) for work in works])
+    return _PlainLayer(replace(layer, count=1), layer.count, seconds)
+
+
+def _costs_of(
+    machine: WorkMachine, plain: _PlainLayer, modules: frozenset[str], sharding: _Sharding | None, hidden: int
+) -> LayerCosts:
+    layer, seconds, again = plain.layer, plain.seconds.copy(), 0.0
+    after = recomputed(layer, modules & layer.recomputable.keys())
+    if after is not layer:
+        # Recomputation changes only I: it is the additional kernel time there.
+        seconds[1] = work_seconds(machine, after.backward_input, layer.kind)
+        again = max(0.0, float((seconds[1] - plain.seconds[1])[:_KERNELS].sum()))
+    if layer.kind in _DECODER:
+        seconds[:, _MEMORY] += _further_passes(machine, hidden, again=bool(again))
+    # Separate kernels that accumulate the weight gradients.
+    added = machine.software.adds_bytes * (after.parameters.dense + after.parameters.expert)
+    seconds[2, _MEMORY] += memory_time(machine.cluster.gpu, added)
+    if sharding is not None:
+        _gather(machine, after, sharding, seconds)
+    return LayerCosts(after, seconds, again)
+
+
+_KERNELS = KINDS.index("host")
+"""Number of kinds of work that are kernels; they precede host overhead and communication in ``KINDS``."""
+
+_DATA, _MEMORY = KINDS.index("data"), KINDS.index("memory")
+_DECODER = ("dense", "moe", "mtp")
+
+
+def _further_passes(machine: WorkMachine, hidden: int, *, again: bool) -> Floats:
+    """Return the seconds in F, I and W of a layer's passes that fused kernels would not need.
+
+    Eager norms and rotary positions run once in F, twice in I, and a third time if they are recomputed (``again``). Of the
+    scaling of operands, a quarter each belongs to F, recomputation, I and W.
+    """
+    run, gpu = machine.execution, machine.cluster.gpu
+    numbers = run.tokens * hidden
+    apart = memory_time(gpu, machine.software.apart_bytes * numbers / (run.tensor if run.sequence_parallel else 1))
+    scaled = memory_time(gpu, machine.software.scaling_bytes * numbers / 4) if run.precision == "fp8" else 0.0
+    return np.array([apart + scaled, (3 if again else 2) * apart + 2 * scaled, scaled])
+
+
+def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds: Floats) -> None:
+    """Add the gathering of weights for F and for the backward, and the scattering of gradients, overlapped with computation.
+
+    Source: PyTorch FSDP, arXiv 2304.11277 sections 3.2 and 3.3: the next layer is gathered ahead.
+    """
+    width = 4.0 if machine.software.fp32_gradients else 2.0
+    gathered = sharding.seconds(machine, layer.weights, "all_gather", 2.0)
+    scattered = sharding.seconds(machine, layer.parameters, "reduce_scatter", width)
+    held = machine.software.unpacks_bytes * (layer.weights.dense + layer.weights.expert)
+    trained = layer.parameters.dense + layer.parameters.expert
+    widened = 6.0 * trained if machine.software.fp32_gradients else 0.0  # read 16-bit gradients, write 32-bit ones
+    for row, size in ((0, held), (1, held), (2, widened)):
+        seconds[row, _MEMORY] += memory_time(machine.cluster.gpu, size)
+    # Rows are F, I and W: weights are gathered for F and for I, gradients are scattered after W.
+    for row, communication in ((0, gathered), (1, gathered), (2, scattered)):
+        cover = float(seconds[row].sum()) if "data" in machine.software.hides else 0.0
+        seconds[row, _DATA] += exposed(communication, cover)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerSums:
+    """Layers with cumulative sums from the first one: seconds, and recomputation, kept bytes and bytes until W.
+
+    ``before`` is the number of layers in front of the first transformer layer.
+    """
+
+    layers: tuple[LayerCosts, ...]
+    seconds: Floats
+    scalars: Floats
+    before: int
+
+    @classmethod
+    def of(cls, layers: tuple[LayerCosts, ...]) -> LayerSums:
+        """Return the cumulative sums of layers in order."""
+        # Equal layers share one object, so its scalars are computed once.
+        seconds = np.array([costs.seconds for costs in layers])
+        once = {id(costs): costs for costs in layers}
+        of_one = {
+            number: (costs.recompute, costs.layer.kept_bytes, costs.layer.bytes_until_weight)
+            for number, costs in once.items()
+        }
+        scalars = np.array([of_one[id(costs)] for costs in layers])
+        zero = np.zeros((1, 3, len(KINDS)))
+        before = sum(costs.layer.kind == "embedding" for costs in layers)
+        return cls(
+            layers,
+            np.concatenate((zero, seconds.cumsum(axis=0))),
+            np.concatenate((np.zeros((1, 3)), scalars.cumsum(axis=0))),
+            before,
+        )
+
+    def of_stage(self, start: int, end: int, first: bool, last: bool) -> tuple[int, int]:
+        """Return the first and the end position of a stage among all layers, including the model's ends."""
+        return (0 if first else start + self.before), (len(self.layers) if last else end + self.before)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageCosts:
+    """Costs of every stage for one microbatch.
+
+    Attributes
+    ----------
+    layout
+        Transformer layers of each stage.
+    layers
+        Layers of each stage: the embedding on the first, MTP, head and loss on the last.
+    seconds
+        Seconds of F, I and W by kind of work; shape (stages, 3, kinds).
+    recompute
+        Seconds of the kernels in each stage's I that are run a second time; shape (stages,).
+    activation_bytes, weight_activation_bytes
+        Bytes held from F for one microbatch, and the part that only W frees; shape (stages,).
+    transfer, transfer_bytes
+        Message between stages: seconds, and bytes per rank.
+    offload
+        Seconds that copies to and from the host add to F and I beyond what is hidden; shape (stages, 2).
+    """
+
+    layout: tuple[int, ...]
+    layers: tuple[tuple[LayerCosts, ...], ...]
+    seconds: Floats
+    recompute: Floats
+    activation_bytes: Floats
+    weight_activation_bytes: Floats
+    transfer: float
+    transfer_bytes: float
+    offload: Floats
+
+    @property
+    def forward(self) -> Floats:
+        """Seconds of F on each stage; shape (stages,)."""
+        times: Floats = self.seconds[:, 0].sum(axis=1) + self.offload[:, 0]
+        return times
+
+    @property
+    def backward_input(self) -> Floats:
+        """Seconds of I on each stage, including recomputation; shape (stages,)."""
+        times: Floats = self.seconds[:, 1].sum(axis=1) + self.offload[:, 1]
+        return times
+
+    @property
+    def backward_weight(self) -> Floats:
+        """Seconds of W on each stage; shape (stages,)."""
+        times: Floats = self.seconds[:, 2].sum(axis=1)
+        return times
+
+
+def even_layout(layers: int, stages: int) -> tuple[int, ...]:
+    """Return an even split of layers over stages, with the remainder on the earlier stages."""
+    least, more = divmod(layers, stages)
+    return tuple(least + (stage < more) for stage in range(stages))
+
+
+def layout_of(model: ModelShape, configuration: Configuration) -> tuple[int, ...]:
+    """Return the number of transformer layers of each stage.
+
+    Raises
+    ------
+    ShapeError
+        If the layout has another number of stages or layers.
+    """
+    if configuration.layers is None:
+        return even_layout(model.layers, configuration.stages)
+    layout = configuration.layers
+    if len(layout) != configuration.stages:
+        raise ShapeError(
+            f"layers: {len(layout)} values for {configuration.stages} stages "
+            f"({configuration.pipeline} ranks x {configuration.chunks} chunks)",
+            field="layers",
+        )
+    if sum(layout) != model.layers or min(layout) < 0:
+        raise ShapeError(f"layers add up to {sum(layout)}; expected {model.layers} for {model.name}", field="layers")
+    return layout
+
+
+def stage_costs(
+    model: ModelShape,
+    cluster: Cluster,
+    configuration: Configuration,
+    *,
+    calibration: TimeFactors | None = None,
+) -> StageCosts:
+    """Return the costs of each stage for one microbatch.
+
+    Raises
+    ------
+    PipeplanError
+        If the degrees do not divide the model, or the layout does not match the model or the stages.
+    """
+    layout = layout_of(model, configuration)
+    by_modules: dict[tuple[str, ...], LayerSums] = {}
+    stages: list[tuple[LayerCosts, ...]] = []
+    seconds, recompute, kept, until_weight = [], [], [], []
+    for stage, (start, end) in enumerate(pairwise(accumulate(layout, initial=0))):
+        modules = (
+            configuration.recompute_by_stage[stage] if configuration.recompute_by_stage else configuration.recompute
+        )
+        if modules not in by_modules:
+            by_modules[modules] = layer_sums(model, cluster, configuration, modules, calibration)
+        # A stage's costs are the difference of two cumulative sums; the ends get embedding, MTP, head and loss.
+        sums = by_modules[modules]
+        first, last = sums.of_stage(start, end, stage == 0, stage == len(layout) - 1)
+        stages.append(sums.layers[first:last])
+        seconds.append(sums.seconds[last] - sums.seconds[first])
+        recompute.append(sums.scalars[last, 0] - sums.scalars[first, 0])
+        kept.append(sums.scalars[last, 1] - sums.scalars[first, 1])
+        until_weight.append(sums.scalars[last, 2] - sums.scalars[first, 2])
+    message = transfer_bytes(model, configuration)
+    costs = StageCosts(
+        layout=layout,
+        layers=tuple(stages),
+        seconds=np.maximum(np.array(seconds), 0.0),
+        recompute=np.array(recompute),
+        activation_bytes=np.array(kept),
+        weight_activation_bytes=np.array(until_weight),
+        transfer=transfer_seconds(cluster, configuration, message),
+        transfer_bytes=message,
+        offload=np.zeros((len(layout), 2)),
+    )
+    return _offloaded(costs, cluster, configuration)
+
+
+def transfer_bytes(model: ModelShape, configuration: Configuration) -> float:
+    """Return the bytes of one rank's message between stages: its shard of the 16-bit activations."""
+    tokens = configuration.microbatch_size * configuration.sequence / configuration.context
+    # 2 bytes per number; tensor ranks send their shard, the receivers gather (arXiv 2104.04473 section 4.1).
+    return 2.0 * tokens * model.hidden / configuration.tensor
+
+
+def transfer_seconds(cluster: Cluster, configuration: Configuration, message: float) -> float:
+    """Return the seconds of a message between neighboring pipeline ranks, which are t c d GPUs apart."""
+    if configuration.pipeline == 1:
+        return 0.0
+    apart = configuration.tensor * configuration.context * configuration.data
+    return p2p_time(cluster, message, apart, ranks=configuration.pipeline)
+
+
+def _offloaded(costs: StageCosts, cluster: Cluster, configuration: Configuration) -> StageCosts:
+    """Return the costs with a fraction of the kept bytes moved to the host, overlapped with F and I if possible."""
+    share = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(costs.layout),))
+    if not share.any():
+        return costs
+    # Copies to the host overlap with F, copies back with I: only the time beyond these is added.
+    copying = np.array([host_time(cluster.gpu, moved) for moved in share * costs.activation_bytes])
+    busy = np.stack((costs.forward, costs.backward_input), axis=1)
+    return replace(
+        costs,
+        activation_bytes=costs.activation_bytes * (1 - share),
+        offload=np.maximum(copying[:, None] - busy, 0.0),
+    )

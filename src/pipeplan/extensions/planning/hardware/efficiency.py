@@ -1,0 +1,218 @@
+"""Efficiency of kernels and collectives relative to data sheets: every constant of the roofline, with its source.
+
+A constant belongs to a generation of GPUs and its libraries, never to one machine, model or paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from pipeplan.foundation.errors import UnknownNameError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """Efficiency of a fused attention core.
+
+    Attributes
+    ----------
+    reach
+        Fraction of the 16-bit peak for many keys and with all multiprocessors busy.
+    half_keys
+        Number of keys at which half of that is reached.
+    half_dim
+        Dimension per head at which the exponentials of the scores take as long as the products: peak FLOPs per
+        multiprocessor and clock, over 4 FLOPs per score and dimension, times 16 exponentials per clock.
+    block
+        Queries per block. The last block of a causal mask sees all keys and leaves one multiprocessor busy at the end
+        (causal tail).
+    """
+
+    reach: float
+    half_keys: float
+    half_dim: float
+    block: int = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """Efficiency of one generation's kernels.
+
+    Attributes
+    ----------
+    gemm
+        Fraction of the peak that full waves of tiles of a long product reach, by number format.
+    accumulating
+        Factor on it if the result is added to a 32-bit one.
+    grouped
+        Factor on it for the products of many experts, which run side by side; one expert's product is a plain one.
+    fill
+        Cost of filling and draining a tile's pipeline, in steps of the inner dimension.
+    tiles
+        Rows and columns of the library's tiles, the best first, with their rates relative to the best one.
+    quantised
+        Fraction of a partial last wave that is lost: 1 for a full wave's time, 0 for persistent kernels.
+    forward, backward
+        Fused attention, forward and backward.
+    memory
+        Fraction of the memory bandwidth that long elementwise passes reach.
+    kernel
+        Additional seconds per kernel: launch on a busy stream, ramp and tail.
+    """
+
+    gemm: Mapping[str, float] = field(hash=False)
+    accumulating: float = 0.95
+    grouped: float = 0.83
+    fill: float = 128.0
+    tiles: tuple[tuple[int, int, float], ...] = ((256, 128, 1.0), (128, 256, 1.0), (128, 128, 0.94), (64, 64, 0.7))
+    quantised: float = 0.8
+    forward: Attention
+    backward: Attention
+    memory: float = 0.85
+    kernel: float = 3e-6
+
+
+_AMPERE = Generation(
+    gemm=MappingProxyType({"bf16": 0.8}),
+    forward=Attention(reach=0.68, half_keys=200, half_dim=32),
+    backward=Attention(reach=0.62, half_keys=300, half_dim=32, block=64),
+    memory=0.88,
+)
+"""gemm: .869 is the best shape's for a moment (survey), a step's products fall to .92 of it: fitted on 19 models on A100, of
+which no single one decides the fit. W of zero-bubble's Table 9 runs at .76 to .82 of the peak. fill: SimuMax's A100 file,
+products with an inner dimension of 512 to 4096. forward, backward: FlashAttention-2, arXiv 2307.08691 figures 4 to 6, read
+from them. memory: fitted with gemm; long copies reach 1.8 of 2.04 TB/s."""
+
+_HOPPER = Generation(
+    gemm=MappingProxyType({"bf16": 0.655, "fp8": 0.56}),
+    forward=Attention(reach=0.70, half_keys=250, half_dim=64),
+    backward=Attention(reach=0.62, half_keys=400, half_dim=64, block=64),
+    quantised=0.6,
+    fill=192.0,
+    memory=0.85,
+    kernel=2.5e-6,
+)
+"""gemm: the best shape reaches .80 and .71 for a moment (survey), a step's products fall to about .82 and .79 of it by
+power: fitted on the dense rows of DGX Cloud, MPT and Megatron Bridge (H100).
+forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them."""
+
+_BLACKWELL = Generation(
+    gemm=MappingProxyType({"bf16": 0.68, "fp8": 0.62, "fp4": 0.42}),
+    forward=Attention(reach=0.75, half_keys=64, half_dim=128, block=256),
+    backward=Attention(reach=0.58, half_keys=64, half_dim=128, block=64),
+    quantised=0.5,
+    fill=256.0,
+    memory=0.7,
+    kernel=2.5e-6,
+)
+"""For a GPU of 1400 W; those with less power sustain less (``Gpu.sustained``). gemm: .48, the median of 514 shapes on a B200
+of 1000 W (SimuMax), over 1000/1400; the best shape reaches .78 for a moment (survey). fp4: fitted on the dense NVFP4 rows of
+Megatron Bridge (GB200, GB300). forward, backward: SimuMax's 20 shapes of each, causal halves counted. memory: that file's
+default."""
+
+_CDNA3 = Generation(
+    gemm=MappingProxyType({"bf16": 0.51, "fp8": 0.45}),
+    forward=Attention(reach=0.53, half_keys=380, half_dim=32),
+    backward=Attention(reach=0.42, half_keys=390, half_dim=32),
+    tiles=((256, 256, 1.0), (256, 128, 0.95), (128, 128, 0.85)),
+    memory=0.75,
+    kernel=4e-6,
+)
+"""For a GPU of 1000 W (MI325X). gemm: the survey's best shape reaches .60 there and .51 on MI300X; whole steps .85 of that,
+about as on Hopper. forward, backward: causal rows of ROCm/aiter op_tests/cpp/mha/README.md (MI300X, 32-bit sums)."""
+
+_CDNA4 = replace(
+    _CDNA3,
+    gemm=MappingProxyType({"bf16": 0.48, "fp8": 0.38, "fp4": 0.34}),
+    forward=Attention(reach=0.59, half_keys=550, half_dim=64),
+    backward=Attention(reach=0.33, half_keys=330, half_dim=64),
+)
+"""gemm: AMD's kernels reach 1250 to 1550 of 2500 TFLOP/s in 16 bits and 1800 to 1980 of 5000 in 8 bits on MI355X
+(AMD-AGI/Primus-Turbo, pull requests 274 and 284); whole steps .85 of that in 16 bits. forward, backward: the rows of MI355X
+in ROCm/aiter's table."""
+
+GENERATIONS: Mapping[str, Generation] = MappingProxyType(
+    {
+        "volta": Generation(
+            gemm=MappingProxyType({"bf16": 0.72}),
+            forward=Attention(reach=0.35, half_keys=240, half_dim=16),
+            backward=Attention(reach=0.3, half_keys=300, half_dim=16),
+            memory=0.8,
+        ),
+        "ampere": _AMPERE,
+        "ada": Generation(
+            gemm=MappingProxyType({"bf16": 0.8, "fp8": 0.7}),
+            forward=Attention(reach=0.6, half_keys=240, half_dim=16),
+            backward=Attention(reach=0.5, half_keys=300, half_dim=16),
+            memory=0.85,
+        ),
+        "hopper": _HOPPER,
+        "blackwell": _BLACKWELL,
+        "cdna3": _CDNA3,
+        "cdna4": _CDNA4,
+    }
+)
+"""Efficiency by generation (``Gpu.generation``)."""
+
+FORMATS: Mapping[str, str] = MappingProxyType(
+    {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
+)
+"""Format whose peak applies, by precision."""
+
+BYTES: Mapping[str, float] = MappingProxyType({"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625})
+"""Bytes per number by format; 4-bit numbers include one scale per 16 of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkEfficiency:
+    """Fractions of a link's bandwidth that collectives reach.
+
+    Attributes
+    ----------
+    reach
+        Fraction of a joined group's bandwidth with many ranks, by operation.
+    lost
+        A group of n ranks reaches 1 - lost/n of that fraction.
+    network
+        Fraction of the network bandwidth; ``network_all_to_all`` for all-to-alls, whose messages are small;
+        ``network_by_node`` if a token is sent once per node, because these kernels combine messages.
+    launch
+        Seconds to launch a collective's kernels.
+    message
+        Fraction of the bandwidth that one pair of GPUs reaches.
+    """
+
+    reach: Mapping[str, float] = field(hash=False)
+    lost: float
+    network: float
+    network_all_to_all: float
+    network_by_node: float
+    launch: float
+    message: float
+
+
+LINKS = LinkEfficiency(
+    reach=MappingProxyType(
+        {"all_reduce": 0.80, "all_gather": 0.71, "reduce_scatter": 0.71, "all_to_all": 0.63, "ring": 0.80}
+    ),
+    lost=0.36,
+    network=0.90,
+    network_all_to_all=0.60,
+    network_by_node=0.88,
+    launch=8e-6,
+    message=0.80,
+)
+"""all_reduce and lost: vTrain's A100 tables reach 229, 222 and 197 of 300 GB/s with 8, 4 and 2 GPUs at 1 GiB,
+SimuMax's B200 file .742 of 900 with 8; the others' ratio to it is that file's. network: Calculon's A100 file.
+message: Primus' default. network_by_node: DeepEP's kernels carry 43 to 51 of 50 GB/s over 16 to 64 ranks
+(its README)."""
+
+
+def generation(name: str) -> Generation:
+    """Return the efficiency of a generation of GPUs."""
+    kernels = GENERATIONS.get(name)
+    if kernels is None:
+        raise UnknownNameError("generation of GPUs", name, GENERATIONS, field="generation")
+    return kernels

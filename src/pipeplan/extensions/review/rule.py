@@ -1,0 +1,125 @@
+"""A rule: one fault that a configuration can have, as a row; and the judgement of a configuration by rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pipeplan.extensions.review.facts import NotSet, ReviewFacts, SettingPlace
+from pipeplan.trainers import NEWEST, in_releases
+
+Severity = Literal["error", "warning", "advice"]
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "advice")
+"""From the most to the least severe."""
+
+Question = Literal["starts", "right", "loses"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleRow:
+    """Fault that a configuration can have.
+
+    Attributes
+    ----------
+    id
+        Identifier, such as ``layers-per-rank``.
+    group
+        Group of rules, a page of the documentation.
+    trainer
+        Trainer or library that it belongs to, one of :attr:`TrainerKind.scopes`; ``any``: every trainer.
+    releases
+        Releases that it applies to: ``>=0.14``, ``<0.12``, ``>=0.9 <0.15``; empty: all.
+    severity
+        ``error``: the trainer refuses the configuration or trains wrongly; ``warning``: it is slow, tight or fragile;
+        ``advice``: a better setting exists.
+    question
+        Question of the review that it answers: does it start, is it right, where does it lose.
+    when
+        Returns True for a configuration with the fault. A setting that it reads and the configuration leaves out ends it.
+    message, remedy
+        Sentences; ``{c.pp}`` stands for a fact of the configuration, ``{e.bubble}`` for a figure of its estimate.
+    settings
+        Settings at fault, the most likely one first: the finding points at its line.
+    source
+        File and function of the trainer that refuses it, or the issue that reports it.
+    repairs
+        Names of :data:`pipeplan.extensions.review.repairs.REPAIRS` that may repair it.
+    """
+
+    id: str
+    group: str
+    trainer: str
+    when: Callable[[ReviewFacts], Any]
+    message: str
+    remedy: str
+    settings: tuple[str, ...]
+    source: str
+    severity: Severity = "error"
+    question: Question = "starts"
+    releases: str = ""
+    repairs: tuple[str, ...] = ()
+
+    def applies(self, facts: ReviewFacts) -> bool:
+        """Return True if it is a rule of the configuration's trainer and release."""
+        if self.trainer != "any" and self.trainer not in facts.trainer.scopes:
+            return False
+        return in_releases(_release(self.trainer, facts), self.releases)
+
+
+def _release(trainer: str, facts: ReviewFacts) -> str:
+    """Return the release of a rule's trainer: the configuration's own, or the newest one of a library below its trainer."""
+    own = facts.trainer.scopes[:1]
+    if facts.release and (trainer in own or (own == ("megatron-lm",) and trainer == "megatron-core")):
+        return facts.release
+    if facts.trainer.core and trainer in ("megatron-lm", "megatron-core"):
+        return facts.trainer.core
+    return NEWEST.get(trainer, "")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFault:
+    """Fault of a configuration: the rule, the place, and its sentences with the configuration's values."""
+
+    rule: RuleRow
+    place: SettingPlace
+    message: str
+    remedy: str
+
+
+def judged(facts: ReviewFacts, rules: Iterable[RuleRow]) -> tuple[RuleFault, ...]:
+    """Return the faults of a configuration by these rules, the most severe first."""
+    faults = [fault for rule in rules if rule.applies(facts) for fault in _fault(rule, facts)]
+    return tuple(sorted(faults, key=lambda fault: SEVERITIES.index(fault.rule.severity)))
+
+
+def _fault(rule: RuleRow, facts: ReviewFacts) -> Iterator[RuleFault]:
+    try:
+        if not rule.when(facts):
+            return
+        figures = _Figures(facts)
+        message, remedy = rule.message.format(c=facts, e=figures), rule.remedy.format(c=facts, e=figures)
+    except NotSet:
+        return
+    yield RuleFault(rule, facts.place_of(rule.settings), _short(message), _short(remedy))
+
+
+_LONGEST = 400
+"""Maximum number of characters of a message: a file may have names of any length."""
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+class _Figures:
+    """Figures of the estimate of a configuration, which is computed only if a message has one."""
+
+    def __init__(self, facts: ReviewFacts) -> None:
+        self._facts = facts
+
+    def __getattr__(self, name: str) -> Any:
+        from pipeplan.extensions.review.estimating import estimated  # loads the planner
+
+        return getattr(estimated(self._facts), name)

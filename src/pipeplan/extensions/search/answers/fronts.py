@@ -1,0 +1,232 @@
+"""Memory against time: the best schedule under each of a row of memory limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, final
+
+import msgspec
+
+from pipeplan.answers.answers import Listing
+from pipeplan.answers.parts import columns, facts, line
+from pipeplan.answers.simulating.result import Result
+from pipeplan.extensions.search import FrontMark, undominated_marks
+from pipeplan.extensions.search.answers.search_words import NOTHING, costs_in_words
+from pipeplan.extensions.search.answers.searched_result import SearchedResult, searched_figures
+from pipeplan.foundation.readable import Times, memory_text, percent, size_texts
+from pipeplan.foundation.records import Evidence, Record, holding
+from pipeplan.model import needs_in_words, one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from pipeplan.drawing.front import FrontView
+    from pipeplan.extensions.search.answers.search_record import PublishedSchedule, SearchRecord
+    from pipeplan.formats import Content, Format
+
+
+class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
+    """The best schedule found under one memory limit.
+
+    Attributes
+    ----------
+    limit
+        Memory limit of every rank: bytes including static memory, or activations; None without a limit.
+    peak
+        Peak memory of the fullest rank.
+    value
+        The objective.
+    result
+        The schedule, with the story of its search.
+    """
+
+    limit: float | None
+    peak: float
+    value: float
+    figures: SearchedResult = msgspec.field(name="result")
+
+    """JSON of ``result``."""
+
+    result = Evidence[Result]()
+
+    @property
+    def search(self) -> SearchRecord:
+        """Figures of the search that found the schedule."""
+        assert self.result.search is not None
+        return self.result.search
+
+    @property
+    def best_published(self) -> PublishedSchedule | None:
+        """Best published schedule under the limit: of any placement, or of this one if the shape is too large to try all."""
+        return self.search.best_published_anywhere or self.search.best_published
+
+    @property
+    def gain(self) -> float | None:
+        """Relative reduction of the objective compared with the best published schedule; None without one."""
+        search = self.search
+        return search.gain if search.best_published_anywhere is None else search.gain_anywhere
+
+
+def front_point(*, limit: float | None, peak: float, value: float, result: Result) -> FrontPoint:
+    """Return a point of a front with its result."""
+    figures = SearchedResult(**searched_figures(result))
+    return holding(FrontPoint(limit=limit, peak=peak, value=value, figures=figures), result=result)
+
+
+@final
+class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
+    """Time against memory, from the least feasible limit to the memory limit, or to none: memory rises and time falls.
+
+    Iteration gives the points; ``to_frame()`` has a row per point. ``published`` are the published schedules of the searched
+    placements that need nothing but what is allowed, by memory.
+    """
+
+    _listed = "points"
+    name_attribute = ""
+
+    memory: Literal["bytes", "activations"]
+    points: tuple[FrontPoint, ...]
+    published: tuple[FrontMark, ...]
+
+    @property
+    def in_bytes(self) -> bool:
+        """True if memory is in bytes; else it is in activations."""
+        return self.memory == "bytes"
+
+    @property
+    def best_published(self) -> tuple[FrontMark, ...]:
+        """The published schedules that are faster than every one of less memory; by memory."""
+        return tuple(undominated_marks(self.published))
+
+    def front_view(self) -> FrontView:
+        """Return the view of the front; memory in GiB if it is in bytes."""
+        from pipeplan.drawing.front import FrontView
+
+        scale = 2.0**30 if self.in_bytes else 1.0
+        first = self.points[0].result
+        objective = {"makespan": "makespan", "span": "longest span"}[self.points[0].search.objective.name]
+        return FrontView(
+            title=_title(first),
+            memory_label="peak memory (GiB)" if self.in_bytes else "peak memory (activations)",
+            time_label=objective,
+            points=[(point.peak / scale, point.value) for point in self.points],
+            bounds=[point.search.objective.lower_bound for point in self.points],
+            unit=first.timeline.unit,
+            about=first.costs.name,
+            marks=[(mark.schedule, mark.peak / scale, mark.value) for mark in self.published],
+        )
+
+    def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
+        """Return the record and the picture."""
+        return {"record": lambda _: self.to_dict(), "front picture": lambda _: self.front_view()}
+
+    @property
+    def gain(self) -> str:
+        """Under which limit the front gains the most over published schedules, and under how many limits nothing."""
+        clauses = []
+        if gains := [(point.gain, point) for point in self if point.gain is not None]:
+            gain, point = max(gains, key=lambda share: share[0])
+            if gain > NOTHING:
+                nothing = sum(share <= NOTHING for share, _ in gains)
+                limit = (
+                    "without a limit"
+                    if point.limit is None
+                    else f"at a limit of {memory_text(point.limit, in_activations=not self.in_bytes)}"
+                )
+                over = point.best_published
+                less = f"; none under {nothing} of {len(self)} limits" if nothing else ""
+                clauses.append(
+                    f"up to {percent(gain)} over the best published schedule ({over and over.schedule}, {limit}){less}"
+                )
+            else:
+                clauses.append("none over the best published schedules")
+        if alone := sum(point.best_published is None for point in self):
+            clauses.append(f"under {alone} of {len(self)} limits no published schedule fits")
+        return "; ".join(clauses)
+
+    @property
+    def faster_with_more(self) -> str:
+        """Published schedules that need more than is allowed, with the number of points than which they are faster."""
+        faster = Counter((more.schedule, more.needs) for point in self for more in point.search.faster_with_more)
+        return "; ".join(
+            f"{schedule}, needs {needs_in_words(needs)}, under {number} of {len(self)} limits"
+            for (schedule, needs), number in faster.most_common()
+        )
+
+    def _table(self) -> Iterable[RenderableType]:
+        """Return the front from little memory to much, and the published schedules that no other beats."""
+        first = self.points[0].result
+        times = Times.of(
+            (value for front_point in self for value in (front_point.value, front_point.search.objective.lower_bound)),
+            first.timeline.unit,
+        )
+        in_unit = f" ({times.unit})" if times.unit else ""
+        several = any(len(point.search.placements) > 1 for point in self)
+        names = [
+            "limit",
+            "peak",
+            f"time{in_unit}",
+            *(["placement"] if several else []),
+            "gain",
+            "over",
+            "gap\n(placement)",
+        ]
+        table = columns(*names, padding=1, least=["gap\n(placement)"])
+        limits = self._memories([point.limit for point in self])
+        peaks = self._memories([point.peak for point in self])
+        for point, limit, peak in zip(self, limits, peaks, strict=True):
+            search = point.search
+            gain = "" if point.gain is None else percent(point.gain)
+            over = "none fits" if point.best_published is None else one_line(point.best_published.schedule)
+            verdict = "optimal" if search.optimal else percent(search.objective.gap)
+            placed = [search.placement] if several else []
+            table.add_row(limit, peak, times.number(point.value), *placed, gain, over, verdict)
+        kept = self.best_published
+        published = columns("published", "peak", f"time{in_unit}", padding=1)
+        for mark, peak in zip(kept, self._memories([mark.peak for mark in kept]), strict=True):
+            published.add_row(one_line(mark.schedule), peak, times.number(mark.value))
+        beaten = len(self.published) - len(kept)
+        more = [line(f"{beaten} more published schedules are dominated by these")] if beaten else []
+        rows = [("gain", self.gain), *([("faster with more", faster)] if (faster := self.faster_with_more) else [])]
+        rows += [("costs", costs_in_words(first.costs, first.schedule.placement))]
+        heading = line("memory against time", "bold")
+        return heading, facts(rows, above=1, below=1), table, line(), published, *more
+
+    def _memories(self, values: Sequence[float | None]) -> list[str]:
+        """Return memory in one unit, and ``none`` if there is no limit."""
+        numbers = [0.0 if value is None else value for value in values]
+        form = Times.of(numbers, "")
+        texts = size_texts(numbers) if self.in_bytes else [form.number(value) for value in numbers]
+        return ["none" if value is None else text for value, text in zip(values, texts, strict=True)]
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            {
+                "limit": point.limit,
+                "peak": point.peak,
+                "value": point.value,
+                "found_by": point.search.found_by,
+                "lower_bound": point.search.objective.lower_bound,
+                "optimal": point.search.optimal,
+                "best_published": None if point.best_published is None else point.best_published.schedule,
+                "gain": point.gain,
+            }
+            for point in self.points
+        ]
+
+    def __repr__(self) -> str:
+        least, most = self.points[0], self.points[-1]
+        times = Times.of((least.value, most.value), least.result.timeline.unit)
+        memory = Times.of((least.peak, most.peak), "")
+        peaks = f"{memory.number(least.peak)} to {memory.number(most.peak)} activations"
+        if self.in_bytes:
+            peaks = f"{least.peak / 2**30:.1f} to {most.peak / 2**30:.1f} GiB"
+        longest, shortest = times.number(least.value), times.text(most.value)
+        return f"<ParetoFront of {len(self.points)} points: {peaks}, {longest} to {shortest}>"
+
+
+def _title(result: Result) -> str:
+    placement = result.schedule.placement
+    shape = f"{placement.ranks} ranks, {placement.stages} stages ({placement.name})"
+    return f"{shape}, {result.schedule.microbatches} microbatches"

@@ -1,0 +1,298 @@
+"""Sentences on a search: its gain, its decisions, its costs, and its part of a result's table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import UNSET
+
+from pipeplan.answers.parts import facts
+from pipeplan.answers.published import faster_with_more_in_words
+from pipeplan.costs import Costs, Limits
+from pipeplan.extensions.search.answers.search_record import (
+    Decided,
+    PlacementRecord,
+    PublishedSchedule,
+    SearchRecord,
+    Spared,
+)
+from pipeplan.foundation.readable import Times, memory_text, percent, transfers_in_words
+from pipeplan.model import Floats, Placement, tolerances
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+NOTHING = 5e-4
+"""A share below which nothing is gained or lost: it is rounded away."""
+
+LONGER_SECONDS = 60
+"""Advice if a search has gained nothing."""
+
+
+def gain_of(record: SearchRecord, unit: str) -> tuple[str, ...]:
+    """Return sentences on the gain over the best published schedule of the placement, and of any, and on what needs more."""
+    return tuple(_gains(record, unit))
+
+
+def decisions_of(record: SearchRecord) -> tuple[str, ...]:
+    """Return a sentence for each decision other than the order of ops, with its price."""
+    return tuple(f"It {clause}." for clause in decided_in_words(record.decided))
+
+
+def slow_start(record: SearchRecord) -> Iterator[str]:
+    """Warn of a search whose kernels were not compiled in time: as plain Python it tries far fewer schedules."""
+    if record.compiled_after == 0:
+        return
+    count = f"{record.evaluations:,} schedule{'' if record.evaluations == 1 else 's'}"
+    if record.compiled_after is None:
+        yield (
+            f"compiled kernels were not ready within the {record.seconds:.1f} s of the search, so it tried only {count}: "
+            "compiling happens once on a machine; repeat the search, with more seconds if this warning returns"
+        )
+    else:
+        yield (
+            f"compiled kernels were ready only after {record.compiled_after:.1f} of {record.seconds:.1f} s, so the search "
+            f"tried only {count}: compiling happens once on a machine; repeat the search"
+        )
+
+
+def placements_in_words(record: SearchRecord, times: Times) -> str:
+    """Name the placement of the answer, the makespans found on the others, and those that were not searched."""
+    several = len({other.placement for other in record.placements}) < len(record.placements)
+
+    def name(other: PlacementRecord) -> str:
+        return f"{other.placement} of {other.chunks}" if several else other.placement
+
+    others = [other for other in record.placements if not _is_answer(other, record)]
+    searched = [f"{name(other)} {times.text(other.value)}" for other in others if other.value is not None]
+    beaten = [name(other) for other in others if other.value is None and not _may_win(other, record)]
+    left = [name(other) for other in others if other.value is None and _may_win(other, record)]
+    words = [record.placement]
+    if searched:
+        words.append(f"best of others: {', '.join(searched)}")
+    if beaten:
+        words.append(f"not searched, because their lower bounds are not shorter: {', '.join(beaten)}")
+    if left:
+        words.append(f"not searched in this time: {', '.join(left)}")
+    return "; ".join(words)
+
+
+def _may_win(other: PlacementRecord, record: SearchRecord) -> bool:
+    """Return whether a search for a layout has left out a placement that its bound does not rule out."""
+    return record.layers_per_stage is not UNSET and other.lower_bound < record.objective.value * (
+        1 - tolerances.ROUNDING
+    )
+
+
+def _is_answer(other: PlacementRecord, record: SearchRecord) -> bool:
+    """Return whether a placement is that of the answer; searches for a layout try several numbers of chunks of one name."""
+    return other.placement == record.placement and other.layers_per_stage == record.layers_per_stage
+
+
+def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
+    here, anywhere = record.best_published, record.best_published_anywhere
+    times = Times.of(
+        (
+            record.objective.value,
+            *(published.value for published in (here, anywhere) if published is not None),
+            *(published.value for published in record.faster_with_more),
+        ),
+        unit,
+    )
+    yield _gain_here_in_words(record, here, times)
+    if anywhere is not None and anywhere != here and record.gain_anywhere is not None:
+        yield _gain_anywhere_in_words(anywhere, record.gain_anywhere, times)
+    if record.faster_with_more:
+        yield faster_with_more_in_words(record.faster_with_more, times)
+
+
+def _gain_here_in_words(record: SearchRecord, here: PublishedSchedule | None, times: Times) -> str:
+    if here is None or record.gain is None:
+        need = record.least_need
+        none = "No published schedule of this placement"
+        if need is None:
+            return f"{none} is possible with its defaults."
+        memory = memory_text(need.memory, in_activations=need.in_activations)
+        return f"{none} fits with its defaults; {need.name}, which needs the least, takes {memory}."
+    kind = "any" if here == record.best_published_anywhere else "this"
+    best = f"{here.schedule} ({times.text(here.value)}), the best published schedule of {kind} placement that fits"
+    if record.gain > NOTHING:
+        return f"{times.text(record.objective.value)} is {percent(record.gain)} shorter than {best}."
+    if record.gain < -NOTHING:
+        return f"{times.text(record.objective.value)} is {percent(-record.gain)} longer than {best}."
+    if record.optimal:
+        when = "" if record.objective.name == "makespan" else " with ops that start as soon as they can"
+        return f"No gain over {best}: proven optimal for this placement{when}."
+    least = 1 - record.objective.lower_bound / record.objective.value
+    longer = max(LONGER_SECONDS, 10 * round(record.seconds))
+    return f"No gain over {best}: at most {percent(least)} is possible, and a search of {longer} seconds may find it."
+
+
+def _gain_anywhere_in_words(anywhere: PublishedSchedule, gain: float, times: Times) -> str:
+    named = f"{anywhere.schedule} ({anywhere.placement}, {times.text(anywhere.value)})"
+    if gain > NOTHING:
+        return f"Of all placements the best published one is {named}: this is {percent(gain)} shorter."
+    if gain < -NOTHING:
+        sentence = f"On another placement {named} is {percent(1 - 1 / (1 - gain))} shorter than this"
+        return f"{sentence}."
+    return f"Of all placements the best published one is {named}, as short as this."
+
+
+def costs_in_words(costs: Costs, placement: Placement) -> str:
+    """Return the costs of one microbatch on each rank, from the shortest to the longest, and of a transfer."""
+    kinds = (costs.forward, costs.backward, costs.backward_input, costs.backward_weight)
+    loads = [_of_ranks(value, placement) for value in kinds]
+    transfer = costs.transfer.time()
+    times = Times.of((transfer, *(float(value) for load in loads for value in load)), costs.time_unit)
+    forward, backward, inputs, weights = (_range(load, times) for load in loads)
+    return (
+        f"forward {forward}, backward {backward} ({inputs} for inputs, {weights} for weights) of a rank; "
+        f"transfer {times.text(transfer) if transfer else 'none'}"
+    )
+
+
+def limit_in_words(limits: Limits | None) -> str:
+    """Return the memory limit of the ranks in words."""
+    if limits is None:
+        return "none"
+    least, most = (
+        memory_text(float(limit), in_activations=limits.in_activations)
+        for limit in (limits.values.min(), limits.values.max())
+    )
+    return f"{least} on every rank" if least == most else f"{least} to {most}, by rank"
+
+
+def _of_ranks(times: Floats, placement: Placement) -> Floats:
+    """Return the time of one microbatch in one direction on each rank, shape (ranks,)."""
+    totals = np.zeros(placement.ranks)
+    for ranks in placement.table:
+        np.maximum(totals, np.bincount(ranks, weights=times, minlength=placement.ranks), out=totals)
+    return totals
+
+
+def _range(load: Floats, times: Times) -> str:
+    low, high = times.number(float(load.min())), times.text(float(load.max()))
+    return high if low == times.number(float(load.max())) else f"{low} to {high}"
+
+
+_DOES: dict[Spared, str] = {"recompute": "recomputes", "offload": "offloads"}
+
+_NOTHING_SPARED: dict[tuple[str, ...], str] = {
+    ("recompute",): "recomputes nothing",
+    ("offload",): "offloads nothing",
+    ("recompute", "offload"): "recomputes and offloads nothing",
+}
+
+
+def decided_in_words(decided: Decided) -> tuple[str, ...]:
+    """Return the decisions, a clause each: ``recomputes 3 of 24 microbatches on stage 2: costs 1.2% of the time, ...``."""
+    return tuple(_clauses(decided))
+
+
+def _clauses(decided: Decided) -> Iterator[str]:
+    spared: list[Spared] = [how for how in _DOES if how in decided.choices]
+    for how in spared:
+        if (price := decided.prices.get(how)) is not None:
+            which = _which((decided.recomputed if how == "recompute" else decided.offloaded), decided.microbatches)
+            time = f"costs {percent(price.time)} of the time" if price.time > 0 else "costs no time"
+            memory = f"{memory_text(price.memory, in_activations=not price.in_bytes)} on rank {price.rank}"
+            yield f"{_DOES[how]} {which}: {time}, saves {memory if price.memory > 0 else 'nothing at the peak'}"
+    if none := _NOTHING_SPARED.get(tuple(how for how in spared if how not in decided.prices)):
+        yield none
+    if "split" in decided.choices and decided.full_backwards:
+        whole = decided.full_backwards + decided.split_backwards
+        yield f"splits {decided.split_backwards:,} of {whole:,} backwards"
+    if decided.overlapped_pairs:
+        yield f"overlaps {decided.overlapped_pairs:,} pairs of a forward and a backward"
+
+
+MOST_GROUPS = 3
+"""Groups of stages that are named one by one; of more only the least and the most microbatches are."""
+
+
+def _which(counts: Sequence[int], microbatches: int) -> str:
+    """Return ``all 24 microbatches on stages 0-3, 3 of 24 on stage 5``: neighbours of equal counts together."""
+    groups = [
+        (count, [stage for stage, _ in group])
+        for count, group in groupby(enumerate(counts), key=lambda pair: pair[1])
+        if count
+    ]
+    if len(groups) > MOST_GROUPS:
+        some = [count for count, _ in groups]
+        stages = [stage for _, group in groups for stage in group]
+        return f"{min(some)} to {max(some)} of {microbatches} microbatches on {_stages(stages)}"
+    ranges: list[str] = []
+    for count, stages in groups:
+        many = f"all {microbatches}" if count == microbatches else f"{count} of {microbatches}"
+        ranges.append(f"{many}{'' if ranges else ' microbatches'} on {_stages(stages)}")
+    return ", ".join(ranges)
+
+
+def _stages(stages: list[int]) -> str:
+    runs: list[list[int]] = []
+    for stage in stages:
+        if runs and runs[-1][-1] == stage - 1:
+            runs[-1].append(stage)
+        else:
+            runs.append([stage])
+    text = ",".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f"stage{'' if len(stages) == 1 else 's'} {text}"
+
+
+def search_table_parts(
+    search: SearchRecord, costs: Costs, placement: Placement, limits: Limits | None
+) -> list[RenderableType]:
+    """Return the search part of a result's table: its gain, effort, proof, costs and limit."""
+    times = Times.of((search.objective.value, search.objective.lower_bound), costs.time_unit)
+    stopped = _uncompiled(search) + (", stopped by the user" if search.interrupted else "")
+    tried = "schedule" if search.evaluations == 1 else "schedules"
+    rows = [
+        ("gain", " ".join(gain_of(search, costs.time_unit))),
+        *_made_small(search, times),
+        (
+            "found by",
+            f"{search.found_by}, of {search.evaluations:,} {tried} tried in {search.seconds:.1f} s{stopped}",
+        ),
+        *_layout_rows(search, placement),
+        *([("placement", placements_in_words(search, times))] if len(search.placements) > 1 else []),
+        ("costs", costs_in_words(costs, placement)),
+        ("memory limit", limit_in_words(limits)),
+    ]
+    if decided := decided_in_words(search.decided):
+        rows.insert(1, ("decided", "; ".join(decided)))
+    if transfers := transfers_in_words(costs.communication, costs.streams):
+        rows.append(("transfers", transfers))
+    return [facts(rows, above=1)]
+
+
+def _layout_rows(search: SearchRecord, placement: Placement) -> list[tuple[str, str]]:
+    """Return the layers of each stage if the search decided them; of several chunks, by chunk."""
+    if search.layers_per_stage is UNSET:
+        return []
+    return [("layers per stage", layout_in_words(search.layers_per_stage, placement))]
+
+
+def layout_in_words(layout: Sequence[int], placement: Placement) -> str:
+    """Return the layers of each stage in the order of the model: ``9+10+10+9``, chunks separated by bars."""
+    chunks = [layout[first : first + placement.ranks] for first in range(0, len(layout), placement.ranks)]
+    return " | ".join("+".join(map(str, chunk)) for chunk in chunks)
+
+
+def _uncompiled(search: SearchRecord) -> str:
+    """Return the words on how much of the search ran without compiled kernels; empty if all was compiled."""
+    if search.compiled_after is None:
+        return " without compiled kernels"
+    return f", the first {search.compiled_after:.1f} s without compiled kernels" if search.compiled_after else ""
+
+
+def _made_small(search: SearchRecord, times: Times) -> list[tuple[str, str]]:
+    """Return the minimized objective, unless it is the makespan, which the schedule's figures contain."""
+    objective = search.objective
+    if objective.name == "makespan":
+        return []
+    verdict = "optimal" if search.optimal else f"gap {percent(objective.gap)}"
+    bound = f"bound {times.text(objective.lower_bound)} ({objective.bound_reason})"
+    return [("least longest span", f"{times.text(objective.value)}, {bound}, {verdict}")]

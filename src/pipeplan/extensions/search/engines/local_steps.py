@@ -1,0 +1,169 @@
+"""Annealing of an order by steps that are timed only as far as they change anything: it pays on long schedules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from pipeplan.extensions.search.candidate import Encoder
+from pipeplan.extensions.search.engines.annealing import OPS_BETWEEN_LOOKS, WAITS, functions_of
+from pipeplan.extensions.search.kernels.arrays import (
+    SEARCH_COMPILES_AFTER,
+    AnnealingState,
+    Decisions,
+    Reach,
+    Target,
+)
+from pipeplan.extensions.search.kernels.marks_kernel import Marks, Stretch, Touched, Trials
+from pipeplan.extensions.search.kernels.resuming_kernel import local_annealing_by
+from pipeplan.extensions.search.moves import Move, moves_for
+from pipeplan.extensions.search.moves import decision_kernel as decision
+from pipeplan.extensions.search.moves import shift_kernel as shift
+from pipeplan.foundation.kernels import Argument, Kernel, Output
+from pipeplan.model.tolerances import SEARCHED_MEMORY
+
+LONG = 256
+"""Number of positions from which on timing a part of the schedule is faster than timing it whole."""
+
+LOCAL = (shift.apply, decision.force)
+"""``apply`` functions of moves that note all places that they change."""
+
+POSITIONS_PER_MARK = 2
+"""Distance of two marks in classes: about as many ops as two microbatches have."""
+
+
+@cache
+def anneal_locally_by(moves: tuple[Move, ...]) -> Kernel:
+    """Return the kernel that anneals by these moves."""
+    return Kernel(local_annealing_by(*functions_of(moves)), SEARCH_COMPILES_AFTER)
+
+
+def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
+    """Return the moves to anneal by if steps can be timed in part and that pays; else none.
+
+    Where pairs may overlap or full backwards gain, and on wide problems, schedules are timed whole.
+    """
+    # Parts can be timed if moves note the places that they change, and nothing couples ops beyond their row and source.
+    gaining = moves_for(encoder, moves)
+    plain = not (encoder.has_pairs or encoder.is_wide)
+    local = all(move.apply in LOCAL for move in gaining)
+    return gaining if plain and local and encoder.positions >= LONG else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """Options of the steps of an annealing.
+
+    Attributes
+    ----------
+    moves
+        Moves that a step may make.
+    reach
+        Distances that moves go.
+    critical
+        Number of 16 steps that start at an op of the longest chain.
+    target
+        The target to minimize.
+    """
+
+    moves: tuple[Move, ...]
+    reach: Reach
+    critical: int
+    target: Target
+
+
+class LocalSteps:
+    """An annealing in progress: its current candidate and the arrays of its steps.
+
+    Parameters
+    ----------
+    encoder
+        The problem.
+    steps
+        Options of the steps.
+    decisions
+        The current candidate; changed.
+    best
+        The best candidate seen; written.
+    state
+        State of the annealing; changed.
+    """
+
+    def __init__(
+        self, encoder: Encoder, steps: Steps, decisions: Decisions, best: Decisions, state: AnnealingState
+    ) -> None:
+        self._kernel = anneal_locally_by(steps.moves)
+        weights = np.array([move.weight for move in steps.moves], np.int64)
+        self._inputs: tuple[Argument, ...] = (
+            encoder.flat,
+            weights,
+            steps.reach,
+            steps.critical,
+            steps.target,
+            WAITS,
+            encoder.follower,
+            unit_of(encoder),
+        )
+        # Timings and marks are there twice, for the current candidate and for the trial. Where a step is taken back, only
+        # what it has changed is copied from one to the other.
+        self._trials = Trials(
+            touched=empty_touched(encoder),
+            stretch=Stretch(np.zeros(3, np.int64), np.zeros(1, np.int64)),
+            indices=np.zeros(encoder.positions, np.int64),
+            base=empty_marks(encoder),
+            current=encoder.empty_timing(),
+            marks=empty_marks(encoder),
+            timing=encoder.empty_timing(),
+        )
+        self._outputs: tuple[Output, ...] = (decisions, best, state, encoder.empty_change(), self._trials)
+        self._work = encoder.positions
+
+    @property
+    def kernel(self) -> Kernel:
+        """Kernel that makes the steps."""
+        return self._kernel
+
+    @property
+    def visits(self) -> int:
+        """Number of places that the last steps have timed."""
+        return int(self._trials.stretch.visits[0])
+
+    def arguments(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
+        """Return the kernel's inputs and outputs for this many steps."""
+        return (*self._inputs, steps, most), self._outputs
+
+    def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
+        """Make this many search steps, or fewer once ``most`` places of ops were timed; return how many were made."""
+        inputs, outputs = self.arguments(steps, most)
+        return int(self._kernel(inputs, outputs, work=steps * self._work))
+
+
+def unit_of(encoder: Encoder) -> float:
+    """Return the difference up to which two sums of memory count as equal."""
+    return SEARCHED_MEMORY * float(np.abs(encoder.flat.growth).max())
+
+
+def empty_marks(encoder: Encoder) -> Marks:
+    """Return empty marks, the first and the last one included."""
+    # With more marks a step begins and ends closer to its change, but a comparison at a mark takes as long as some ops.
+    marks = max(encoder.positions // (POSITIONS_PER_MARK * encoder.classes), 1) + 1
+    ranks, classes = len(encoder.flat.work), encoder.classes
+    return Marks(
+        valid=np.zeros(marks, np.int64),
+        cursor=np.zeros(marks * ranks, np.int64),
+        pending=np.zeros(marks * ranks, np.int64),
+        owed=np.zeros(marks * ranks, np.int64),
+        clock=np.zeros(marks * ranks),
+        held=np.zeros(marks * ranks),
+        left=np.zeros(marks * ranks),
+        begin=np.zeros(marks * ranks),
+        done=np.zeros(marks * classes, np.int64),
+    )
+
+
+def empty_touched(encoder: Encoder) -> Touched:
+    """Return an empty record of changed places."""
+    ranks = len(encoder.flat.work)
+    return Touched(*(np.zeros(size, np.int64) for size in (1, ranks, ranks, ranks)))

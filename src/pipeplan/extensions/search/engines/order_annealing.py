@@ -1,0 +1,211 @@
+"""Local search: simulated annealing of the order of forwards and backwards, from the best starts, in rounds.
+
+A round anneals a few lineages for the same number of evaluations, at several temperatures; each goes on from the best of
+its lineage, and the next round is twice as long. What a round does depends on the rounds before it and on the seed, not on
+how many workers there are or how fast they are; so with a budget in evaluations the answer is always the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from pipeplan.extensions.search.candidate import Candidate, Encoder
+from pipeplan.extensions.search.engines.annealing import WAITS, beginning, kernel_by, ops_between_looks, pieces
+from pipeplan.extensions.search.engines.local_steps import LocalSteps, Steps, local_moves
+from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
+from pipeplan.extensions.search.kernels.arrays import Reach
+from pipeplan.extensions.search.kernels.random_kernel import MODULUS
+from pipeplan.extensions.search.moves import MOVES, Move, moves_for
+from pipeplan.extensions.search.run import Lineage, Run
+from pipeplan.foundation.kernels import Argument, Kernel
+
+Option = TypeVar("Option")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Annealing:
+    """One annealing of a round: its start, temperature, reach, length and random seed.
+
+    ``spread`` is the factor of the mean over the ranks that is added to the objective. Without ``weight_order`` Ws stay in
+    the order of their Is, where that is how the lineage has them.
+    """
+
+    lineage: Lineage
+    temperature: float
+    reach: Reach
+    spread: float
+    evaluations: int
+    seed: int
+    weight_order: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSearch:
+    """Anneals orders until the run is over. Options that are tuples are taken in turn, annealing after annealing.
+
+    Attributes
+    ----------
+    until
+        The share of the whole budget at which it stops; its first round may pass it.
+    moves
+        Moves that a step may make, each with its weight.
+    tasks
+        Annealings in a round.
+    first_round
+        Op evaluations of each annealing in the first round.
+    heats, heat
+        Temperatures at which annealings start, in units of the mean time of an op times ``heat`` / positions: the more ops
+        there are, the more of them can go wrong at one temperature.
+    hottest
+        The highest temperature, in units of the mean time of an op.
+    cooling
+        Ratio of the temperatures at which annealings start and end.
+    reaches
+        Distances that moves go.
+    spreads
+        Factors of the mean over the ranks that are added to the objective.
+    lineages
+        Lineages, counted from the best, that annealings go on with; the best are more often among them.
+    critical
+        Number of 16 steps that start at an op of the longest chain: no other can make the schedule shorter on its own.
+    weight_orders
+        For each annealing, true if it also decides the order of owed Ws: its steps take several times as long.
+    """
+
+    until: float = 1.0
+    moves: tuple[Move, ...] = MOVES
+    tasks: int = 4
+    first_round: int = 500_000
+    heats: tuple[float, ...] = (0.3, 1.0, 0.5, 2.0, 0.15, 1.0, 0.3)
+    heat: float = 15.0
+    hottest: float = 1.0
+    cooling: float = 20.0
+    reaches: tuple[Reach, ...] = (
+        Reach(places=3, stages=3, microbatches=3),
+        Reach(places=2, stages=2, microbatches=2),
+        Reach(places=3, stages=8, microbatches=24),
+        Reach(places=3, stages=3, microbatches=3),
+        Reach(places=5, stages=16, microbatches=5),
+    )
+    spreads: tuple[float, ...] = (0.0, 0.1, 0.02)
+    lineages: tuple[int, ...] = (0, 0, 1, 2, 0, 1, 3, 0, 2, 1, 4)
+    critical: int = 10
+    weight_orders: tuple[bool, ...] = (False, False, True, False, False, False, True)
+
+    def __call__(self, run: Run) -> None:
+        """Anneal; needs a start."""
+        if run.best is None or run.is_over:
+            return
+        # Compile the kernels of all kinds of tasks before the first round.
+        first = next(self._tasks(run, 0, 0))
+        for weight_order in (True, False) if run.encoder.narrow is not run.encoder else (True,):
+            self._compile(run, TaskArrays(self, run.encoder, replace(first, weight_order=weight_order)))
+        for turn, length in run.rounds(self.tasks, self.first_round // run.encoder.positions, self.until):
+            # Tasks of a round depend on the rounds before and the seed alone, so that answers repeat.
+            tasks = list(self._tasks(run, turn, length))
+            for task, (candidate, spent) in zip(
+                tasks, run.map(lambda task: self._anneal(run, task), tasks), strict=True
+            ):
+                run.budget.evaluations += spent
+                run.offer(candidate, task.lineage.name, f"local search from {task.lineage.name}")
+            run.report_progress()
+
+    def _compile(self, run: Run, arrays: TaskArrays) -> None:
+        if (local := arrays.local_steps()) is not None:
+            run.compile(local.kernel, *local.arguments(0))
+        else:
+            run.compile(arrays.kernel, arrays.inputs(0), arrays.outputs)
+
+    def _tasks(self, run: Run, turn: int, length: int) -> Iterator[Annealing]:
+        lineages = run.lineages
+        for task in range(self.tasks):
+            count = self.tasks * turn + task
+            # The last round gets what is left of the evaluations, in full for its first tasks.
+            left = run.budget.evaluations_left
+            if left is not None:
+                length = min(length, max(left - task * length, 0))
+            yield Annealing(
+                lineage=lineages[_in_turn(self.lineages, count) % len(lineages)],
+                temperature=min(_in_turn(self.heats, count) * self.heat / run.encoder.positions, self.hottest),
+                reach=_in_turn(self.reaches, count),
+                spread=_in_turn(self.spreads, count),
+                evaluations=length,
+                seed=int(run.random(2, turn, task).integers(1, MODULUS)),
+                weight_order=_in_turn(self.weight_orders, count),
+            )
+
+    def _anneal(self, run: Run, task: Annealing) -> tuple[Candidate, int]:
+        """Anneal; return the best candidate and the evaluations made. Stops early when time is up."""
+        arrays = TaskArrays(self, run.encoder, task)
+        if (local := arrays.local_steps()) is not None:
+            return self._anneal_locally(run, task, arrays, local)
+        positions = run.encoder.positions
+        done = 0
+        for steps in pieces(run.budget, arrays.kernel, task.evaluations, positions):
+            arrays.kernel(arrays.inputs(steps), arrays.outputs, work=steps * positions)
+            done += steps
+            # Optimal: nothing is left to be found.
+            if arrays.state.value[1] <= run.bound.value:
+                break
+        return run.encoder.evaluate(run.encoder.adopt(arrays.best)), done
+
+    def _anneal_locally(
+        self, run: Run, task: Annealing, arrays: TaskArrays, local: LocalSteps
+    ) -> tuple[Candidate, int]:
+        """Anneal by steps that are timed in part; return as ``_anneal`` does."""
+        done = 0
+        while done < task.evaluations and not run.budget.out_of_time:
+            done += local.make(task.evaluations - done, ops_between_looks(run.budget, local.kernel))
+            if arrays.state.value[1] <= run.bound.value:
+                break
+        return run.encoder.evaluate(run.encoder.adopt(arrays.best)), done
+
+
+class TaskArrays:
+    """Arrays of the kernel for one annealing."""
+
+    def __init__(self, options: LocalSearch, encoder: Encoder, task: Annealing) -> None:
+        decided = task.lineage.candidate.decisions
+        if not (task.weight_order or decided.prefer.any()):
+            encoder = encoder.narrow
+        self.options, self.encoder, self.task = options, encoder, task
+        self.moves = moves_for(encoder, options.moves)
+        self.weights = np.array([move.weight for move in self.moves], np.int64)
+        decisions, self.best = (encoder.adopt(task.lineage.candidate.copy().decisions) for _ in range(2))
+        self.state = beginning(
+            encoder,
+            encoder.score(decisions, task.spread),
+            temperature=task.temperature * float(np.mean(encoder.flat.time)),
+            cooling=options.cooling,
+            steps=task.evaluations,
+            seed=task.seed,
+        )
+        self.outputs = (decisions, self.best, self.state, encoder.empty_change(), encoder.empty_timing())
+
+    @property
+    def kernel(self) -> Kernel:
+        """Kernel that anneals."""
+        return kernel_by(annealing_by, self.moves, self.encoder.evaluator.function)
+
+    def inputs(self, steps: int) -> tuple[Argument, ...]:
+        """Return the kernel's inputs for this many steps."""
+        encoder, task = self.encoder, self.task
+        target = encoder.target(task.spread)
+        return encoder.flat, self.weights, task.reach, self.options.critical, target, WAITS, steps
+
+    def local_steps(self) -> LocalSteps | None:
+        """Return the annealing by steps that are timed in part; None if they are timed whole."""
+        moves = local_moves(self.encoder, self.options.moves)
+        if not moves:
+            return None
+        target = self.encoder.target(self.task.spread)
+        steps = Steps(moves=moves, reach=self.task.reach, critical=self.options.critical, target=target)
+        return LocalSteps(self.encoder, steps, self.outputs[0], self.best, self.state)
+
+
+def _in_turn(options: tuple[Option, ...], count: int) -> Option:
+    return options[count % len(options)]

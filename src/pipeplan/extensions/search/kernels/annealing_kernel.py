@@ -1,0 +1,217 @@
+"""Simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983): the parts that all annealings share, and that by moves.
+
+Arrays: ``state.value`` has the current and the best value, ``state.temperature`` the temperature and its factor per step,
+``state.random`` the random number, ``state.critical`` the number of places of the longest chain, then the places; ``change``
+has what a move did, to undo it. One step::
+
+    order    F0 F1 I0 F2 I1        place 3 is drawn from the longest chain
+    propose        F2, 1 to the front
+    apply    F0 F1 F2 I0 I1        timed: 812, at most the limit of 815 that was drawn before
+    accept   the current candidate, and the best one if no value was lower; else undo
+
+The random limit before the evaluation is threshold accepting with the exponential distribution of Metropolis' rule.
+"""
+
+from collections.abc import Callable
+
+from pipeplan.extensions.search.kernels.arrays import (
+    AnnealingState,
+    CandidateTiming,
+    Change,
+    Decisions,
+    FlatProblem,
+    Reach,
+    Target,
+)
+from pipeplan.extensions.search.kernels.random_kernel import draw, draw_weighted
+from pipeplan.extensions.search.kernels.row_kernel import index_of, mirrored
+from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE
+from pipeplan.extensions.search.kernels.varied_kernel import op_index
+from pipeplan.model import Floats, Ints
+
+CRITICAL_OF = 16
+"""Denominator of the share of steps that start at an op of the longest chain."""
+
+
+def cool(state: AnnealingState) -> None:
+    """Lower the temperature by a step."""
+    state.temperature[0] *= state.temperature[1]
+
+
+def accepted_up_to(state: AnnealingState, waits: Floats) -> float:
+    """Return the largest acceptable value: the current one and the temperature times an exponential variate.
+
+    The variate is drawn from the quantiles ``waits``, before the value is known. So the evaluation can stop as soon as a
+    rank must be later than that.
+    """
+    # Metropolis accepts a worsening d with probability exp(-d / T): as often as an exponential variate of mean T is above d.
+    allowance = state.temperature[0] * waits[draw(state.random, len(waits))]
+    limit: float = min(state.value[0] + allowance, INFEASIBLE / 2)
+    return limit
+
+
+def accept(state: AnnealingState, value: float) -> bool:
+    """Continue from a step's value; true if no value before was as low."""
+    state.value[0] = value
+    if value < state.value[1]:
+        state.value[1] = value
+        return True
+    return False
+
+
+def copy_decisions(source: Decisions, target: Decisions) -> None:
+    """Copy one candidate's decisions onto another's."""
+    for place in range(len(source.order)):
+        target.order[place] = source.order[place]
+        target.forced[place] = source.forced[place]
+        target.joined[place] = source.joined[place]
+    for op in range(len(source.full)):
+        target.full[op] = source.full[op]
+    for slot in range(len(source.prefer)):
+        target.prefer[slot] = source.prefer[slot]
+    for op in range(len(source.mode)):
+        target.mode[op] = source.mode[op]
+        target.lead[op] = source.lead[op]
+    for turn in range(len(source.turn)):
+        target.turn[turn] = source.turn[turn]
+
+
+def draw_place(state: AnnealingState, critical: int, positions: int) -> int:
+    """Draw the place where a step starts: in ``critical`` of 16 cases an op of the longest chain, else any op.
+
+    Only ops of the longest chain can make the schedule shorter on their own.
+    """
+    if state.critical[0] > 0 and draw(state.random, CRITICAL_OF) < critical:
+        place: int = state.critical[1 + draw(state.random, state.critical[0])]
+        return place
+    return draw(state.random, positions)
+
+
+def annealing_by(
+    evaluate: Callable[..., float],
+    propose: Callable[..., None],
+    apply: Callable[..., bool],
+    undo: Callable[..., None],
+) -> Callable[..., None]:
+    """Return the annealing of a candidate by moves, timed by ``evaluate``.
+
+    Each of the other functions takes the number of a move and the arguments of that move's function.
+    """
+
+    def anneal(
+        problem: FlatProblem,
+        weights: Ints,
+        reach: Reach,
+        critical: int,
+        target: Target,
+        waits: Floats,
+        steps: int,
+        decisions: Decisions,
+        best: Decisions,
+        state: AnnealingState,
+        change: Change,
+        timing: CandidateTiming,
+    ) -> None:
+        """Anneal for a number of steps; the best candidate seen goes to ``best``.
+
+        A step draws where it starts, a move by its weight, and what that move does there. It is kept if the value grows by
+        no more than the temperature allows, else taken back.
+        """
+        for _ in range(steps):
+            cool(state)
+            place = draw_place(state, critical, len(decisions.order))
+            move = draw_weighted(state.random, weights)
+            propose(move, problem, reach, decisions, place, change, state.random)
+            if not apply(move, problem, decisions, change):
+                continue
+            # The limit is drawn first: an evaluation stops as soon as it must be above.
+            limit = accepted_up_to(state, waits)
+            value = evaluate(problem, decisions, target, limit, timing)
+            if value > limit:
+                undo(move, problem, decisions, change)
+                continue
+            # Accepted: the next steps start from its longest chain.
+            if critical > 0:
+                trace(problem, decisions, timing, state.critical)
+            if accept(state, value):
+                copy_decisions(decisions, best)
+
+    return anneal
+
+
+def trace(problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, critical: Ints) -> None:
+    """Write the longest chain of a candidate just timed: the number of its places, then the places, the last one first.
+
+    From the end of the rank that is done last back to a start: an op that waited was held up by its source, any other by
+    the op before it on its rank.
+    """
+    last = 0
+    for rank in range(1, len(problem.work)):
+        if timing.clock[rank] - timing.begin[rank] > timing.clock[last] - timing.begin[last]:
+            last = rank
+    # Back from its last op, over whatever held each op up.
+    place = problem.offsets[last + 1] - 1
+    count = 0
+    while True:
+        count += 1
+        critical[count] = place
+        if timing.waited[place] > 0:
+            # It, or the op that it overlaps with, waited for its source on another rank.
+            place += timing.waited[place] - 1
+            op_class = decisions.order[place]
+            earlier = index_of(decisions.order, problem.offsets[problem.rank[op_class]], place)
+            index = op_index(decisions.turn, problem.first[op_class], earlier, problem.slices)
+            if op_class % 2 == 1 and problem.source[op_class] == op_class - 1:
+                index = mirrored(index, problem.slices)
+            place = timing.position[problem.first[problem.source[op_class]] + index]
+        elif place == problem.offsets[problem.rank[decisions.order[place]]]:
+            break
+        else:
+            place -= 1
+    critical[0] = count
+
+
+def proposing_by(
+    evaluate: Callable[..., float],
+    propose: Callable[..., None],
+    apply: Callable[..., bool],
+    undo: Callable[..., None],
+) -> Callable[..., int]:
+    """Return the loop that proposes candidates by moves, timed by ``evaluate``.
+
+    Each of the other functions takes the number of a move and the arguments of that move's function.
+    """
+
+    def next_candidate(
+        problem: FlatProblem,
+        weights: Ints,
+        reach: Reach,
+        critical: int,
+        target: Target,
+        limit: float,
+        tries: int,
+        decisions: Decisions,
+        state: AnnealingState,
+        change: Change,
+        timing: CandidateTiming,
+        value: Floats,
+    ) -> int:
+        """Change ``decisions`` by one move to a candidate whose value is at most ``limit``; store that value in ``value``.
+
+        Returns the number of moves tried, or ``tries`` + 1 if none of them led to one; then nothing is changed.
+        """
+        if critical > 0 and evaluate(problem, decisions, target, INFEASIBLE / 2, timing) < INFEASIBLE:
+            trace(problem, decisions, timing, state.critical)
+        for tried in range(tries):
+            place = draw_place(state, critical, len(decisions.order))
+            move = draw_weighted(state.random, weights)
+            propose(move, problem, reach, decisions, place, change, state.random)
+            if not apply(move, problem, decisions, change):
+                continue
+            value[0] = evaluate(problem, decisions, target, limit, timing)
+            if value[0] <= limit:
+                return tried + 1
+            undo(move, problem, decisions, change)
+        return tries + 1
+
+    return next_candidate

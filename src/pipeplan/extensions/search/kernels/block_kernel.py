@@ -1,0 +1,438 @@
+"""Building blocks: repeating a block for every microbatch, and annealing the block itself.
+
+A block says when the ops of the first microbatch are due, and when those of the others follow. Repeating it means that
+every rank does next what is due next, at its own pace, with these exceptions: weight backwards go into the waits, and
+before what does not fit into memory; before its first backward a rank may draw forwards forward; after its last
+forward it takes the backwards as they come. What comes of it is an order, which is then timed like any candidate.
+
+Ranks take turns: the one that can decide the earliest does, and then either runs something until it can decide again, or
+waits.
+
+Arrays: ``block.due`` has the due times of the first microbatch's ops, by class; ``clocks.wake`` when each rank decides next;
+``timing`` holds what has run, as in ``timing_kernel``; ``decisions.order`` is written op by op. The *pace* is a flat problem
+of which only the times are used, which need not be the true ones. ``due`` and ``ready`` are times: when an op should run,
+and when its input is there. Decisions of a rank, for a block that is repeated with a period of 3::
+
+    due      F0 0   F1 3   I0 5   F2 6   I1 8        F at 0, 3, 6, ..; I at 5, 8, 11, ..
+    now 5    I0 is due and not ready until 6         W0 fits into the wait: it runs
+    now 6    I0 is due and ready                     it runs, and wakes the rank that waits for it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pipeplan.extensions.search.kernels.annealing_kernel import accept, accepted_up_to, cool
+from pipeplan.extensions.search.kernels.arrays import (
+    AnnealingState,
+    CandidateTiming,
+    Decisions,
+    FlatProblem,
+    Target,
+)
+from pipeplan.extensions.search.kernels.random_kernel import draw
+from pipeplan.extensions.search.kernels.timing_kernel import next_owed, runs_before
+from pipeplan.foundation.kernels import inlined
+from pipeplan.model import Floats, Ints
+from pipeplan.model.tolerances import LAST_DIGITS
+
+DRAWS_FORWARDS = 0
+"""Rule of a block: 1 where forwards are drawn forward before a rank's first backward."""
+
+TAKES_BACKWARDS = 1
+"""Rule of a block: 1 where a backward that is ready goes before something due that is not."""
+
+KEEPS_WEIGHTS = 2
+"""Rule of a block: 1 where weight backwards stay where repeating has put them."""
+
+RUNS_FULL = 3
+"""Rule of a block: 1 where backwards run in full."""
+
+
+class Block(NamedTuple):
+    """A building block: due times of the ops of one or several consecutive microbatches, and the rules of repeating it.
+
+    Attributes
+    ----------
+    due
+        Due time of each class for each of the ``several`` microbatches of the block, counted from the begin of that
+        microbatch, in the unit of the pace; shape (classes * several,), class by class.
+    rules
+        0 or 1 for each of the rules above; shape (4,).
+    several
+        Number of microbatches of the block; shape (1,).
+    group
+        Number of microbatches in a group; shape (1,).
+    inner
+        The time between the microbatches of a group; shape (1,).
+    """
+
+    due: Floats
+    rules: Ints
+    several: Ints
+    group: Ints
+    inner: Floats
+
+
+class Beat(NamedTuple):
+    """Repetition of a block: for ``share`` microbatches of each copy, a ``period`` apart.
+
+    ``unit`` is the mean time of an op. Both are times of the pace, which need not be the true ones.
+    """
+
+    share: int
+    period: float
+    unit: float
+
+
+class Route(NamedTuple):
+    """Classes that each rank runs, and the way of a microbatch through them.
+
+    Attributes
+    ----------
+    offsets, on_rank
+        Rank r runs the classes ``on_rank[offsets[r]:offsets[r + 1]]``; shapes (ranks + 1,) and (classes,).
+    follower
+        The class that waits for a class, or -1; shape (classes,).
+    way
+        The classes in the order in which a microbatch passes through them, copy after copy; shape (classes,).
+    """
+
+    offsets: Ints
+    on_rank: Ints
+    follower: Ints
+    way: Ints
+
+
+class RankClocks(NamedTuple):
+    """State of each rank while a block is repeated, in addition to its timing; shape (ranks,).
+
+    Attributes
+    ----------
+    wake, busy
+        Time at which a rank decides next, and 1 if it runs something until then.
+    backwards
+        Number of its backwards that have run.
+    """
+
+    wake: Floats
+    busy: Ints
+    backwards: Ints
+
+
+NEVER = 1e300
+
+VARIATIONS = 20
+"""Number of variations of a block of which one changes a rule, one the time within groups, and the others due times."""
+
+
+@inlined
+def due_at(block: Block, op_class: int, index: int, beat: Beat) -> float:
+    """Return when an op is due: groups follow each other by a period per microbatch, those of a group are closer."""
+    group = block.group[0]
+    several = block.several[0]
+    due: float = (
+        block.due[op_class * several + index % several]
+        + index // group * group * beat.period
+        + index % group * block.inner[0]
+    )
+    return due
+
+
+def repeat(
+    problem: FlatProblem,
+    pace: FlatProblem,
+    route: Route,
+    beat: Beat,
+    block: Block,
+    decisions: Decisions,
+    clocks: RankClocks,
+    timing: CandidateTiming,
+) -> bool:
+    """Repeat a block, and write the order into ``decisions``; false if it gets stuck, for lack of memory."""
+    begin_repeating(problem, decisions, clocks, timing)
+    left = len(decisions.order)
+    while left > 0:
+        rank = first_awake(clocks)
+        if clocks.wake[rank] >= NEVER:
+            return False
+        op_class = decide(problem, pace, route, beat, block, decisions, clocks, timing, rank)
+        if op_class >= 0:
+            run_op(problem, pace, route, block, decisions, clocks, timing, rank, op_class)
+            left -= 1
+    return True
+
+
+def begin_repeating(problem: FlatProblem, decisions: Decisions, clocks: RankClocks, timing: CandidateTiming) -> None:
+    """Set the arrays to before the first op."""
+    for op_class in range(len(problem.rank)):
+        timing.done[op_class] = 0
+    for rank in range(len(problem.work)):
+        clocks.wake[rank] = 0.0
+        clocks.busy[rank] = 0
+        clocks.backwards[rank] = 0
+        timing.cursor[rank] = problem.offsets[rank]
+        timing.pending[rank] = problem.offsets[rank]
+        timing.owed[rank] = 0
+        timing.held[rank] = 0.0
+    for place in range(len(decisions.order)):
+        decisions.forced[place] = 0
+        decisions.joined[place] = 0
+    for op in range(len(decisions.full)):
+        decisions.full[op] = 0
+
+
+@inlined
+def first_awake(clocks: RankClocks) -> int:
+    """Return the rank that decides next."""
+    rank = 0
+    for other in range(1, len(clocks.wake)):
+        if clocks.wake[other] < clocks.wake[rank]:
+            rank = other
+    return rank
+
+
+@inlined
+def decide(
+    problem: FlatProblem,
+    pace: FlatProblem,
+    route: Route,
+    beat: Beat,
+    block: Block,
+    decisions: Decisions,
+    clocks: RankClocks,
+    timing: CandidateTiming,
+    rank: int,
+) -> int:
+    """Return the class whose op a rank runs now; -1 if it waits, or runs a weight backward instead, which is then noted."""
+    now = clocks.wake[rank]
+    clocks.busy[rank] = 0
+
+    # Of all classes the one that is due first; of those that can run, the first forward and the first backward.
+    head = forward = backward = -1
+    head_due = forward_due = backward_due = NEVER
+    head_ready = later = NEVER
+    forwards_left = 0
+    for slot in range(route.offsets[rank], route.offsets[rank + 1]):
+        op_class = route.on_rank[slot]
+        index = timing.done[op_class]
+        if index == beat.share:
+            continue
+        forwards_left += 1 - op_class % 2
+        source = problem.source[op_class]
+        ready = NEVER
+        if source < 0:
+            ready = 0.0
+        elif timing.done[source] > index:
+            ready = timing.finish[problem.first[source] + index] + pace.delay[op_class]
+        due = due_at(block, op_class, index, beat)
+        # The head may not be ready; the first forward and the first backward are taken only from ops that are.
+        if due < head_due:
+            head, head_due, head_ready = op_class, due, ready
+        if ready > now:
+            later = min(later, ready)
+        elif op_class % 2 == 0:
+            if due < forward_due:
+                forward, forward_due = op_class, due
+        elif due < backward_due:
+            backward, backward_due = op_class, due
+    if head < 0:
+        clocks.wake[rank] = NEVER
+        return -1
+
+    # What is due, or what may run before it while it is not ready.
+    chosen = -1
+    if head_ready <= now:
+        chosen = head
+    elif forward >= 0 and block.rules[DRAWS_FORWARDS] == 1 and clocks.backwards[rank] == 0:
+        if leaves_room(problem, route, beat, block, timing, rank, forward, forward_due):
+            chosen = forward
+    elif forwards_left == 0 or block.rules[TAKES_BACKWARDS] == 1:
+        chosen = backward
+    lacks_room = False
+    if chosen >= 0:
+        full = chosen % 2 == 1 and block.rules[RUNS_FULL] == 1
+        growth = problem.full_growth[chosen] if full else problem.growth[chosen]
+        lacks_room = timing.held[rank] + growth > problem.limit[rank]
+
+    # A weight backward before it, or else a backward where it does not fit.
+    if timing.owed[rank] > 0 and (lacks_room or chosen < 0):
+        place = next_owed(timing.owes, timing.pending[rank])
+        end = now + pace.weight_time[decisions.order[place]]
+        if runs_before(False, lacks_room, end, head_ready * (1 + LAST_DIGITS)):
+            if block.rules[KEEPS_WEIGHTS] == 1 and timing.cursor[rank] < problem.offsets[rank + 1]:
+                decisions.forced[timing.cursor[rank]] += 1
+            timing.pending[rank] = place + 1
+            timing.owed[rank] -= 1
+            timing.held[rank] += problem.weight_growth[decisions.order[place]]
+            clocks.wake[rank] = end
+            clocks.busy[rank] = 1
+            return -1
+    if lacks_room:
+        chosen = backward
+    if chosen < 0:
+        clocks.wake[rank] = later
+    return chosen
+
+
+@inlined
+def leaves_room(
+    problem: FlatProblem,
+    route: Route,
+    beat: Beat,
+    block: Block,
+    timing: CandidateTiming,
+    rank: int,
+    forward: int,
+    forward_due: float,
+) -> bool:
+    """Return true if a forward leaves room for all other forwards of the rank that are due before it."""
+    room = problem.limit[rank] - timing.held[rank] - problem.growth[forward]
+    for slot in range(route.offsets[rank], route.offsets[rank + 1]):
+        op_class = route.on_rank[slot]
+        index = timing.done[op_class]
+        while op_class % 2 == 0 and op_class != forward and index < beat.share:
+            if due_at(block, op_class, index, beat) >= forward_due:
+                break
+            room -= problem.growth[op_class]
+            index += 1
+    return bool(room >= 0)
+
+
+@inlined
+def run_op(
+    problem: FlatProblem,
+    pace: FlatProblem,
+    route: Route,
+    block: Block,
+    decisions: Decisions,
+    clocks: RankClocks,
+    timing: CandidateTiming,
+    rank: int,
+    op_class: int,
+) -> None:
+    """Run the next op of a class; the rank that needs its result wakes when that arrives."""
+    place = timing.cursor[rank]
+    full = op_class % 2 == 1 and block.rules[RUNS_FULL] == 1
+    end = clocks.wake[rank] + (pace.full_time[op_class] if full else pace.time[op_class])
+    op = problem.first[op_class] + timing.done[op_class]
+    timing.finish[op] = end
+    timing.done[op_class] += 1
+    timing.owes[place] = 0
+    if full:
+        decisions.full[op] = 1
+        timing.held[rank] += problem.full_growth[op_class]
+    else:
+        timing.held[rank] += problem.growth[op_class]
+        if problem.weight_time[op_class] >= 0:
+            timing.owes[place] = 1
+            timing.owed[rank] += 1
+    # Its place in the order; the rank decides again at its end.
+    clocks.backwards[rank] += op_class % 2
+    decisions.order[place] = op_class
+    timing.cursor[rank] += 1
+    clocks.wake[rank] = end
+    clocks.busy[rank] = 1
+    # A rank that runs something decides at its end anyway.
+    follower = route.follower[op_class]
+    if follower >= 0:
+        other = problem.rank[follower]
+        if clocks.busy[other] == 0:
+            clocks.wake[other] = min(clocks.wake[other], end + pace.delay[follower])
+
+
+def vary(route: Route, unit: float, rules: int, block: Block, random: Ints) -> None:
+    """Change a block: one of its first ``rules`` rules, the time within its groups, or when something is due."""
+    choice = draw(random, VARIATIONS)
+    if choice == 0:
+        rule = draw(random, rules)
+        block.rules[rule] = 1 - block.rules[rule]
+    elif choice == 1 and block.group[0] > 1:
+        block.inner[0] = max(block.inner[0] + (draw(random, 2) - 0.5) * unit, 0.0)
+    else:
+        for _ in range(2 if draw(random, 3) == 0 else 1):
+            move_due(route, unit, block, random)
+
+
+def move_due(route: Route, unit: float, block: Block, random: Ints) -> None:
+    """Make one op due earlier or later, or all from it on, or some, by up to 3 units; small steps are more often.
+
+    In a block of several microbatches the change is to one of them, or to all.
+    """
+    passes = len(route.way)
+    several = block.several[0]
+    # Of which microbatches of the block, from which class on, and by how much.
+    turn = 0
+    turns = several
+    if several > 1 and draw(random, 4) > 0:
+        turn = draw(random, several)
+        turns = turn + 1
+    start = draw(random, passes)
+    amount = (1 + draw(random, 1 + draw(random, 6))) * 0.5 * unit
+    if draw(random, 2) == 0:
+        amount = -amount
+    # One op, all that follow on the microbatch's way, or some of these.
+    scope = draw(random, 3)
+    stop = start + 1
+    if scope == 1:
+        stop = passes
+    elif scope == 2:
+        stop = min(passes, stop + draw(random, max(passes // 2, 1)))
+    for step in range(start, stop):
+        for one in range(turn, turns):
+            block.due[route.way[step] * several + one] += amount
+
+
+def copy_block(source: Block, target: Block) -> None:
+    """Copy the values of one block into another."""
+    for op_class in range(len(source.due)):
+        target.due[op_class] = source.due[op_class]
+    for rule in range(len(source.rules)):
+        target.rules[rule] = source.rules[rule]
+    target.several[0] = source.several[0]
+    target.group[0] = source.group[0]
+    target.inner[0] = source.inner[0]
+
+
+def block_annealing_by(evaluate: Callable[..., float]) -> Callable[..., None]:
+    """Return the annealing of a block, whose schedules are timed by ``evaluate``."""
+
+    def anneal_block(
+        problem: FlatProblem,
+        pace: FlatProblem,
+        route: Route,
+        beat: Beat,
+        rules: int,
+        target: Target,
+        waits: Floats,
+        steps: int,
+        block: Block,
+        trial: Block,
+        best: Block,
+        decisions: Decisions,
+        state: AnnealingState,
+        clocks: RankClocks,
+        timing: CandidateTiming,
+    ) -> None:
+        """Simulated annealing of a block for a number of steps; the best one seen goes to ``best``.
+
+        A step varies the block, and what comes of it is timed. It is kept if the value grows by no more than the temperature
+        allows.
+        """
+        for _ in range(steps):
+            cool(state)
+            # A copy of the current block is varied. What comes of that may be infeasible; then the next step follows.
+            copy_block(block, trial)
+            vary(route, beat.unit, rules, trial, state.random)
+            if not repeat(problem, pace, route, beat, trial, decisions, clocks, timing):
+                continue
+            limit = accepted_up_to(state, waits)
+            value = evaluate(problem, decisions, target, limit, timing)
+            if value > limit:
+                continue
+            copy_block(trial, block)
+            if accept(state, value):
+                copy_block(trial, best)
+
+    return anneal_block

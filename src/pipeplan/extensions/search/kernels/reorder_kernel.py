@@ -1,0 +1,154 @@
+"""Orders of microbatches for a schedule whose ops stay where they are: timing, and annealing by exchanges.
+
+Arrays: ``turn`` has the microbatch that each one of the schedule stands for; ``ops`` the ops in an order in which each can
+be timed after those before it, whatever they take; ``times``, ``delays`` and ``sizes`` what ops take, by row (one per kind
+and stage) and microbatch. One step, with three microbatches::
+
+    turn     2 0 1      becomes   1 0 2
+    op 1F0              takes times[row of 1F, 1] instead of times[row of 1F, 2]
+"""
+
+from typing import NamedTuple
+
+from pipeplan.extensions.search.kernels.random_kernel import draw
+from pipeplan.model import Floats, Ints
+
+
+class FixedOps(NamedTuple):
+    """A schedule of ops that compute, as flat arrays.
+
+    Attributes
+    ----------
+    ops
+        Ops in the order in which they can be timed; shape (ops,), like all that follow but ``limit``.
+    rank, source, joined
+        Rank of an op, the op of another rank that it waits for (-1: none), and 1 for the second of a pair.
+    row, microbatch
+        Row of what it takes, and its microbatch in the schedule.
+    growth
+        Memory that it adds to its rank for a microbatch of factor 1.
+    beside
+        Memory of any microbatch that its rank holds beside that from its start on: gradients.
+    limit
+        Most memory of each rank; shape (ranks,).
+    """
+
+    ops: Ints
+    rank: Ints
+    source: Ints
+    joined: Ints
+    row: Ints
+    microbatch: Ints
+    growth: Floats
+    beside: Floats
+    limit: Floats
+
+
+class Taken(NamedTuple):
+    """Costs of ops by row and microbatch; shape (rows * microbatches,).
+
+    Attributes
+    ----------
+    times, delays, sizes
+        Time of an op, time of the transfer of its result, and factor on its memory.
+    """
+
+    times: Floats
+    delays: Floats
+    sizes: Floats
+
+
+PENALTY = 1e3
+"""Factor of the memory above a limit, as a share of it: an order that fits is better than any other."""
+
+
+def reordered(
+    fixed: FixedOps,
+    taken: Taken,
+    waits: Floats,
+    steps: int,
+    temperature: float,
+    cooling: float,
+    turn: Ints,
+    best: Ints,
+    value: Floats,
+    random: Ints,
+    end: Floats,
+    free: Floats,
+) -> None:
+    """Anneal ``turn`` by exchanges of two microbatches, and moves of one; the best goes to ``best``, its value to ``value``.
+
+    ``waits`` are quantiles of the exponential distribution, ``end`` and ``free`` scratch by op and, twice, by rank.
+    """
+    microbatches = len(turn)
+    current = value_of(fixed, taken, turn, end, free)
+    value[0] = current
+    for place in range(microbatches):
+        best[place] = turn[place]
+    for _ in range(steps):
+        temperature *= cooling
+        one = draw(random, microbatches)
+        other = draw(random, microbatches)
+        moves = draw(random, 2) == 0
+        change(turn, one, other, moves)
+        result = value_of(fixed, taken, turn, end, free)
+        if result > current + temperature * waits[draw(random, len(waits))]:
+            change(turn, other, one, moves)
+            continue
+        current = result
+        if result < value[0]:
+            value[0] = result
+            for place in range(microbatches):
+                best[place] = turn[place]
+
+
+def change(turn: Ints, one: int, other: int, moves: bool) -> None:
+    """Move the microbatch of one place to another, those between making room, or exchange the two."""
+    microbatch = turn[one]
+    if moves:
+        step = 1 if other > one else -1
+        for place in range(one, other, step):
+            turn[place] = turn[place + step]
+    else:
+        turn[one] = turn[other]
+    turn[other] = microbatch
+
+
+def value_of(fixed: FixedOps, taken: Taken, turn: Ints, end: Floats, free: Floats) -> float:
+    """Return the makespan of the schedule with these microbatches; more if they do not fit into memory."""
+    microbatches = len(turn)
+    ranks = len(fixed.limit)
+    for rank in range(2 * ranks):
+        free[rank] = 0.0
+    makespan = 0.0
+    over = 0.0
+    for place in range(len(fixed.ops)):
+        op = fixed.ops[place]
+        if fixed.joined[op] == 1:
+            continue
+        # A pair starts when both inputs are there, and both of its ops end together.
+        rank = fixed.rank[op]
+        last = op
+        if op + 1 < len(fixed.joined) and fixed.joined[op + 1] == 1:
+            last = op + 1
+        clock = free[rank]
+        time = 0.0
+        held = free[ranks + rank]
+        for member in range(op, last + 1):
+            source = fixed.source[member]
+            if source >= 0:
+                sent = fixed.row[source] * microbatches + turn[fixed.microbatch[source]]
+                clock = max(clock, end[source] + taken.delays[sent])
+            cell = fixed.row[member] * microbatches + turn[fixed.microbatch[member]]
+            time += taken.times[cell]
+            # A backward holds its gradients beside what it frees at its end; a forward adds memory at its start.
+            before = held
+            held += fixed.growth[member] * taken.sizes[cell]
+            over = max(over, (max(before, held) + fixed.beside[member]) / fixed.limit[rank])
+        clock += time
+        for member in range(op, last + 1):
+            end[member] = clock
+        free[rank] = clock
+        free[ranks + rank] = held
+        makespan = max(makespan, clock)
+    return makespan * (1.0 + PENALTY * max(over - 1.0 - 1e-9, 0.0))

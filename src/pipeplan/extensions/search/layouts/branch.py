@@ -1,0 +1,420 @@
+"""Branch and bound over layouts, stage by stage, on a graph of the runs of layers that each stage can still have.
+
+A layout is a path through a graph with a node for each stage and first layer, and an arc for each run of layers and choice.
+Every cut is a length of the arcs, and so is every peak of a rank. For each of these lengths, a prefix of a layout is bounded
+by its own length and the shortest path from there to the end (dynamic programming). An arc is dropped if all paths over it
+are too long in one of the lengths. The cuts are those of Benders' decomposition (1962), the search is Land and Doig's
+(1960).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.extensions.search.layouts.problem import Deadline, Laid, LayoutProblem, Numbers
+from pipeplan.extensions.search.layouts.stages import BYTES, FEATURES, TIMES, LaidLayer
+from pipeplan.model import Bools, Floats, tolerances
+
+ROWS_OF_RANK = 4
+"""Maximum number of memory rows of a rank that bound arcs; the other rows are checked when a layout is complete."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageArcs:
+    """Arcs of one stage, sorted by first layer; arrays of shape (arcs,), features of shape (arcs, 7)."""
+
+    first: Numbers
+    stop: Numbers
+    choice: Numbers
+    features: Floats
+
+    def keep(self, chosen: Bools) -> StageArcs:
+        """Return only the chosen arcs."""
+        return StageArcs(self.first[chosen], self.stop[chosen], self.choice[chosen], self.features[chosen])
+
+    def at(self, first: int) -> slice:
+        """Return the range of the arcs that begin at a layer."""
+        begin, end = np.searchsorted(self.first, (first, first + 1)).tolist()
+        return slice(begin, end)
+
+
+class LimitRows:
+    """Upper limits on lengths of arcs: the cuts, and the memory of each rank.
+
+    Attributes
+    ----------
+    weights
+        Weight of each feature of a stage; shape (rows, stages, 7).
+    most
+        Maximum length of a layout; shape (rows,).
+    """
+
+    def __init__(self, problem: LayoutProblem, below: float) -> None:
+        peaks, stages = problem.peaks, problem.stages
+        bounded = _fullest(problem)
+        held = np.zeros((len(bounded), stages, FEATURES))
+        held[:, :, BYTES] = peaks.rows[bounded]
+        cuts = np.zeros((len(problem.constants), stages, FEATURES))
+        cuts[:, :, TIMES] = problem.counts
+        self.weights: Floats = np.concatenate((held, cuts))
+        self.most: Floats = np.concatenate((peaks.limits[peaks.rank][bounded], below - problem.constants))
+
+    def __len__(self) -> int:
+        return len(self.most)
+
+
+def _fullest(problem: LayoutProblem) -> Numbers:
+    """Return the rows of each rank with a limit that are largest in the last simulated layout."""
+    peaks = problem.peaks
+    # Memory of every row in the last simulated layout; per rank, the ROWS_OF_RANK largest under a finite limit.
+    held = np.tensordot(peaks.rows, problem.of(list(problem.simulated)[-1])[:, BYTES], axes=((1, 2), (0, 1)))
+    order = np.lexsort((-held, peaks.rank))
+    place = np.arange(len(order)) - np.searchsorted(peaks.rank, peaks.rank[order])
+    fullest: Numbers = np.sort(order[(place < ROWS_OF_RANK) & np.isfinite(peaks.limits[peaks.rank[order]])])
+    return fullest
+
+
+class Arcs:
+    """Remaining arcs and the shortest paths over them.
+
+    Parameters
+    ----------
+    problem
+        Layout problem with its cuts so far.
+    below
+        Makespan that a layout must stay below to be of interest.
+    deadline
+        Time after which no more arcs are dropped.
+    """
+
+    def __init__(self, problem: LayoutProblem, below: float, deadline: Deadline) -> None:
+        self.problem = problem
+        self.rows = LimitRows(problem, below)
+        self.stages = [possible(problem, stage, below) for stage in range(problem.stages)]
+        self._eliminate(deadline)
+
+    @property
+    def empty(self) -> bool:
+        """True if no layout remains."""
+        return any(not len(stage.first) for stage in self.stages)
+
+    @property
+    def count(self) -> int:
+        """Number of remaining arcs."""
+        return sum(len(stage.first) for stage in self.stages)
+
+    def _eliminate(self, deadline: Deadline) -> None:
+        """Drop arcs on no path within a row's limit: first by the newest rows, those of the ranks, then by all."""
+        some = slice(max(len(self.rows) - self.problem.order.schedule.ranks, 0), None)
+        # Dropping arcs lengthens the shortest paths, so each set of rows is used twice.
+        for rows in (some, some, slice(None), slice(None)):
+            if self.empty or deadline.passed():
+                return
+            weights, most = self.rows.weights[rows], self.rows.most[rows]
+            lengths = [self.lengths(number, weights) for number in range(self.problem.stages)]
+            from_start = self._shortest_from_start(lengths)
+            to_end = self._shortest_to_end(lengths)
+            for number, stage in enumerate(self.stages):
+                ways = from_start[number][stage.first] + lengths[number] + to_end[number + 1][stage.stop]
+                self.stages[number] = stage.keep((ways <= most).all(axis=1))
+
+    def lengths(self, stage: int, weights: Floats) -> Floats:
+        """Return the lengths of a stage's arcs by row of weights; shape (arcs, rows)."""
+        lengths: Floats = self.stages[stage].features @ weights[:, stage].T
+        return lengths
+
+    def shortest_to_end(self, weights: Floats) -> Floats:
+        """Return the shortest paths by stage, first layer and row of weights; shape (stages + 1, layers + 1, rows)."""
+        return self._shortest_to_end([self.lengths(number, weights) for number in range(self.problem.stages)])
+
+    def _shortest_to_end(self, lengths: list[Floats]) -> Floats:
+        # Dynamic program backwards: the best of all arcs from a layer, each with the best way from where it stops.
+        shortest = np.full((self.problem.stages + 1, self.problem.layers + 1, lengths[0].shape[1]), np.inf)
+        shortest[-1, -1] = 0.0
+        for number in reversed(range(self.problem.stages)):
+            stage = self.stages[number]
+            least_by(stage.first, lengths[number] + shortest[number + 1][stage.stop], shortest[number])
+        return shortest
+
+    def _shortest_from_start(self, lengths: list[Floats]) -> Floats:
+        shortest = np.full((self.problem.stages + 1, self.problem.layers + 1, lengths[0].shape[1]), np.inf)
+        shortest[0, 0] = 0.0
+        for number, stage in enumerate(self.stages):
+            order = np.argsort(stage.stop, kind="stable")
+            least_by(stage.stop[order], (lengths[number] + shortest[number][stage.first])[order], shortest[number + 1])
+        return shortest
+
+
+def least_by(keys: Numbers, values: Floats, into: Floats) -> None:
+    """Write the minimum of the values of each key to ``into``; keys are sorted."""
+    if len(keys):
+        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        into[keys[starts]] = np.minimum.reduceat(values, starts, axis=0)
+
+
+def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
+    """Return the runs of layers that a stage can have by itself: fast enough, and within its ranks' memory."""
+    layers, stages = problem.layers, problem.stages
+    parts, placement = problem.tables.parts, problem.order.schedule.placement
+    # Every stage but those of the embedding and the head needs a layer, so stages before and after reserve one each.
+    at = np.arange(layers + 1)
+    least_before = max(stage - bool(parts.start), 0)
+    least_behind = max(stages - 1 - stage - bool(parts.end), 0)
+    first = (at >= least_before) & ((at == 0) | (stage > 0))
+    stop = (layers - at >= least_behind) & ((at == layers) | (stage < stages - 1))
+    microbatches = problem.order.schedule.microbatches // placement.copies
+    allowed = problem.exists(stage) & first[:, None] & stop
+    allowed &= microbatches * (problem.takes(stage) + _beside(problem, stage)) <= below
+    number, begin, end = np.nonzero(allowed)
+    features = problem.of_stage(stage)[number, begin, end]
+    fits = _fits_alone(problem, stage, features)
+    arcs = StageArcs(begin[fits], end[fits], number[fits], features[fits])
+    return _sorted_undominated(arcs, alone=_alone(problem, stage))
+
+
+def _beside(problem: LayoutProblem, stage: int) -> float:
+    """Return a lower bound on the time of the other stages of a stage's rank for one microbatch."""
+    placement, least = problem.order.schedule.placement, min(_shortest(layer) for layer in problem.tables.parts.middle)
+    others = [other for other in placement.stages_on(placement.rank_of[0][stage]) if other != stage]
+    return least * sum(0 < other < problem.stages - 1 for other in others)
+
+
+def _shortest(layer: LaidLayer) -> float:
+    return min(option.time for option in layer.options)
+
+
+def _alone(problem: LayoutProblem, stage: int) -> bool:
+    holds = problem.peaks.holds
+    return bool((holds[holds[:, stage]].sum(axis=1) == 1).all())
+
+
+def _fits_alone(problem: LayoutProblem, stage: int, features: Floats) -> NDArray[np.bool_]:
+    peaks = problem.peaks
+    rows = peaks.holds[peaks.rank, stage]
+    held = features[:, BYTES] @ peaks.rows[rows, stage].T
+    fits: NDArray[np.bool_] = (held <= peaks.limits[peaks.rank[rows]]).all(axis=1)
+    return fits
+
+
+def _sorted_undominated(arcs: StageArcs, *, alone: bool) -> StageArcs:
+    """Return the arcs sorted by first layer, without those that another choice for the same layers equals or beats.
+
+    If a stage is alone on its rank and fits, only its times are compared; otherwise also its bytes.
+    """
+    # Arcs of one run of layers are adjacent after sorting; each is compared with those up to ``apart`` places away.
+    order = np.lexsort((arcs.choice, arcs.stop, arcs.first))
+    arcs = arcs.keep(order)  # type: ignore[arg-type]
+    matter = arcs.features[:, TIMES] if alone else arcs.features
+    kept = np.ones(len(arcs.first), np.bool_)
+    run = arcs.first * (int(arcs.stop.max(initial=0)) + 1) + arcs.stop
+    for apart in range(1, len(np.unique(arcs.choice))):
+        same = run[apart:] == run[:-apart]
+        earlier, later = matter[:-apart], matter[apart:]
+        kept[apart:] &= ~(same & (earlier <= later).all(axis=1))
+        kept[:-apart] &= ~(same & (later <= earlier).all(axis=1) & (later < earlier).any(axis=1))
+    return arcs.keep(kept)
+
+
+class Capacity:
+    """Bounds on prefixes of layouts by the work that the remaining layers add to each rank.
+
+    Attributes
+    ----------
+    cuts
+        For each rank, the cut that counts its stages most; empty if ranks hold several copies of the model, whose stages are
+        not independent.
+    """
+
+    def __init__(self, problem: LayoutProblem) -> None:
+        stages, parts = problem.stages, problem.tables.parts
+        holds = problem.peaks.holds
+        of_stages = problem.counts.sum(axis=2)
+        of_ranks = np.stack([of_stages[:, here].min(axis=1) for here in holds])
+        one_copy = problem.order.schedule.placement.copies == 1 and len(problem.counts)
+        self.cuts = of_ranks.argmax(axis=1) if one_copy else np.zeros(0, np.intp)
+        counts = problem.counts[self.cuts]
+        self._constants = problem.constants[self.cuts]
+        # By first remaining stage: the least weight of a layer on any remaining stage, and on the rank's own stages.
+        self._anywhere = np.minimum.accumulate(counts[:, ::-1], axis=1)[:, ::-1]
+        own = np.where(holds[: len(self.cuts), :, None], counts, np.inf)
+        self._own = np.minimum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
+        self._layers = np.array([_least(layer) for layer in parts.middle])
+        self._start = counts[:, 0] @ _sum(parts.start)
+        self._end = counts[:, stages - 1] @ _sum(parts.end)
+
+    def bound(self, stage: int, first: int, lengths: Floats) -> float:
+        """Return a lower bound on layouts whose stages before ``stage`` are fixed and hold the layers before ``first``.
+
+        Parameters
+        ----------
+        lengths
+            Length of the fixed stages by every cut.
+        """
+        if not len(self.cuts):
+            return 0.0
+        left = self._layers[first:]
+        length = lengths[self.cuts] if stage else self._start
+        fixed = length + self._constants + self._end + self._anywhere[:, stage] @ left.sum(axis=0)
+        least = float(fixed.max())
+        if not len(left):
+            return least
+        free = np.isfinite(self._own[:, stage, 0])
+        more = np.sort((self._own - self._anywhere)[free, stage] @ left.T, axis=1)
+        # Each rank takes its cheapest layers first; its makespan grows with each. The remaining layers need as many of
+        # these places as there are layers, so the bound is the makespan of the last place that they need.
+        makespans = (fixed[free, None] + np.cumsum(more, axis=1)).ravel()
+        if len(makespans) < len(left):
+            return np.inf
+        return max(least, float(np.partition(makespans, len(left) - 1)[len(left) - 1]))
+
+
+def _least(layer: LaidLayer) -> Floats:
+    times = [(option.forward, option.backward_input, option.backward_weight) for option in layer.options]
+    least: Floats = np.array(times).min(axis=0)
+    return least
+
+
+def _sum(layers: tuple[LaidLayer, ...]) -> Floats:
+    total: Floats = np.array([_least(layer) for layer in layers]).sum(axis=0) if layers else np.zeros(3)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class BranchedLayouts:
+    """Result of branch and bound.
+
+    Attributes
+    ----------
+    better
+        Layout that beats the best one so far; None if none was found.
+    bound
+        Lower bound on the makespan of all layouts; the makespan to beat if the search is complete.
+    complete
+        Whether all layouts were considered, so that none beats the best one so far.
+    """
+
+    better: Laid | None
+    bound: float
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Node:
+    """Layers and choices of the first stages, their lengths by the rows known at the time, and a lower bound."""
+
+    layers: tuple[int, ...]
+    choices: tuple[int, ...]
+    stop: int
+    length: Floats
+    bound: float
+
+
+class LayoutBranching:
+    """Search tree of the layouts that can beat the best one so far.
+
+    Parameters
+    ----------
+    problem
+        Layout problem with its cuts so far; complete layouts are simulated and add cuts.
+    best
+        Makespan to beat.
+    deadline
+        Time at which to stop.
+    """
+
+    def __init__(self, problem: LayoutProblem, best: float, deadline: Deadline) -> None:
+        self.problem, self.best = problem, best
+        self.below = best * (1 - tolerances.ROUNDING)
+        self.deadline = deadline
+        self.capacity = Capacity(problem)
+        self.arcs = Arcs(problem, self.below, deadline)
+        self.held = len(self.arcs.rows) - len(problem.constants)
+        self.weights = self.arcs.rows.weights
+        self.most = self.arcs.rows.most
+
+    def run(self) -> BranchedLayouts:
+        """Search the most promising nodes first, until a layout is better, none is left, or time is up."""
+        if self.arcs.empty:
+            return BranchedLayouts(None, self.best, complete=True)
+        if self.deadline.passed():
+            return BranchedLayouts(None, min(self.best, self.capacity.bound(0, 0, np.zeros(0))))
+        self.to_end = self.arcs.shortest_to_end(self.weights)
+        root = _Node((), (), 0, np.zeros(len(self.weights)), self._root_bound())
+        open_nodes = [root]
+        while open_nodes:
+            if self.deadline.passed():
+                return BranchedLayouts(None, min(self.best, *(node.bound for node in open_nodes)))
+            node = open_nodes.pop()
+            if node.bound >= self.below or self._capacity(node) >= self.below:
+                continue
+            if len(node.layers) < self.problem.stages:
+                open_nodes += self._children(node)
+                continue
+            laid = Laid(node.layers, node.choices)
+            if self.problem.fits(laid) and self.problem.makespan(laid) < self.below:
+                return BranchedLayouts(laid, min([node.bound, *(other.bound for other in open_nodes)]))
+            self._learn()
+        return BranchedLayouts(None, self.best, complete=True)
+
+    def _root_bound(self) -> float:
+        cuts = self.to_end[0, 0, self.held :] + self.problem.constants
+        return max(float(cuts.max(initial=0.0)), self.capacity.bound(0, 0, np.zeros(0)))
+
+    def _capacity(self, node: _Node) -> float:
+        if len(node.layers) == self.problem.stages:
+            return 0.0
+        return self.capacity.bound(len(node.layers), node.stop, node.length[self.held :])
+
+    def _learn(self) -> None:
+        cuts = len(self.weights) - self.held
+        counts = self.problem.counts[cuts:]
+        if not len(counts):
+            return
+        fresh = np.zeros((len(counts), *self.weights.shape[1:]))
+        fresh[:, :, TIMES] = counts
+        self.weights = np.concatenate((self.weights, fresh))
+        self.most = np.concatenate((self.most, self.below - self.problem.constants[cuts:]))
+        self.to_end = np.concatenate((self.to_end, self.arcs.shortest_to_end(fresh)), axis=2)
+
+    def _children(self, node: _Node) -> list[_Node]:
+        """Return the children that are not ruled out, the most promising last."""
+        number = len(node.layers)
+        stage = self.arcs.stages[number]
+        here = stage.at(node.stop)
+        stops, choices = stage.stop[here], stage.choice[here]
+        lengths = self._length(node) + stage.features[here] @ self.weights[:, number].T
+        least = lengths + self.to_end[number + 1][stops]
+        # Slack of each row; for the cuts, the limit minus the slack is a bound on the makespan of the child.
+        slack = self.most - least
+        bounds = self.below - slack[:, self.held :].min(axis=1, initial=np.inf)
+        possible = np.flatnonzero((slack >= 0).all(axis=1))
+        order = possible[np.argsort(-bounds[possible], kind="stable")]
+        children = []
+        for child in order.tolist():
+            bound = max(float(bounds[child]), node.bound)
+            children.append(
+                _Node(
+                    (*node.layers, int(stops[child]) - node.stop),
+                    (*node.choices, int(choices[child])),
+                    int(stops[child]),
+                    lengths[child],
+                    bound,
+                )
+            )
+        return children
+
+    def _length(self, node: _Node) -> Floats:
+        """Return the lengths of a node's stages by every row, including rows added since the node was created."""
+        rows = len(node.length)
+        if rows == len(self.weights):
+            return node.length
+        bounds = np.array([0, *np.cumsum(node.layers)], np.intp)
+        done = len(node.layers)
+        padded = np.concatenate((bounds, np.full(self.problem.stages - done, bounds[-1])))
+        choices = np.array([*node.choices, *(0,) * (self.problem.stages - done)], np.intp)
+        features = self.problem.features(padded, choices)[:done]
+        further = np.tensordot(features, self.weights[rows:, :done], axes=((0, 1), (1, 2)))
+        return np.concatenate((node.length, further))

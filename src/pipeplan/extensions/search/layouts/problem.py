@@ -1,0 +1,398 @@
+"""Layout problem: costs and memory of layouts, bounds from those simulated so far, and a local search.
+
+The longest path of a simulated layout bounds the makespan of every other layout from below. The local search uses these
+bounds (cuts), so most neighbors of a layout need no simulation. A neighbor moves one layer from one stage to another and
+shifts everything between them, or changes the choices of stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.extensions.search.layouts.order import GraphPath, OrderGraph
+from pipeplan.extensions.search.layouts.stages import TIMES, RankPeaks, StageTables
+from pipeplan.model import Bools, Floats, tolerances
+
+Clock = Callable[[], float]
+
+CLOCK_STEP = 2e-3
+"""Seconds by which :class:`WorkClock` advances at each reading: about the work between two readings on one idle core."""
+
+
+class WorkClock:
+    """Clock that counts work: every reading advances it by the same time, on a loaded machine too."""
+
+    def __init__(self) -> None:
+        self._readings = 0
+
+    def __call__(self) -> float:
+        """Return the nominal seconds of the work so far."""
+        self._readings += 1
+        return CLOCK_STEP * self._readings
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """Point in time by a clock, in seconds."""
+
+    end: float
+    clock: Clock
+
+    @classmethod
+    def after(cls, seconds: float, clock: Clock = monotonic) -> Deadline:
+        """Return the deadline a number of seconds from now."""
+        return cls(clock() + seconds, clock)
+
+    def passed(self) -> bool:
+        """True if the deadline has passed."""
+        return self.clock() >= self.end
+
+    def part(self, share: float) -> Deadline:
+        """Return an earlier deadline, after a fraction of the remaining time."""
+        now = self.clock()
+        return Deadline(now + share * max(self.end - now, 0.0), self.clock)
+
+
+Numbers = NDArray[np.intp]
+
+MOST_CUTS = 160
+"""Maximum number of cuts: each is evaluated for every neighbor and arc."""
+
+PROBE = 1000.0
+"""Factor on the longest op that makes the longest path contain every op of a rank."""
+
+_JUDGES = 32
+"""Number of recently simulated layouts whose bounds decide which cuts are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """Layout with the choice of each stage.
+
+    Attributes
+    ----------
+    counts
+        Transformer layers of each stage.
+    choices
+        Choice of each stage: positions in ``StageTables.choices``.
+    """
+
+    counts: tuple[int, ...]
+    choices: tuple[int, ...]
+
+    @property
+    def bounds(self) -> Numbers:
+        """First layer of every stage, and the end of the last one; shape (stages + 1,)."""
+        return np.array([*accumulate(self.counts, initial=0)], np.intp)
+
+
+@dataclass(eq=False)
+class LayoutProblem:
+    """Layout problem for the op order of a schedule.
+
+    Attributes
+    ----------
+    order
+        Op order whose makespan is minimized.
+    tables
+        Times and bytes of stages.
+    peaks
+        Memory limits of ranks.
+    cuts
+        ``counts`` and ``constants``: longest paths of simulated layouts, in the order in which they were found.
+    """
+
+    order: OrderGraph
+    tables: StageTables
+    peaks: RankPeaks
+    counts: Floats = field(init=False)
+    constants: Floats = field(init=False)
+    simulated: dict[Laid, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.counts = np.zeros((0, self.stages, 3))
+        self.constants = np.zeros(0)
+        of_stages = [self.tables.of_stage(stage, self.stages) for stage in range(self.stages)]
+        self._of_role = np.stack([of_stages[0], of_stages[len(of_stages) // 2], of_stages[-1]])
+        self._takes: Floats = self._of_role[..., TIMES].sum(axis=-1)
+        self._exists: Bools = np.isfinite(self._takes)
+        self._role = np.ones(self.stages, np.intp)
+        self._role[0], self._role[-1] = 0, 2
+
+    @property
+    def stages(self) -> int:
+        """Number of stages."""
+        return self.order.schedule.stages
+
+    @property
+    def layers(self) -> int:
+        """Number of layers to lay out."""
+        return self.tables.layers
+
+    def of_stage(self, stage: int) -> Floats:
+        """Return the table of a stage."""
+        table: Floats = self._of_role[self._role[stage]]
+        return table
+
+    def exists(self, stage: int) -> Bools:
+        """Return a mask of the possible entries of a stage's table."""
+        mask: Bools = self._exists[self._role[stage]]
+        return mask
+
+    def takes(self, stage: int) -> Floats:
+        """Return the time of F, I and W together for every entry of a stage's table."""
+        times: Floats = self._takes[self._role[stage]]
+        return times
+
+    def features(self, bounds: Numbers, choices: Numbers) -> Floats:
+        """Return the features of stages, shape (..., stages, 7), for bounds (..., stages + 1) and choices (..., stages)."""
+        features: Floats = self._of_role[self._role, choices, bounds[..., :-1], bounds[..., 1:]]
+        return features
+
+    def of(self, laid: Laid) -> Floats:
+        """Return the features of one layout."""
+        return self.features(laid.bounds, np.array(laid.choices, np.intp))
+
+    def makespan(self, laid: Laid) -> float:
+        """Return the makespan of a layout; the first call simulates it and keeps its longest path as a cut."""
+        if laid not in self.simulated:
+            makespan, path = self.order.path(self.of(laid)[:, TIMES])
+            self.simulated[laid] = makespan
+            self.add(path)
+        return self.simulated[laid]
+
+    def add(self, path: GraphPath) -> None:
+        """Keep a path as a cut."""
+        self.counts = np.concatenate((self.counts, path.counts[None]))
+        self.constants = np.append(self.constants, path.constant)
+
+    def thin(self) -> None:
+        """Drop the cuts that bound the recently simulated layouts least, if there are too many."""
+        if len(self.constants) <= MOST_CUTS:
+            return
+        times = np.stack([self.of(laid)[:, TIMES] for laid in list(self.simulated)[-_JUDGES:]])
+        # Bound of each cut on each recent layout; a cut is worth its best ratio to the layout's strongest cut.
+        says = np.einsum("ksf,lsf->kl", self.counts, times) + self.constants[:, None]
+        kept = np.sort(np.argsort(-(says / says.max(axis=0)).max(axis=1), kind="stable")[: MOST_CUTS // 2])
+        self.counts, self.constants = self.counts[kept], self.constants[kept]
+
+    def least(self, features: Floats, since: int = 0) -> Floats:
+        """Return the lower bounds of layouts with these features by the cuts from the ``since``-th on; shape (...)."""
+        shape = features.shape[:-2]
+        times = features[..., TIMES].reshape(-1, self.stages * 3)
+        cuts = self.counts[since:].reshape(-1, self.stages * 3)
+        most: Floats = (times @ cuts.T + self.constants[since:]).max(axis=-1, initial=0.0).reshape(shape)
+        return most
+
+    def fits(self, laid: Laid) -> bool:
+        """True if every rank stays within its limit."""
+        return bool(self.peaks.over(self.of(laid)) <= 0)
+
+    def probe_ranks(self, laid: Laid) -> None:
+        """Add for each rank a cut that counts all of its work: the longest path when its ops are far the longest.
+
+        The longest path for any stage times is a valid path, and therefore a valid cut, for all stage times.
+        """
+        times = self.of(laid)[:, TIMES]
+        for here in self.peaks.holds:
+            self.add(self.order.path(np.where(here[:, None], PROBE * times.max(), times))[1])
+
+
+def counts_of(bounds: Numbers) -> tuple[int, ...]:
+    """Return the number of layers of each stage."""
+    return tuple(int(stop - first) for first, stop in pairwise(bounds.tolist()))
+
+
+MOST_STAGES = 200_000
+"""Maximum number of stages over all neighbors in one step, which takes about a tenth of a second."""
+
+BATCH = 128
+"""Number of neighbors whose memory is checked together; only the most promising need it."""
+
+TRIED = 3
+"""Number of neighbors simulated before a walk moves to the best of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """Neighboring layouts with their features, shape (neighbors, stages, 7)."""
+
+    bounds: Numbers
+    choices: Numbers
+    features: Floats
+
+    def laid(self, number: int) -> Laid:
+        """Return one of the neighbors."""
+        return Laid(counts_of(self.bounds[number]), tuple(self.choices[number].tolist()))
+
+
+def descend(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
+    """Return a local optimum: a layout without a better neighbor. A start that does not fit leads towards one that does."""
+    while not deadline.passed():
+        problem.thin()
+        better = _better(problem, laid, deadline, wide=False) or _better(problem, laid, deadline, wide=True)
+        if better is None:
+            return laid
+        laid = better
+    return laid
+
+
+def _better(problem: LayoutProblem, laid: Laid, deadline: Deadline, *, wide: bool) -> Laid | None:
+    if not problem.fits(laid):
+        return _fitter(problem, laid, wide=wide)
+    return _faster(problem, laid, deadline, wide=wide)
+
+
+def walk(problem: LayoutProblem, laid: Laid, deadline: Deadline) -> Laid:
+    """Return the best layout on a walk that always moves to the best of a few promising neighbors, even if it is worse.
+
+    The walk never returns to a layout, and ends when every neighbor was visited.
+    """
+    best = laid
+    while not deadline.passed():
+        problem.thin()
+        near = _near(problem, laid, wide=True)
+        fitting = _Fitting(problem, near)
+        tried: list[Laid] = []
+        while len(tried) < TRIED and not deadline.passed():
+            number = fitting.next()
+            if number is None:
+                break
+            fitting.drop(number)
+            other = near.laid(number)
+            if other not in problem.simulated:
+                problem.makespan(other)
+                tried.append(other)
+        if not tried:
+            return best
+        laid = min(tried, key=problem.makespan)
+        best = min(best, laid, key=problem.makespan)
+    return best
+
+
+def _fitter(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Laid | None:
+    """Return the neighbor that exceeds the limits least, if it does so less than the layout."""
+    near = _near(problem, laid, wide=wide)
+    now = float(problem.peaks.over(problem.of(laid)))
+    if not len(near.features):
+        return None
+    parts = np.array_split(near.features, -(-len(near.features) // BATCH))
+    over = np.concatenate([problem.peaks.over(part) for part in parts])
+    return near.laid(int(over.argmin())) if over.min() < now * (1 - tolerances.ROUNDING) else None
+
+
+def _faster(problem: LayoutProblem, laid: Laid, deadline: Deadline, *, wide: bool) -> Laid | None:
+    near = _near(problem, laid, wide=wide)
+    best = problem.makespan(laid) * (1 - tolerances.ROUNDING)
+    fitting = _Fitting(problem, near)
+    while not deadline.passed():
+        number = fitting.next(best)
+        if number is None:
+            return None
+        other = near.laid(number)
+        if problem.makespan(other) < best:
+            return other
+        fitting.drop(number)
+    return None
+
+
+class _Fitting:
+    """Neighbors in the order of their lower bounds, restricted to those that fit."""
+
+    def __init__(self, problem: LayoutProblem, near: Neighbours) -> None:
+        self.problem, self.near = problem, near
+        self.least = problem.least(near.features)
+        self.known = len(problem.constants)
+        self.fits = np.zeros(len(self.least), np.bool_)
+
+    def next(self, below: float = np.inf) -> int | None:
+        """Return the most promising neighbor that fits, if its bound is less than ``below``."""
+        self._learn(below)
+        while len(self.least):
+            number = int(self.least.argmin())
+            if not self.least[number] < below:
+                return None
+            if self.fits[number]:
+                return number
+            self._look(below)
+        return None
+
+    def drop(self, number: int) -> None:
+        """Exclude a neighbor."""
+        self.least[number] = np.inf
+
+    def _learn(self, below: float) -> None:
+        if self.known < len(self.problem.constants):
+            left = np.flatnonzero(self.least < below)
+            fresh = self.problem.least(self.near.features[left], since=self.known)
+            self.least[left] = np.maximum(self.least[left], fresh)
+            self.known = len(self.problem.constants)
+
+    def _look(self, below: float) -> None:
+        unknown = np.flatnonzero((self.least < below) & ~self.fits)
+        first = unknown[np.argsort(self.least[unknown], kind="stable")[:BATCH]]
+        self.fits[first] = self.problem.peaks.over(self.near.features[first]) <= 0
+        self.least[first[~self.fits[first]]] = np.inf
+
+
+def _near(problem: LayoutProblem, laid: Laid, *, wide: bool) -> Neighbours:
+    """Return the possible neighbors; ``wide`` adds those that move a layer and change the choices of both stages."""
+    bounds, choices = _moves(problem, laid, wide=wide)
+    features = problem.features(bounds, choices)
+    possible = np.isfinite(features).all(axis=(1, 2))
+    bounds, choices, features = bounds[possible], choices[possible], features[possible]
+    return Neighbours(bounds, choices, features)
+
+
+def _moves(problem: LayoutProblem, laid: Laid, *, wide: bool) -> tuple[Numbers, Numbers]:
+    """Return bounds and choices after each move; shapes (moves, stages + 1) and (moves, stages)."""
+    stages, options = problem.stages, len(problem.tables.choices)
+    bounds, choices = laid.bounds, np.array(laid.choices, np.intp)
+    # Moves: shift one layer between two stages; change one stage's choice; swap the choices of two stages; and, if
+    # ``wide``, shift a layer and choose anew on both.
+    most = MOST_STAGES // stages
+    giving, taking = _pairs(stages, most)
+    moved = [(_shifted(bounds, giving, taking), np.broadcast_to(choices, (len(giving), stages)))]
+    if options > 1:
+        stage, choice = map(np.ravel, np.indices((stages, options)))
+        moved.append((_still(bounds, len(stage)), _chosen(choices, stage, choice)))
+        swapped = _chosen(_chosen(choices, giving, choices[taking]), taking, choices[giving])
+        moved.append((_still(bounds, len(giving)), swapped))
+    if options > 1 and wide:
+        near, far = _pairs(stages, most // options**2)
+        pair, first, second = map(np.ravel, np.indices((len(near), options, options)))
+        both = _chosen(_chosen(choices, near[pair], first), far[pair], second)
+        moved.append((_shifted(bounds, near, far)[pair], both))
+    return np.concatenate([move[0] for move in moved]), np.concatenate([move[1] for move in moved])
+
+
+def _pairs(stages: int, most: int) -> tuple[Numbers, Numbers]:
+    """Return pairs of different stages, only the nearest ones if there are too many."""
+    one, other = np.nonzero(~np.eye(stages, dtype=np.bool_))
+    near = np.abs(one - other) <= max(most // (2 * stages), 1)
+    return one[near], other[near]
+
+
+def _shifted(bounds: Numbers, giving: Numbers, taking: Numbers) -> Numbers:
+    """Return bounds with one layer moved between stages, a row per pair; unchanged if the first stage has none."""
+    # Bounds after the giving stage move down by one layer, those after the taking stage up.
+    at = np.arange(len(bounds))
+    shift = (at > taking[:, None]).astype(np.intp) - (at > giving[:, None])
+    return bounds + shift * (np.diff(bounds)[giving] > 0)[:, None]
+
+
+def _still(bounds: Numbers, times: int) -> Numbers:
+    return np.broadcast_to(bounds, (times, len(bounds)))
+
+
+def _chosen(choices: Numbers, stage: Numbers, choice: Numbers) -> Numbers:
+    """Return choices with another choice on one stage, a row each; ``choices`` is one row, or one for each."""
+    changed = np.array(np.broadcast_to(choices, (len(stage), choices.shape[-1])))
+    changed[np.arange(len(stage)), stage] = choice
+    return changed

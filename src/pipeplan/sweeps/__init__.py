@@ -1,6 +1,0 @@
-"""Many independent tasks on one process or many, with a store from which an interrupted sweep resumes."""
-
-from pipeplan.sweeps.engine import sweep
-from pipeplan.sweeps.records import Failure, Finished, ProgressListener, SweepProgress, SweepTask
-
-__all__ = ["Failure", "Finished", "ProgressListener", "SweepProgress", "SweepTask", "sweep"]

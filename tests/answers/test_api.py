@@ -1,0 +1,298 @@
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pipeplan
+from pipeplan.cli import main
+from pipeplan.costs import Setting
+from pipeplan.foundation.errors import (
+    CostError,
+    DeadlockError,
+    InfeasibleError,
+    InputError,
+    InvalidScheduleError,
+    ShapeError,
+    UnknownNameError,
+)
+from pipeplan.model import format_cells
+
+KEYS = {
+    "schedule", "ranks", "chunks", "stages", "microbatches", "slices", "placement", "needs", "ops", "time_unit", "makespan",
+    "spans", "work", "idle", "bubble", "peak_activation", "peak_bytes", "fits", "lower_bound", "bound_reason",
+    "bound_covers", "gap", "over", "notes", "warnings",
+}  # fmt: skip
+
+DEADLOCK = "0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1"
+
+
+def write(tmp_path, text: str, name="plan.csv"):
+    path = tmp_path / name
+    path.write_text(text.replace(" ", ",") + "\n")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("stages", "microbatches", "p2p_time", "over_ideal"),
+    [(4, 10, 0, 0.3), (4, 8, 0, 0.375), (4, 4, 0, 0.75), (4, 8, 0.1, 0.4417)],
+)
+def test_the_figures_of_the_first_simulator(stages, microbatches, p2p_time, over_ideal):
+    result = pipeplan.simulate(stages=stages, microbatches=microbatches, p2p_time=p2p_time)
+    assert result.timeline.bubble.over_ideal == pytest.approx(over_ideal, abs=5e-5)
+
+
+def test_the_json_of_one_result():
+    result = pipeplan.simulate("1f1b", ranks=2, microbatches=2, activation_bytes=100, static_bytes=10)
+    assert result.to_dict() == {
+        "schedule": "1f1b",
+        "ranks": 2,
+        "chunks": 1,
+        "stages": 2,
+        "microbatches": 2,
+        "slices": 1,
+        "placement": [0, 1],
+        "needs": [],
+        "ops": 8,
+        "time_unit": "",
+        "makespan": 9.0,
+        "spans": [9.0, 6.0],
+        "work": [6.0, 6.0],
+        "idle": [3.0, 3.0],
+        "bubble": {"idle_over_total": pytest.approx(1 / 3), "over_ideal": 0.5, "span": pytest.approx(1 / 3)},
+        "peak_activation": [2.0, 1.0],
+        "peak_bytes": [210.0, 110.0],
+        "fits": True,
+        "lower_bound": result.bound.value,
+        "bound_reason": "the work of rank 0",
+        "bound_covers": "schedules on this placement, without slices",
+        "gap": 9.0 / result.bound.value - 1,
+        "over": None,
+        "notes": list(result.notes),
+        "warnings": [],
+    }
+
+
+@pytest.mark.parametrize("entry", pipeplan.schedules(), ids=lambda entry: entry.name)
+def test_every_schedule_gives_plain_json(entry):
+    document = json.loads(json.dumps(pipeplan.simulate(entry.name, p2p_time=0.25).to_dict()))
+    assert set(document) == KEYS
+    assert document["schedule"] == entry.name
+    assert document["peak_bytes"] is None
+    assert document["gap"] >= 0
+    held = document["placement"] if isinstance(document["placement"][0], int) else document["placement"][0]
+    assert len(held) == document["stages"]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "ranks"),
+    [
+        ("1f1b", {"stages": 4}, 4),
+        ("interleaved-1f1b", {"stages": 8}, 4),
+        ("interleaved-1f1b", {"stages": 12, "chunks": 3}, 4),
+        ("zbv", {"stages": 8, "ranks": 4}, 4),
+        ("1f1b", {}, 4),
+    ],
+)
+def test_stages_are_ranks_times_chunks(name, settings, ranks):
+    assert pipeplan.simulate(name, **settings).schedule.ranks == ranks
+
+
+def test_lists_are_padded_where_asked_with_a_warning():
+    result = pipeplan.simulate(ranks=3, forward_times=[1, 2], backward_times=np.array([1, 2, 3, 4]), pad_times=True)
+    assert result.costs.forward.tolist() == [1, 2, 2]
+    assert result.warnings == (
+        "forward times: 2 values for 3 stages; the last one is repeated",
+        "backward times: 4 values for 3 stages; the rest is left out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"rank": 4}, UnknownNameError, "did you mean 'ranks'"),
+        ({"chunks": 2}, ShapeError, "1f1b needs 1 chunk"),
+        ({"ranks": 2, "stages": 3}, ShapeError, "3 stages are not 2 ranks x 1 chunk"),
+        ({"forward_times": [1, 2]}, CostError, "2 values for 4 stages"),
+        ({"memory_limit": "2GiB"}, CostError, "is in bytes, but"),
+        ({"communication": "fast"}, UnknownNameError, "'fast'"),
+    ],
+)
+def test_settings_that_cannot_be(settings, error, message):
+    with pytest.raises(error, match=message):
+        pipeplan.simulate("1f1b", **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("dualpipe", {"ranks": 3}, "even number of ranks, not 3"),
+        ("zb-auto", {"chunks": 2}, "zb-auto needs 1 chunk"),
+        ("zb-auto", {"slices": 2}, "zb-auto does not support sequence slices"),
+        ("1f1b", {"slices": 2}, "does not support sequence slices"),
+        ("seq1f1b", {"slices": 0}, "slices must be at least 1, not 0"),
+    ],
+)
+def test_shapes_that_a_schedule_cannot_take(name, settings, message):
+    with pytest.raises(ShapeError, match=message):
+        pipeplan.simulate(name, **settings)
+
+
+def test_a_schedule_from_a_file(tmp_path):
+    path = write(tmp_path, "0F0 0B0\n1F0 1B0")
+    for source in (path, str(path), pipeplan.read_schedule(path)):
+        assert pipeplan.simulate(source).makespan == 6.0
+    with pytest.raises(ShapeError, match="the schedule plan has 2 ranks, not 4"):
+        pipeplan.simulate(path, ranks=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "marked"),
+    [
+        (DEADLOCK, DeadlockError, "1F1 on rank 1 waits for 0F1"),
+        ("0B0 0F0\n1F0 1B0", InvalidScheduleError, ">0B0<"),
+        ("0F0 0B0\n1F0", InvalidScheduleError, "1B0 is missing"),
+    ],
+)
+def test_wrong_orders_are_not_simulated(tmp_path, text, error, marked):
+    with pytest.raises(error, match=marked):
+        pipeplan.simulate(write(tmp_path, text))
+
+
+def test_blocking_communication_is_inserted_where_there_is_none(tmp_path):
+    inserted = pipeplan.simulate("1f1b", ranks=2, microbatches=2, communication="blocking", p2p_time=0.5)
+    assert "0SEND_F0" in format_cells(inserted.schedule[0])
+    path = tmp_path / "sent.csv"
+    path.write_text(pipeplan.export("1f1b", to="torch-csv-comms", ranks=2, microbatches=2).text)
+    read = pipeplan.simulate(path, communication="blocking", p2p_time=0.5)
+    assert read.makespan == inserted.makespan
+    assert pipeplan.simulate("1f1b", ranks=1, communication="blocking").makespan == 24.0
+
+
+def test_there_is_no_gap_over_the_memory_limit(tmp_path):
+    result = pipeplan.simulate("1f1b", memory_limit="2act")
+    assert result.makespan < result.bound.value
+    assert result.gap is result.to_dict()["gap"] is None
+    assert "over the memory limit" in repr(result)
+    pipeplan.save(result, tmp_path / "over.json")
+    assert json.loads((tmp_path / "over.json").read_text())["gap"] is None
+    assert pipeplan.simulate(tmp_path / "over.json").makespan == result.makespan
+    comparison = pipeplan.compare("1f1b", "v-min", memory_limit="2act")
+    assert [one.gap is None for one in comparison] == [not one.fits for one in comparison] == [False, True]
+
+
+def test_a_heuristic_keeps_its_limit_or_refuses():
+    assert pipeplan.simulate("zb-auto", memory_limit="3act").fits
+    with pytest.raises(InfeasibleError, match="rank 0 has room for 2 activations"):
+        pipeplan.simulate("zbv-heuristic", memory_limit="2act")
+
+
+def test_comparing_sorts_by_makespan():
+    comparison = pipeplan.compare("gpipe", "zbv", "zb-h1", ranks=4, microbatches=8)
+    assert [result.name for result in comparison] == ["zbv", "zb-h1", "gpipe"]
+    assert comparison["zbv"].makespan < comparison["gpipe"].makespan
+
+
+def test_comparing_everything_names_what_does_not_fit():
+    comparison = pipeplan.compare(ranks=3, microbatches=4)
+    names = {entry.name for entry in pipeplan.schedules()}
+    assert {result.name for result in comparison} | set(comparison.refused) == names
+    assert "even number of ranks" in comparison.refused["dualpipe"]
+    assert {result.schedule.ranks for result in comparison} == {3}
+
+
+def test_compared_schedules_have_the_same_ranks():
+    comparison = pipeplan.compare("1f1b", "interleaved-1f1b", stages=8, chunks=4, slices=3)
+    assert [(result.schedule.ranks, result.schedule.placement.chunks) for result in comparison] == [(2, 4), (2, 1)]
+
+
+def test_compared_schedules_over_their_memory_come_last():
+    comparison = pipeplan.compare("gpipe", "zbv", "v-min", ranks=4, microbatches=8, memory_limit="3act")
+    assert [(result.name, result.fits) for result in comparison] == [("v-min", True), ("zbv", False), ("gpipe", False)]
+    assert comparison.fits
+    assert not pipeplan.compare("gpipe", memory_limit="3act").fits
+
+
+def test_the_json_of_a_comparison():
+    document = json.loads(json.dumps(pipeplan.compare(ranks=3, memory_limit="4act").to_dict()))
+    assert all(set(result) >= KEYS for result in document["results"])
+    assert set(document) == {
+        "headline", "results", "allowed", "faster_with_more", "refused", "warnings", "notes", "least_bound",
+    }  # fmt: skip
+    assert any("zb-h2" in warning and "over the memory limit" in warning for warning in document["warnings"])
+
+
+def test_comparing_on_impossible_costs():
+    with pytest.raises(CostError, match="must be more than 0"):
+        pipeplan.compare(forward_times=-1)
+    with pytest.raises(ShapeError, match="dualpipe needs an even number"):
+        pipeplan.compare("1f1b", "dualpipe", ranks=3)
+    with pytest.raises(InfeasibleError, match="room for 2"):
+        pipeplan.compare("zbv-heuristic", memory_limit="2act")
+
+
+def test_checking(tmp_path):
+    assert pipeplan.check("zbv", ranks=4, microbatches=8).valid
+    report = pipeplan.check(write(tmp_path, DEADLOCK))
+    assert [problem.rule for problem in report.problems] == ["deadlock"]
+    duplicate = pipeplan.check(write(tmp_path, "0F0 0F0 0B0"))
+    assert [problem.rule for problem in duplicate.problems] == ["duplicate"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "faulty"),
+    [
+        ({"memory_limit": "4act"}, []),
+        ({"memory_limit": "3act"}, [0]),
+        ({"memory_limit": 400.0, "activation_bytes": 100}, []),
+        ({"memory_limit": 309.0, "activation_bytes": 100, "static_bytes": 10}, [0, 1]),
+    ],
+)
+def test_checking_memory_agrees_with_simulating_it(settings, faulty):
+    report = pipeplan.check("1f1b", **settings)
+    assert report.schedule is not None
+    ranks = [int(report.schedule.rank[problem.position]) for problem in report.problems]
+    assert ranks == faulty
+    assert pipeplan.simulate("1f1b", **settings).fits == (not faulty)
+
+
+@pytest.mark.parametrize("ask", [pipeplan.simulate, pipeplan.explain, pipeplan.export])
+def test_no_schedule_is_not_the_default_one(ask):
+    with pytest.raises(
+        InputError, match="a schedule is a name, a file, a strategy, a schedule or a timeline, not None"
+    ):
+        ask(None)
+    assert ask(ranks=2, microbatches=2)
+
+
+def test_a_result_of_a_comparison_is_found_by_its_place():
+    table = pipeplan.compare("1f1b", "zbv", ranks=2, microbatches=4)
+    assert table[0] is table.best
+    assert table[-1] is list(table)[-1]
+    assert table[:1] == (table.best,)
+    with pytest.raises(IndexError):
+        table[2]
+    for place in (0.5, True, None):
+        with pytest.raises(InputError, match="by its name or its place"):
+            table[place]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("chunks", [(), ("--chunks", "2")])
+def test_settings_are_checked_once(monkeypatch, capsys, chunks):
+    checked: list[str] = []
+    check = Setting.check
+
+    def counted(self: Setting, value: Any) -> None:
+        checked.append(self.name)
+        check(self, value)
+
+    monkeypatch.setattr(Setting, "check", counted)
+    # A value of the command line is checked where it is read, too, so that the message can name the option; a default never.
+    for command in ("simulate", "compare"):
+        checked.clear()
+        main([command, "interleaved-1f1b", "-p", "2", "-m", "4", *chunks, "--json"])
+        assert (command, checked.count("ranks"), checked.count("machine")) == (command, 2, 0)
+    for ask in (pipeplan.simulate, pipeplan.compare):
+        checked.clear()
+        ask("1f1b", ranks=2, microbatches=4, forward_times=[2.0, 2.0])
+        assert (checked.count("forward_times"), checked.count("machine")) == (1, 0)

@@ -1,0 +1,135 @@
+"""A measured timeline is explained and exported as it was measured, or refused; never simulated again."""
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pipeplan
+from pipeplan.costs import Settings
+from pipeplan.foundation.errors import InputError, InvalidScheduleError, ShapeError
+from pipeplan.model import Timeline, parse_schedule
+
+SHAPE: dict[str, Any] = {"ranks": 3, "microbatches": 4}
+TIMES: dict[str, Any] = {"forward_times": [3, 4, 5], "backward_times": [7, 8, 9], "p2p_time": 0.5, "time_unit": "ms"}
+
+
+def measured(tmp_path, name="1f1b", **settings):
+    """A file with a timeline that says it was measured, and what was simulated for it."""
+    result = pipeplan.simulate(name, **SHAPE, **TIMES, **settings)
+    path = tmp_path / "run.json"
+    pipeplan.save(replace(result.timeline, source="measured"), path)
+    return path, result
+
+
+@pytest.mark.parametrize("name", ["1f1b", "zb-h1", "1f1b-overlap"])
+def test_it_is_explained_as_it_was_measured(tmp_path, name):
+    path, simulated = measured(tmp_path, name)
+    for source in (path, str(path), pipeplan.read_timeline(path)):
+        found = pipeplan.explain(source)
+        assert found.result.timeline.source == "measured"
+        assert found.result.makespan == simulated.makespan
+        assert found.what_ifs == ()
+        np.testing.assert_allclose(found.totals.sum(axis=1), simulated.timeline.idle)
+    expected = pipeplan.explain(name, **SHAPE, **TIMES)
+    np.testing.assert_allclose(found.totals, expected.totals, atol=1e-9)
+    assert found.explain.critical_path.by_kind == expected.explain.critical_path.by_kind
+    assert found.result.bound.value == pytest.approx(simulated.bound.value)
+
+
+@pytest.mark.parametrize("name", ["1f1b", "zb-h1", "interleaved-1f1b"])
+def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
+    shape: dict[str, Any] = {"ranks": 4, "microbatches": 8, "time_unit": "ms", "times_per": "stage"}
+    stages = pipeplan.simulate(name, **shape).stages
+    for slow in ((), (2,), (0, stages - 1)):
+        times = [3.0 if stage in slow else 1.0 for stage in range(stages)]
+        run = pipeplan.simulate(name, **shape, forward_times=times, backward_times=[2 * time for time in times])
+        path = tmp_path / "run.json"
+        pipeplan.save(replace(run.timeline, source="measured"), path)
+        named = re.findall(
+            r"^Stage (\d+), on ranks? \d.* takes 3 times as long .*: 9",
+            "\n".join(pipeplan.explain(path).sentences),
+            re.M,
+        )
+        assert sorted(map(int, named)) == sorted(slow)
+
+
+def test_its_costs_are_the_means_of_its_op_times(tmp_path):
+    path, _ = measured(tmp_path)
+    costs = pipeplan.explain(path).result.costs
+    assert costs.forward.tolist() == [3, 4, 5]
+    assert costs.backward.tolist() == [7, 8, 9]
+    assert costs.transfer.time() == pytest.approx(0.5)
+
+
+def test_times_beside_it_are_refused(tmp_path):
+    path, _ = measured(tmp_path)
+    for setting in ({"forward_times": 1}, {"p2p_time": 1.0}, {"communication": "blocking"}):
+        with pytest.raises(
+            InputError,
+            match=rf"run\.json holds a measured timeline, which has its own times: drop {next(iter(setting))}",
+        ) as error:
+            pipeplan.explain(path, **setting)
+        assert error.value.field == next(iter(setting))
+    assert pipeplan.explain(path, memory_limit="8act").result.fits
+    with pytest.raises(ShapeError, match="has 3 ranks, not 4"):
+        pipeplan.explain(path, ranks=4)
+
+
+def test_it_is_exported_as_it_was_measured(tmp_path):
+    path, simulated = measured(tmp_path)
+    trace = json.loads(pipeplan.export(path, to="trace").text)
+    ends = {event["ts"] + event["dur"] for event in trace["traceEvents"] if event["ph"] == "X"}
+    assert max(ends) == pytest.approx(simulated.makespan * 1e3)
+    assert ",measured\n" in pipeplan.export(path, to="timeline-csv").text
+    assert pipeplan.export(path, to="torch-csv").text == pipeplan.export("1f1b", to="torch-csv", **SHAPE).text
+
+
+def test_it_is_neither_simulated_nor_compared_nor_searched_from(tmp_path):
+    path, _ = measured(tmp_path)
+    said = r"run\.json holds a measured timeline, .* convert it to a schedule \(\.csv\) first"
+    with pytest.raises(InputError, match=said):
+        pipeplan.simulate(path)
+    with pytest.raises(InputError, match=said):
+        pipeplan.compare("zbv", path)
+    with pytest.raises(InputError, match=said):
+        pipeplan.search(start=path, evaluations=10, **SHAPE)
+    pipeplan.save(pipeplan.read_schedule(path), tmp_path / "order.csv")
+    assert pipeplan.simulate(tmp_path / "order.csv").schedule.microbatches == 4
+
+
+def test_its_order_is_checked(tmp_path):
+    path, _ = measured(tmp_path)
+    assert pipeplan.check(path).valid
+    assert not pipeplan.check(path, memory_limit="1act").valid
+
+
+def test_a_simulated_timeline_says_what_becomes_of_it(tmp_path):
+    result = pipeplan.simulate("1f1b", **SHAPE, **TIMES)
+    path = tmp_path / "planned.json"
+    result.save(path)
+    again = pipeplan.simulate(path, **TIMES)
+    assert again.makespan == result.makespan
+    assert "planned.json holds a timeline that was simulated before" in again.warnings[0]
+    assert pipeplan.explain(path).result.makespan == result.makespan
+    assert pipeplan.explain(path, forward_times=1).result.makespan < result.makespan
+    assert ",simulated\n" in pipeplan.export(path, to="timeline-csv").text
+    assert json.loads(pipeplan.export(path, to="costs").text)["forward"] == [3, 4, 5]
+
+
+def test_only_times_stand_in_the_way(tmp_path):
+    assert Settings(**SHAPE) == Settings(**SHAPE, p2p_time=0.0)
+    path, _ = measured(tmp_path)
+    assert pipeplan.explain(path, p2p_time=0.0, ranks=3).result.name == "1f1b"
+
+
+def test_an_order_in_which_nothing_can_have_run_is_refused():
+    schedule = parse_schedule("0B0 0F0")
+    run = Timeline(schedule, np.array([0.0, 1.0]), np.array([1.0, 2.0]), "ms", "measured")
+    for ask in (pipeplan.explain, lambda measured: pipeplan.diff(measured, measured)):
+        with pytest.raises(InvalidScheduleError, match=r"out of order: rank 0, op 0 \(0B0\) waits for 0F0"):
+            ask(run)
+    assert [problem.rule for problem in pipeplan.check(run).problems] == ["order"]

@@ -1,0 +1,69 @@
+"""Trainers' counts follow from costs per layer that have roles."""
+
+from typing import Any
+
+import pytest
+
+import pipeplan
+from pipeplan.foundation.errors import InputError, ShapeError
+
+COSTS: dict[str, Any] = {"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0}
+LAYERS = [
+    {**COSTS, "role": "embedding", "forward": 0.2},
+    {**COSTS, "count": 12},
+    {**COSTS, "role": "head", "forward": 3.0},
+]
+WITH_MTP = [*LAYERS[:2], {**COSTS, "role": "mtp"}, LAYERS[2]]
+SHAPE: dict[str, Any] = {"ranks": 4, "microbatches": 8}
+
+
+def test_megatron_has_the_blocks_of_each_stage():
+    text = str(pipeplan.export("1f1b", to="megatron", layers=LAYERS, layers_per_stage=(4, 4, 4, 2), **SHAPE))
+    assert "--num-layers 12" in text
+    assert "--pipeline-model-parallel-layout 'Et*3|t*4|t*4|tL'" in text
+    balanced = str(pipeplan.export("interleaved-1f1b", to="megatron", layers=LAYERS, ranks=2, microbatches=8))
+    assert "--num-layers 12" in balanced
+    assert balanced.count("|") == 3
+
+
+def test_megatron_counts_prediction_layers():
+    text = str(pipeplan.export("1f1b", to="megatron", layers=WITH_MTP, layers_per_stage=(4, 4, 4, 3), **SHAPE))
+    assert "--pipeline-model-parallel-layout 'Et*3|t*4|t*4|tmL'" in text
+    assert "--mtp-num-layers 1" in text
+    with pytest.raises(InputError, match="the layers have 1 of role mtp, not 2"):
+        pipeplan.export("1f1b", to="megatron", layers=WITH_MTP, layers_per_stage=(4, 4, 4, 3), mtp_layers=2, **SHAPE)
+
+
+def test_torchtitan_names_the_modules_of_each_stage():
+    text = str(pipeplan.export("zbv", to="torchtitan", layers=LAYERS, layers_per_stage=(2, 3, 4, 5), ranks=2))
+    assert "tok_embeddings,layers.0 layers.1,layers.2,layers.3 " in text
+    assert "layers.8,layers.9,layers.10,layers.11,norm,lm_head" in text
+    with pytest.raises(ShapeError, match="do not support multi-token prediction"):
+        pipeplan.export("zbv", to="torchtitan", layers=WITH_MTP, ranks=2)
+
+
+def test_a_result_is_saved_with_the_same_counts(tmp_path):
+    costs = pipeplan.Settings(layers=LAYERS, layers_per_stage=(4, 4, 4, 2), **SHAPE)
+    result = pipeplan.simulate("1f1b", settings=costs)
+    assert result._settings == costs
+    result.save(tmp_path / "a.megatron.sh")
+    assert "'Et*3|t*4|t*4|tL'" in (tmp_path / "a.megatron.sh").read_text()
+    result.save(tmp_path / "b.megatron.sh", training=pipeplan.Training(layers=(3, 3, 3, 3), microbatch_size=2))
+    assert "'Et*3|t*3|t*3|t*3L'" in (tmp_path / "b.megatron.sh").read_text()
+    misplaced = pipeplan.simulate("1f1b", settings=costs.replace(layers=WITH_MTP, layers_per_stage=(4, 5, 5, 1)))
+    misplaced.save(tmp_path / "c.csv")
+    with pytest.raises(InputError, match="stage 2 has the mtp"):
+        misplaced.save(tmp_path / "c.megatron.sh")
+
+
+def test_without_roles_the_trainer_divides_the_model_itself():
+    plain = [{**COSTS, "count": 14}]
+    text = str(pipeplan.export("1f1b", to="megatron", layers=plain, **SHAPE))
+    assert "layout '" not in text
+    # Without costs per layer, they are the trainer's own layers.
+    assert "'Et*3|t*4|t*4|t*3L'" in str(pipeplan.export("1f1b", to="megatron", layers_per_stage=(3, 4, 4, 3), **SHAPE))
+
+
+def test_a_layout_that_no_trainer_has_is_refused():
+    with pytest.raises(InputError, match="stage 2 has the mtp, which trainers have on the last stage"):
+        pipeplan.export("1f1b", to="megatron", layers=WITH_MTP, layers_per_stage=(4, 5, 5, 1), **SHAPE)

@@ -1,0 +1,219 @@
+"""Estimates as answers: of files and dictionaries, one or many, beside what was measured, and refused in a sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import pipeplan
+import pipeplan.foundation.sweeps
+from pipeplan.extensions.planning.answers import estimation
+from pipeplan.extensions.planning.answers.estimation import FEW
+from pipeplan.extensions.planning.answers.one_configuration import simulated
+from pipeplan.extensions.review.estimating import Estimated
+from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, UnknownNameError
+from tests.plans import MACHINES, SHAPE, estimated
+
+ONE = {"model": "llama3-8b", "cluster": "h100-sxm:8x2", "global_batch": 64, "sequence": 8192, "tp": 2, "pp": 4}
+
+
+def test_one_configuration_from_python():
+    (row,) = pipeplan.estimate(ONE)
+    found = row.estimate
+    assert row.refused is None
+    assert found == estimated(tensor=2, pipeline=4, data=2, sequence_parallel=True)
+    record = row.to_dict()
+    assert record["step_time_s"] == pytest.approx(sum(record["breakdown"].values())) == found.step_time
+    assert record["peak_memory_gib"] == max(record["peak_memory_by_rank_gib"])
+    by_holder = [sum(held.values()) for held in record["memory_breakdown_by_rank_gib"]]
+    assert by_holder == pytest.approx(record["peak_memory_by_rank_gib"])
+
+
+@pytest.mark.parametrize("ending", [".yaml", ".toml", ".json"])
+def test_one_configuration_from_a_file(tmp_path, ending):
+    import tomli_w
+    import yaml
+
+    texts = {".yaml": yaml.safe_dump(ONE), ".toml": tomli_w.dumps(ONE), ".json": json.dumps(ONE)}
+    path = tmp_path / f"run{ending}"
+    path.write_text(texts[ending])
+    (row,) = pipeplan.estimate(path)
+    assert row.id == path.name
+    assert row.estimate == estimated(tensor=2, pipeline=4, data=2, sequence_parallel=True)
+
+
+def test_what_is_not_set_is_assumed_and_said():
+    (row,) = pipeplan.estimate(ONE)
+    assert "sequence parallelism: on" in row.assumed
+    (row,) = pipeplan.estimate(ONE | {"sp": "off"})
+    assert row.estimate == estimated(tensor=2, pipeline=4, data=2)
+    assert not any("sequence parallelism" in each for each in row.assumed)
+    (row,) = pipeplan.estimate(ONE | {"software": "zero-bubble"})
+    assert "sequence parallelism: off" in row.assumed
+
+
+LAYOUTS = {
+    "layout": "Et*3|(tt|)*14,tL",
+    "layers": "Ettt|" + "tt|" * 14 + "tL",
+    "layers_per_stage": "3+" + "2+" * 14 + "1",
+}
+"""Texts by the key that they are set with."""
+
+PARTS = [["embedding", *["decoder"] * 3], *[["decoder", "decoder"]] * 14, ["decoder", "loss"]]
+
+
+@pytest.mark.parametrize(
+    ("key", "layout"),
+    [
+        *LAYOUTS.items(),
+        *((key, layout) for key in ("layout", "layers") for layout in (PARTS, str(PARTS), [3, *[2] * 14, 1])),
+    ],
+)
+def test_layouts_of_trainers_imply_the_chunks(key, layout):
+    (row,) = pipeplan.estimate(ONE | {"pp": 8, key: layout})
+    assert row.estimate is not None
+    settings = row.estimate.settings
+    assert (settings.chunks, settings.schedule) == (2, "interleaved-1f1b")
+    assert settings.layers == (3, *[2] * 14, 1)
+    assert any(each.startswith("chunks per rank: 2") for each in row.assumed)
+
+
+def test_several_chunks_imply_an_interleaved_schedule():
+    (row,) = pipeplan.estimate(ONE | {"vp": 2})
+    assert row.estimate is not None
+    assert row.estimate.settings.schedule == "interleaved-1f1b"
+    assert "schedule: interleaved-1f1b, because ranks have several chunks" in row.assumed
+    with pytest.raises(InputError, match="1f1b needs 1 chunk per rank, not 2: interleaved-1f1b takes several"):
+        pipeplan.estimate(ONE | {"vp": 2, "schedule": "1f1b"})
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [("Et*3|x|L", "x is not a part"), ("words", "unknown layout 'words'"), ([3, "x"], "invalid layers")],
+)
+def test_a_layout_that_is_none_is_refused(layout, message):
+    with pytest.raises(InputError, match=message) as caught:
+        pipeplan.estimate(ONE | {"pp": 2, "layout": layout})
+    assert caught.value.field == "layout"
+
+
+def test_rows_that_cannot_be_say_why_beside_those_that_can():
+    rows = [{"id": "good", **ONE}, {"id": "bad", **ONE, "tp": 3}, {**ONE, "model": "llama3-8x"}, {"parallel": {}}, 7]
+    found = pipeplan.estimate({"rows": rows})
+    assert [row.id for row in found] == ["good", "bad", "row 2", "row 3", "row 4"]
+    assert [row.refused is None for row in found] == [True, False, False, False, False]
+    assert "does not divide 16 GPUs" in (found["bad"].refused or "")
+    assert "did you mean 'llama3-8b'" in (found["row 2"].refused or "")
+    for row in found:
+        record = row.to_dict()
+        assert set(record) >= {"id", "step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown"}
+        assert set(record) >= {"error_bar", "assumed", "refused"}
+        assert (record["step_time_s"] is None) == (record["refused"] is not None)
+    with pytest.raises(UnknownNameError, match="unknown configuration 'nobody'"):
+        found["nobody"]
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "words"),
+    [
+        ({"rows": []}, FormatError, "must be a non-empty list"),
+        ({"model": "llama3-8b"}, InputError, "a configuration needs cluster, global_batch, sequence"),
+        ({**ONE, "model": "llama3-8x"}, UnknownNameError, "did you mean"),
+        ({**ONE, "dp": 3}, InputError, "16"),
+    ],
+)
+def test_one_that_cannot_be_is_an_error(source, kind, words):
+    with pytest.raises(kind, match=words):
+        pipeplan.estimate(source)
+
+
+def test_many_rows_on_two_processes_are_those_of_one():
+    rows = [{**ONE, "global_batch": 16 + 16 * place} for place in range(FEW + 1)]
+    shares: list[float] = []
+    found = pipeplan.estimate({"rows": rows}, workers=2, progress=shares.append)
+    assert [row.estimate for row in found] == [row.estimate for row in pipeplan.estimate({"rows": rows}, workers=1)]
+    assert shares[-1] == 1.0
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_requested_workers_are_used_for_few_rows(monkeypatch, rows):
+    requested: list[int] = []
+    whole = pipeplan.foundation.sweeps.sweep
+
+    def counted(*arguments, workers, **options):
+        requested.append(workers)
+        return whole(*arguments, workers=1, **options)
+
+    monkeypatch.setattr(estimation, "sweep", counted)
+    for workers in (2, None):
+        pipeplan.estimate({"rows": [ONE] * rows}, workers=workers)
+    assert requested == [2, 1]
+
+
+def test_a_single_configuration_that_cannot_be_is_an_error_with_a_store(tmp_path):
+    for options in ({}, {"store": tmp_path / "estimates.db"}):
+        with pytest.raises(PipeplanError, match="expected the cluster's 16"):
+            pipeplan.estimate({**ONE, "dp": 3}, **options)
+
+
+def test_a_store_keeps_estimates_and_belongs_to_its_rows(tmp_path):
+    rows = [{**ONE, "global_batch": 16 + 16 * place} for place in range(3)]
+    store = tmp_path / "estimates.db"
+    first = pipeplan.estimate({"rows": rows}, store=store)
+    assert [row.estimate for row in pipeplan.estimate({"rows": rows}, store=store)] == [row.estimate for row in first]
+    for other in ({"rows": rows[:2]}, ONE):
+        with pytest.raises(InputError, match="another"):
+            pipeplan.estimate(other, store=store)
+
+
+def test_tables_of_one_and_of_many(capsys):
+    pipeplan.estimate(ONE).print()
+    one = capsys.readouterr().out
+    assert "peak memory" in one
+    assert "compute" in one
+    rows = pipeplan.estimate({"rows": [{"id": "good", **ONE}, {"id": "bad", **ONE, "tp": 3}]})
+    rows.print()
+    many = capsys.readouterr().out
+    assert "good" in many
+    assert "bad: tp 3" in many
+    assert max(map(len, (one + many).splitlines())) <= 80
+    assert rows.to_frame()["step_time_s"][0] > 0
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"tensor": 2, "pipeline": 4, "data": 2},
+        {"tensor": 2, "pipeline": 4, "data": 2, "chunks": 2, "schedule": "interleaved-1f1b"},
+        {"tensor": 2, "pipeline": 4, "data": 2, "schedule": "zb-h1", "recompute": ("full",)},
+        {"tensor": 2, "pipeline": 4, "data": 2, "schedule": "zb-auto", "in_flight": 8},
+        {"tensor": 8, "data": 2},
+    ],
+)
+def test_the_schedule_of_an_estimate_takes_as_long_as_the_estimate_says(chosen):
+    found = estimated(**chosen)
+    result = simulated(SHAPE, MACHINES, found.configuration)
+    assert result.schedule.microbatches == found.configuration.microbatches
+    pipeline = found.step_time - found.time.data - found.time.optimizer
+    assert result.makespan == pytest.approx(pipeline, rel=0.01)
+    idle = result.bubble.idle_over_total * result.makespan
+    assert idle == pytest.approx(found.time.bubble, rel=0.03, abs=0.002 * found.step_time)
+
+
+def test_the_bubble_of_an_estimate_is_that_of_all_ranks_and_that_of_a_review():
+    """A last stage of one layer makes its rank idle, and not the others."""
+    found = estimated(pipeline=4, data=4, layers=(11, 11, 9, 1))
+    result = simulated(SHAPE, MACHINES, found.configuration)
+    bubble = found.time.bubble / found.step_time
+    assert bubble == pytest.approx(result.bubble.idle_over_total, abs=0.01)
+    assert max(result.timeline.idle) / result.makespan > 2 * bubble
+    assert Estimated(SHAPE, MACHINES, found.configuration, (), guessed=False).bubble == pytest.approx(bubble)
+
+
+def test_a_trainers_file_needs_its_reader(monkeypatch, tmp_path):
+    monkeypatch.setattr("pipeplan.foundation.extensions.extension", lambda name: None)
+    script = tmp_path / "train.sh"
+    script.write_text("torchrun pretrain_gpt.py --num-layers 32\n")
+    with pytest.raises(InputError, match="needs the extension 'review' of pipeplan, which is not installed"):
+        pipeplan.estimate(script)

@@ -1,0 +1,185 @@
+"""A plan as an answer: its table, its JSON, its files, and what it says where nothing fits."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import yaml
+
+import pipeplan
+from pipeplan.answers.parts import figure
+from pipeplan.extensions.planning.answers.plans import plan_of
+from pipeplan.foundation.errors import InfeasibleError, UnknownNameError
+from pipeplan.foundation.records import replaced
+from tests.plans import GIB, ORDER, fitting_plan, missing_plan
+
+
+@pytest.fixture
+def plan():
+    return fitting_plan()
+
+
+def test_the_table_says_all_that_decides(plan, capsys):
+    plan.print()
+    said = capsys.readouterr().out
+    for words in (
+        "llama3-8b on 16 h100-sxm (2 nodes of 8), 64 sequences of 8,192 tokens",
+        "tp2 pp4 dp2 on 16 GPUs",
+        "zb-h1, 32 microbatches",
+        "of 72.0 GiB usable",
+        "9.1% bubble",
+        "bandwidth between nodes x 0.5",
+        "searched order: ",
+    ):
+        assert words in said, words
+    assert f"({plan.best.tokens_per_second / 16:,.0f} per GPU)" in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (14.2004, "14.20"),
+        (0.394189, "0.3942"),
+        (4.146e-05, "0.000041"),
+        (0.0, "0"),
+        (99.999, "100.00"),
+    ],
+)
+def test_a_prediction_has_four_digits(value, said):
+    assert figure(value) == said
+
+
+def test_a_budget_that_ended_early_is_said(plan, capsys):
+    planned = replace(plan.planned, complete=False, optimality_gap=0.125, left_out=("ZeRO stage 0",))
+    early = plan_of(plan.model, plan.cluster, planned)
+    early.print()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "note: the budget ended before" in said
+    assert "the plan is within 12.5% of the best" in said
+    assert "tried only if fixed (--fix) or allowed (--allow): ZeRO stage 0" in said
+    assert early.to_dict()["optimality_gap"] == 0.125
+    assert "out by bounds or not reached" in said
+    plan.print()
+    assert "note:" not in capsys.readouterr().out
+
+
+def test_the_record_is_plain_json_and_adds_up(plan):
+    record = json.loads(json.dumps(plan.to_dict()))
+    assert set(record) >= {"best", "runners_up", "front", "sensitivity", "closest_miss", "counts", "complete"}
+    best = record["best"]
+    assert sum(best["breakdown"].values()) == pytest.approx(best["step_time_s"])
+    assert set(best["flags"]) == {"megatron", "bridge", "torchtitan", "pipeplan"}
+    assert all(each["lost_because"] for each in record["runners_up"])
+    assert [each["step_time_s"] for each in record["front"]] == sorted(each["step_time_s"] for each in record["front"])
+    assert record["closest_miss"] is None
+    assert record["cluster"]["gpus"] == 16
+
+
+@pytest.mark.parametrize("ending", [".json", ".svg", ".html", ".csv", ".trace.json"])
+def test_it_is_saved_by_its_ending(plan, tmp_path, ending):
+    path = tmp_path / f"plan{ending}"
+    plan.save(path)
+    assert path.stat().st_size > 500
+    if ending == ".json":
+        assert json.loads(path.read_text())["best"]["configuration"]["tensor"] == 2
+    if ending == ".svg":
+        assert "seconds per step" in path.read_text()
+    if ending == ".csv":
+        assert pipeplan.read_schedule(path) == plan.result.schedule
+
+
+def test_its_configuration_is_what_estimate_takes(plan, tmp_path):
+    plan.save(tmp_path / "best.yaml")
+    (row,) = pipeplan.estimate(tmp_path / "best.yaml")
+    assert row.estimate is not None
+    assert (
+        replaced(row.estimate, assumed=plan.best.assumed) == plan.planned.best
+    )  # the layout is said now, no longer assumed
+    assert yaml.safe_load((tmp_path / "best.yaml").read_text())["tp"] == 2
+
+
+def test_a_searched_order_is_written_for_pytorch(plan, tmp_path):
+    plan.save(tmp_path / "better.searched.csv")
+    assert pipeplan.read_schedule(tmp_path / "better.searched.csv") == ORDER
+    assert plan.to_dict()["searched"]["optimality_gap"] == 0.02
+    with pytest.raises(InfeasibleError, match="the search found no order better"):
+        missing_plan().save(tmp_path / "none.searched.csv")
+
+
+@pytest.mark.parametrize("trainer", ["megatron", "bridge", "torchtitan", "pipeplan"])
+def test_flags_are_written_with_the_files_that_they_name_beside_them(plan, tmp_path, trainer):
+    plan.save(tmp_path / f"train.{trainer}.sh")
+    flags = plan.flags_for(trainer)
+    assert (tmp_path / f"train.{trainer}.sh").read_text().rstrip("\n") == flags.text.rstrip("\n")
+    for name, text in flags.files.items():
+        assert (tmp_path / name).read_text() == text
+
+
+def test_flags_without_a_trainer_are_those_of_the_one_that_was_assumed(plan, tmp_path):
+    assert plan.trainer == "megatron"
+    plan.save(tmp_path / "train.sh")
+    assert (tmp_path / "train.sh").read_text().rstrip("\n") == plan.flags["megatron"].text.rstrip("\n")
+    with pytest.raises(UnknownNameError, match="did you mean 'megatron'"):
+        plan.flags_for("megatorn")
+
+
+def test_a_frame_has_a_row_a_configuration(plan):
+    frame = plan.to_frame()
+    assert list(frame["is"]) == ["best", *["runner-up"] * 3, *["front"] * 2]
+    assert frame["step_time_s"].min() == plan.best.step_time
+
+
+def test_the_picture_compares_the_first_few(plan):
+    view = plan.plan_view()
+    assert [label for label, _ in view.times] == [
+        "best: tp2 pp4 dp2\nzb-h1",
+        "1: tp2 pp4 dp2\n1f1b",
+        "2: tp2 pp4 dp2\ninterleaved-1f1b v2",
+        "3: tp4 pp4\n1f1b",
+    ]
+    assert len(view.memory) == 4
+    assert view.limit == 72
+    assert view.front is not None
+    assert len(view.front.points) == 2
+
+
+def test_where_nothing_fits_the_nearest_is_said_and_what_would(capsys, tmp_path):
+    plan = missing_plan()
+    plan.print()
+    said = " ".join(capsys.readouterr().out.split())
+    assert "no configuration fits in 1.0 GiB per GPU" in said
+    assert "32 GPUs with pp8 would fit" in said
+    record = plan.to_dict()
+    assert record["best"] is None
+    assert record["closest_miss"]["over_by_gib"] == pytest.approx(record["closest_miss"]["peak_memory_gib"] - 1)
+    plan.save(tmp_path / "plan.png")
+    assert "no configuration fits" in repr(plan)
+    for name in ("best.yaml", "train.sh"):
+        with pytest.raises(InfeasibleError, match="no configuration fits"):
+            plan.save(tmp_path / name)
+    assert plan.planned.memory_limit == GIB
+
+
+def test_fewer_gpus_than_there_are_make_a_configuration_of_their_own(tmp_path):
+    found = pipeplan.plan(
+        *("llama3-8b", "h100-sxm:8x2"),
+        global_batch=16,
+        sequence=4096,
+        objective="gpus",
+        deadline=60,
+        seconds=5,
+        workers=1,
+    )
+    best = found.best
+    assert best is not None
+    assert best.configuration.gpus < 16
+    assert best.step_time <= 60
+    found.save(tmp_path / "best.yaml")
+    (row,) = pipeplan.estimate(tmp_path / "best.yaml")
+    assert row.estimate is not None
+    assert row.estimate.step_time == pytest.approx(best.step_time)
+    assert found.result.schedule.ranks == best.configuration.pipeline
+    assert found.flags["megatron"].text

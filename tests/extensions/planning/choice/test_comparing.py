@@ -1,0 +1,86 @@
+"""Why a configuration lost, and in what two differ, in words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime
+from pipeplan.extensions.planning.choice.comparing import differences, lost_because
+from pipeplan.foundation.files import GIBIBYTE
+from pipeplan.foundation.records import titles_of
+
+
+def _estimate(memory: float = 50.0, replicas: int = 1, **time: float) -> Estimate:
+    parts = StepTime(**(dict.fromkeys(StepTime.__struct_fields__, 0.0) | {"compute": 10.0} | time))
+    return Estimate(
+        step_time=parts.total,
+        peak_memory_gib=memory,
+        peak_memory_by_rank_gib=(memory,),
+        time=parts,
+        memory=(GpuMemory(**(dict.fromkeys(GpuMemory.__struct_fields__, 0.0) | {"weights": memory})),),
+        tokens_per_second=1.0,
+        flops=1.0,
+        mfu=0.5,
+        error_bar=None,
+        costs_from={},
+        assumed=(),
+        settings=Configuration(sequence=1, global_batch=replicas, data=replicas).record,
+    )
+
+
+BEST = _estimate(bubble=0.25)
+LIMIT = 80.0 * GIBIBYTE
+
+
+@pytest.mark.parametrize(
+    ("lost", "best", "deadline", "message"),
+    [
+        (_estimate(bubble=1.0), BEST, None, r"7\.3% slower: 9\.1% bubble \(best plan: 2\.4%\)"),
+        (
+            _estimate(memory=83.1, bubble=0.05),
+            BEST,
+            None,
+            r"needs 83\.1 GiB, 3\.1 GiB over the limit; otherwise 2\.0% faster",
+        ),
+        (_estimate(memory=83.1, bubble=1.0), BEST, None, r"needs 83\.1 GiB, 3\.1 GiB over the limit"),
+        (_estimate(compute=12.0, bubble=0.25), BEST, None, r"19\.5% slower: 20\.0% longer computation"),
+        (_estimate(compute=11.0), _estimate(bubble=0.5), None, ".* outweighs less bubble"),
+        (_estimate(bubble=1.0), BEST, 10.0, "misses the deadline of .*"),
+        (_estimate(bubble=1.0), BEST, 22.0, "7.3% slower: .*bubble .*"),
+        (_estimate(memory=52.0, bubble=0.25), BEST, None, r"equally fast within 0\.1%, needs 2\.0 GiB more"),
+        (_estimate(replicas=2, compute=6.0), BEST, None, r"17\.1% slower on 2 GPUs: 20\.0% longer computation.*"),
+    ],
+)
+def test_the_reason_why_an_estimate_lost(lost, best, deadline, message):
+    assert re.fullmatch(message, lost_because(lost, best, LIMIT, deadline))
+
+
+@pytest.mark.parametrize(("part", "title"), [pair for pair in titles_of(StepTime).items() if pair[0] != "compute"])
+def test_a_part_that_grew_is_named_by_its_title(part, title):
+    assert f"% {title} (best plan: " in lost_because(_estimate(memory=50.0, replicas=1, **{part: 20.0}), BEST, LIMIT)
+
+
+CHOSEN = Configuration(sequence=1, global_batch=16, tensor=2, data=4, offload=0.5, zero=3)
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"tensor": 4, "data": 2}, "tp4 dp2"),
+        ({"data": 2, "pipeline": 2, "schedule": "zbv", "chunks": 2}, "pp2 dp2, zbv v2"),
+        ({"microbatch_size": 2, "recompute": ("mlp", "layernorm")}, "microbatch 2, recompute mlp+layernorm"),
+        ({"offload": 0.25}, "25% offloaded"),
+        ({"offload": 0.0, "zero": 1}, "no offload, ZeRO-1"),
+        ({}, "another layout"),
+    ],
+)
+def test_only_what_differs_is_named(other, words):
+    assert differences(replace(CHOSEN, **other), CHOSEN) == words
+
+
+def test_recomputation_that_is_dropped_is_named():
+    again = replace(CHOSEN, recompute=("full",))
+    assert differences(CHOSEN, again) == "no recomputation"

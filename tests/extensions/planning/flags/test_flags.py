@@ -1,0 +1,357 @@
+"""What is pasted: the flags of the model and the configuration, what they replace, and that ours gives what was planned."""
+
+import json
+import re
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+import pipeplan
+from pipeplan.cli import main
+from pipeplan.extensions.planning import Configuration, estimate
+from pipeplan.extensions.planning.flags import flags_of
+from pipeplan.extensions.planning.flags.megatron import offload_modules
+from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.workload import model, read_model, short_form
+from pipeplan.formats import parse_json
+from pipeplan.foundation.errors import InputError
+from pipeplan.model import Schedule
+from pipeplan.trainers import require_release
+
+H100S = cluster("h100-sxm:8x8")
+DENSE = Configuration(
+    sequence=4096, global_batch=64, tensor=4, pipeline=4, data=4, sequence_parallel=True, layers=(21, 20, 20, 19)
+)
+MOE = Configuration(
+    sequence=4096,
+    global_batch=128,
+    pipeline=8,
+    data=8,
+    expert=8,
+    chunks=2,
+    schedule="interleaved-1f1b",
+)
+
+
+TORCHRUN = "torchrun() { printf '%s\\0' \"$@\" && printf '\\0' && env -0; }\n"
+
+
+def launch(text, **before):
+    """The words of torchrun's command line and the environment, as bash has them when it runs a script."""
+    users = {name: name.lower() for name in re.findall(r'^: "\$\{(\w+):\?', text, re.MULTILINE)}
+    environment = {"PATH": "/usr/bin:/bin", **users, **before}
+    done = subprocess.run(["bash", "-c", TORCHRUN + text], capture_output=True, check=True, text=True, env=environment)
+    arguments, _, variables = done.stdout.partition("\0\0")
+    return arguments.split("\0"), dict(line.split("=", 1) for line in variables.split("\0") if line)
+
+
+def words(text):
+    """The flags that a script gives the trainer."""
+    return launch(text)[0]
+
+
+def megatron(name, configuration, schedule=None, machines=H100S):
+    result = flags_of(model(name), machines, configuration, schedule)["megatron"]
+    return result, words(result.text)
+
+
+def value(flags, name):
+    return flags[flags.index(name) + 1]
+
+
+def test_a_dense_model_and_its_degrees():
+    result, flags = megatron("llama-3-70b", DENSE)
+    assert not result.warnings
+    for name, said in {
+        "--num-layers": "80",
+        "--hidden-size": "8192",
+        "--ffn-hidden-size": "28672",
+        "--num-query-groups": "8",
+        "--vocab-size": "128256",
+        "--seq-length": "4096",
+        "--tensor-model-parallel-size": "4",
+        "--pipeline-model-parallel-size": "4",
+        "--micro-batch-size": "1",
+        "--global-batch-size": "64",
+        "--pipeline-model-parallel-layout": "Et*21|t*20|t*20|t*19L",
+    }.items():
+        assert value(flags, name) == said
+    assert {"--sequence-parallel", "--swiglu", "--use-distributed-optimizer", "--bf16"} <= set(flags)
+    assert not {"--num-experts", "--recompute-granularity", "--context-parallel-size", "--fp8-format"} & set(flags)
+
+
+def test_experts_latent_attention_and_further_tokens():
+    result, flags = megatron("deepseek-v3", replace(MOE, recompute=("mla_up_proj", "layernorm")))
+    for name, said in {
+        "--num-experts": "256",
+        "--moe-router-topk": "8",
+        "--moe-ffn-hidden-size": "2048",
+        "--moe-layer-freq": "([0]*3+[1]*58)",
+        "--kv-lora-rank": "512",
+        "--q-lora-rank": "1536",
+        "--qk-head-dim": "128",
+        "--qk-pos-emb-head-dim": "64",
+        "--expert-model-parallel-size": "8",
+        "--mtp-num-layers": "1",
+        "--recompute-granularity": "selective",
+        "--microbatch-group-size-per-virtual-pipeline-stage": "8",
+    }.items():
+        assert value(flags, name) == said
+    first = flags.index("--recompute-modules")
+    assert set(flags[first + 1 : first + 3]) == {"layernorm", "mla_up_proj"}
+    assert "--group-query-attention" not in flags
+    assert value(flags, "--pipeline-model-parallel-layout").endswith("mL")
+    assert not result.warnings
+
+
+@pytest.mark.parametrize(
+    ("name", "has", "lacks"),
+    [
+        ("gpt-oss-120b", set(), {"--moe-router-score-function", "--moe-router-pre-softmax"}),
+        ("llama4-scout", {"--moe-router-score-function"}, {"--moe-router-enable-expert-bias"}),
+        ("qwen2-57b-a14b", {"--moe-router-pre-softmax", "--moe-shared-expert-gate"}, {"--moe-router-score-function"}),
+        ("mixtral-8x7b", set(), {"--moe-router-pre-softmax"}),
+        ("glm-4.5-air", {"--moe-router-enable-expert-bias"}, {"--moe-router-topk-scaling-factor"}),
+    ],
+)
+def test_a_router_weights_experts_as_the_model_s_does(name, has, lacks):
+    _, flags = megatron(name, replace(MOE, chunks=1, schedule="1f1b", pipeline=4, data=16, expert=4))
+    assert has <= set(flags)
+    assert not lacks & set(flags)
+
+
+def test_recomputation_by_stage_is_said_and_replaced_by_one_that_fits():
+    by_stage = replace(DENSE, recompute_by_stage=(("full",), ("full",), ("layernorm",), ()))
+    result, flags = megatron("llama-3-70b", by_stage)
+    assert value(flags, "--recompute-granularity") == "full"
+    assert value(flags, "--recompute-num-layers") == "1"
+    assert "--recompute-modules" not in flags
+    assert "0-1: full; 2: layernorm; 3: nothing" in result.warnings[0]
+    assert result.warnings[0] in result.text
+
+
+@pytest.mark.parametrize(
+    ("schedule", "chunks", "runs", "layers"),
+    [
+        ("zb-h1", 1, "1f1b", (21, 20, 20, 19)),
+        ("zbv", 2, "1f1b", None),
+        ("interleaved-zb", 2, "interleaved-1f1b", None),
+    ],
+)
+def test_a_schedule_that_megatron_does_not_run_is_replaced_and_said(schedule, chunks, runs, layers):
+    result, flags = megatron("llama-3-70b", replace(DENSE, schedule=schedule, chunks=chunks, layers=layers))
+    assert f"Megatron-LM does not support {schedule}: these flags run {runs} instead" in result.warnings[0]
+    parts = value(flags, "--pipeline-model-parallel-layout").split("|")
+    assert len(parts) == 4 * (2 if runs == "interleaved-1f1b" else 1)
+
+
+def test_what_megatron_refuses_is_said():
+    few = replace(DENSE, schedule="interleaved-1f1b", chunks=2, layers=None, global_batch=8)
+    result = flags_of(model("llama-3-70b"), H100S, few)["megatron"]
+    assert "too few" in result.warnings[-1]
+    assert result.text == f"# {result.warnings[-1]}.\n"
+
+
+def test_a_found_order_is_not_taken_for_the_strategy_that_it_is_named_after():
+    other = pipeplan.export("gpipe", to="json", ranks=4, microbatches=16).text
+    schedule = parse_json(str(other))
+    assert isinstance(schedule, Schedule)
+    schedule = schedule.renamed("1f1b")
+    result, _ = megatron("llama-3-70b", DENSE, schedule)
+    assert "does not support 1f1b" in result.warnings[0]
+
+
+def test_shards_beside_a_pipeline():
+    result, flags = megatron("llama-3-70b", replace(DENSE, zero=3))
+    assert "does not support the plan's ZeRO-3 with a pipeline" in " ".join(result.warnings)
+    assert "--use-megatron-fsdp" not in flags
+    alone = replace(DENSE, pipeline=1, data=16, zero=3, layers=None)
+    _, flags = megatron("llama-3-70b", alone)
+    assert value(flags, "--ckpt-format") == "fsdp_dtensor"
+    assert value(flags, "--data-parallel-sharding-strategy") == "optim_grads_params"
+    assert value(flags, "--num-layers") == "80"
+    assert "--pipeline-model-parallel-layout" not in flags
+
+
+@pytest.mark.parametrize(
+    ("gpu", "before"), [("h100-sxm", {}), ("h100-sxm", {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}), ("b200", {})]
+)
+@pytest.mark.parametrize(
+    "degrees",
+    [
+        {"pipeline": 4, "data": 16},
+        {"tensor": 4, "pipeline": 4, "data": 4, "sequence_parallel": True},
+        {"context": 2, "pipeline": 4, "data": 8},
+        {"tensor": 4, "data": 16, "sequence_parallel": True, "zero": 3},
+        {"tensor": 4, "data": 16, "sequence_parallel": True, "zero": 1, "offload": 0.5},
+    ],
+)
+def test_the_environment_is_what_validate_args_asks_for(degrees, gpu, before):
+    """Its rules: arguments.py of 0.14 to 0.19, at ``CUDA_DEVICE_MAX_CONNECTIONS`` and ``NVTE_CPU_OFFLOAD_V1``."""
+    configuration = Configuration(sequence=4096, global_batch=64, **degrees)
+    text = flags_of(model("llama-3-70b"), cluster(f"{gpu}:8x8"), configuration)["megatron"].text
+    _, variables = launch(text, **before)
+    connections, offload = (variables.get(name) for name in ("CUDA_DEVICE_MAX_CONNECTIONS", "NVTE_CPU_OFFLOAD_V1"))
+    fsdp = "--use-megatron-fsdp" in text
+    if fsdp:
+        assert connections != "1"
+    elif configuration.tensor * configuration.context > 1 and gpu != "b200":
+        assert connections == "1"
+    assert (offload == "1") == ("--fine-grained-activation-offloading" in text)
+
+
+HUB = {
+    "model_type": "mistral",
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 16,
+    "vocab_size": 32000,
+}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"rope_theta": 500000.0, "rms_norm_eps": 1e-6},
+        {"rope_parameters": {"rope_theta": 500000, "rope_type": "default"}, "rms_norm_eps": 1e-6},
+    ],
+)
+def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_config(said):
+    configuration = replace(DENSE, tensor=2, data=8, layers=None)
+    shape = read_model({**HUB, **said})
+    result = flags_of(shape, H100S, configuration)["megatron"]
+    flags = words(result.text)
+    assert int(value(flags, "--rotary-base")) == 500000
+    assert float(value(flags, "--norm-epsilon")) == 1e-6
+    assert read_model(short_form(shape)) == shape
+    without = flags_of(read_model(HUB), H100S, configuration)["megatron"].text
+    assert "config.json: --norm-epsilon, --rotary-base, the scaling of rotary positions" in without
+    assert not {"--rotary-base", "--norm-epsilon"} & set(words(without))
+
+
+def test_a_share_on_the_host_becomes_modules_that_hold_it():
+    result, flags = megatron("llama-3-70b", replace(DENSE, offload=0.2))
+    assert "--fine-grained-activation-offloading" in flags
+    assert "the modules named here hold about that fraction" in result.warnings[0]
+    dense, moe = model("llama-3-70b"), model("deepseek-v3")
+    assert set(offload_modules(dense, 1.0)) == {"attn_norm", "qkv_linear", "core_attn", "attn_proj", "mlp_norm"}
+    assert {"expert_fc1", "moe_act"} <= set(offload_modules(moe, 1.0))
+    shares = [0.05, 0.1, 0.2, 0.3]
+    assert sorted(shares, key=lambda share: len(offload_modules(dense, share))) == shares
+    for share in shares:
+        chosen = offload_modules(dense, share)
+        assert "attn_proj" not in chosen or "core_attn" in chosen
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"recompute_by_stage": (("full",), (), (), ())}, "one policy for all stages: activation-checkpoint:full"),
+        ({"recompute": ("layernorm",)}, "cannot recompute only layernorm"),
+        ({"offload": 0.5}, "no flag for the plan's offload"),
+        ({"precision": "fp8"}, "no flag for fp8"),
+    ],
+)
+def test_what_torchtitan_cannot_be_told(change, said):
+    result = flags_of(model("llama-3-70b"), H100S, replace(DENSE, zero=3, **change))["torchtitan"]
+    assert said in result.warnings[0]
+    assert result.warnings[0] in result.text
+
+
+def test_what_torchtitan_s_settings_warn_of_stands_once_in_its_flags():
+    configuration = replace(DENSE, schedule="zb-h1", recompute=("full",))
+    result = flags_of(model("llama-3-70b"), H100S, configuration)["torchtitan"]
+    (warning,) = [each for each in result.warnings if "default loss" in each]
+    assert result.text.count(warning) == 1
+
+
+@pytest.mark.parametrize("release", ["0.14", "0.18.2"])
+def test_megatron_s_releases_take_the_same_flags(release):
+    result = flags_of(model("llama-3-70b"), H100S, DENSE, versions={"megatron": release})["megatron"]
+    usual = flags_of(model("llama-3-70b"), H100S, DENSE)["megatron"]
+    assert f"Megatron-core {'.'.join(release.split('.')[:2])}: " in result.text
+    assert words(result.text) == words(usual.text)
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "message"),
+    [
+        ("gpt-oss-120b", "0.14", "it has no --quick-geglu, which needs 0.15 or later"),
+        ("qwen2-57b-a14b", "0.15", "it has no --moe-shared-expert-gate, which needs 0.16 or later"),
+        ("qwen2.5-3b", "0.15", "does not split 2 heads of keys and values over 4 tensor ranks"),
+    ],
+)
+def test_what_a_release_cannot_build_is_refused(name, release, message):
+    configuration = replace(DENSE, layers=None)
+    result = flags_of(model(name), H100S, configuration, versions={"megatron": release})["megatron"]
+    assert message in result.warnings[-1]
+    assert result.text == f"# {result.warnings[-1]}.\n"
+    assert "torchrun" in flags_of(model(name), H100S, configuration)["megatron"].text
+
+
+@pytest.mark.parametrize(("trainer", "title"), [("megatron", "Megatron-LM"), ("bridge", "Megatron-Bridge")])
+def test_experts_under_tensor_parallelism_need_sequence_parallelism(trainer, title):
+    """Megatron-core starts, and raises in the first forward of a layer with experts (``MoELayer.forward``)."""
+    configuration = replace(MOE, tensor=2, pipeline=4)
+    result = flags_of(model("qwen3-235b-a22b"), H100S, configuration)[trainer]
+    assert f"{title} trains experts with tensor parallelism only with sequence parallelism" in result.warnings[-1]
+    assert result.text == f"# {result.warnings[-1]}.\n"
+    together = replace(configuration, sequence_parallel=True)
+    assert "torchrun" in flags_of(model("qwen3-235b-a22b"), H100S, together)[trainer].text
+
+
+@pytest.mark.parametrize(("trainer", "release"), [("megatron", "0.7"), ("torchtitan", "0.2"), ("pipeplan", "0.1")])
+def test_an_unknown_release_is_refused(trainer, release):
+    with pytest.raises(InputError, match=trainer.replace("megatron", "Megatron")):
+        require_release(trainer, release)
+
+
+@pytest.fixture
+def steps(tmp_path, monkeypatch, capsys):
+    """Run pipeplan's own command of flags beside their files, and return the step that it prints."""
+    monkeypatch.chdir(tmp_path)
+
+    def printed(flags):
+        for name, text in flags.files.items():
+            (tmp_path / name).write_text(text)
+        (line,) = [line for line in flags.text.splitlines() if line.startswith("pipeplan simulate")]
+        assert main([*line.split()[1:], "--json"]) == 0
+        return json.loads(capsys.readouterr().out)["step"]
+
+    return printed
+
+
+@pytest.mark.parametrize(
+    ("schedule", "chunks", "software"),
+    [
+        ("1f1b", 1, "megatron-core"),
+        ("zb-h1", 1, "zero-bubble"),
+        ("zbv", 2, "torchtitan"),
+    ],
+)
+def test_our_own_command_gives_the_step_time_that_was_planned(schedule, chunks, software, steps):
+    configuration = replace(DENSE, schedule=schedule, chunks=chunks, layers=None, software=software)
+    result = flags_of(model("llama-3-70b"), H100S, configuration)["pipeplan"]
+    said = steps(result)["without_barrier" if software == "zero-bubble" else "with_barrier"]
+    planned = estimate(model("llama-3-70b"), H100S, configuration, with_error_bar=False)
+    assert said == pytest.approx(planned.step_time, rel=1e-6)
+    (shown,) = re.findall(r"step ([0-9.]+) s", result.text)
+    assert float(shown) == pytest.approx(planned.step_time, rel=1e-5)
+
+
+def test_a_found_order_comes_as_a_file_beside_our_own_command(steps):
+    other = pipeplan.export("gpipe", to="json", ranks=4, microbatches=16).text
+    schedule = parse_json(str(other))
+    assert isinstance(schedule, Schedule)
+    result = flags_of(model("llama-3-70b"), H100S, DENSE, schedule)["pipeplan"]
+    assert len(result.files) == 2
+    planned = estimate(model("llama-3-70b"), H100S, DENSE, schedule=schedule, with_error_bar=False)
+    assert steps(result)["with_barrier"] == pytest.approx(planned.step_time, rel=1e-6)
+
+
+def test_learned_positions_are_as_many_as_the_model_has_or_the_sequence_needs():
+    for sequence, positions in ((512, "1024"), (2048, "2048")):
+        _, flags = megatron("gpt2", Configuration(sequence=sequence, global_batch=64, data=64))
+        assert value(flags, "--max-position-embeddings") == positions

@@ -1,0 +1,428 @@
+"""Published config.json files as they are, and what is wrong with others."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeplan.extensions.planning.workload import (
+    ModelShape,
+    architecture_names,
+    known_model,
+    model,
+    parameter_counts,
+    read_config,
+    read_model,
+    short_form,
+)
+from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, UnknownNameError
+
+CONFIGS = Path(__file__).parent / "configs"
+
+COUNTS = {
+    "Bamba-9B-v1": 9_780_235_392,
+    "DeepSeek-V2": 235_741_434_880,
+    "DeepSeek-V2-Lite": 15_706_484_224,
+    "DeepSeek-V3": 671_026_419_200,
+    "DeepSeek-V3.2": 671_877_944_064,
+    "DeepSeek-V4-Flash-Base": 284_325_879_255,
+    "ERNIE-4.5-21B-A3B-Base-PT": 21_825_437_888,
+    "GLM-4-9B-0414": 9_400_279_040,
+    "GLM-4.5": 352_797_829_024,
+    "GLM-4.5-Air": 106_852_251_264,
+    "GLM-4.7-Flash": 29_943_393_920,
+    "GLM-5": 743_911_218_432,
+    "GLM-5.2": 743_377_019_904,
+    "Hy3-preview": 295_033_543_488,
+    "K-EXAONE-236B-A23B": 236_571_156_352,
+    "Kimi-K2-Base": 1_026_408_232_448,
+    "Kimi-K2.5": 1_026_408_232_448,
+    "Kimi-Linear-48B-A3B-Base": 49_133_081_120,
+    "LFM2-1.2B": 1_170_340_608,
+    "LFM2-8B-A1B": 8_339_930_560,
+    "Laguna-XS.2": 33_189_975_808,
+    "Ling-3.0-Flash": 124_414_211_552,
+    "Llama-2-7b-hf": 6_738_415_616,
+    "Llama-3.1-405B": 405_853_388_800,
+    "Llama-3.2-1B": 1_235_814_400,
+    "Llama-4-Maverick-17B-128E": 400_711_848_960,
+    "Llama-4-Scout-17B-16E": 107_769_861_120,
+    "Meta-Llama-3-70B": 70_553_706_496,
+    "Meta-Llama-3-8B": 8_030_261_248,
+    "MiMo-V2-Flash": 308_778_780_864,
+    "MiniMax-M2": 228_689_764_864,
+    "MiniMax-Text-01-hf": 456_089_655_296,
+    "Ministral-3-8B-Base-2512": 8_489_553_920,
+    "Minitron-8B-Base": 8_271_699_968,
+    "Mistral-7B-v0.1": 7_241_732_096,
+    "Mistral-Nemo-Base-2407": 12_247_782_400,
+    "Mixtral-8x22B-v0.1": 140_630_071_296,
+    "Mixtral-8x7B-v0.1": 46_702_792_704,
+    "Moonlight-16B-A3B": 15_960_110_208,
+    "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": 31_577_940_288,
+    "NVIDIA-Nemotron-3-Super-120B-A12B-BF16": 120_668_707_840,
+    "NVIDIA-Nemotron-Nano-9B-v2": 8_888_227_328,
+    "Nemotron-4-340B-Base-hf": 341_029_195_776,
+    "OLMo-2-1124-7B": 7_298_617_344,
+    "OLMoE-1B-7B-0924": 6_919_161_856,
+    "Olmo-3-1025-7B": 7_298_011_136,
+    "Olmo-Hybrid-7B": 7_430_870_688,
+    "Phi-3-mini-4k-instruct": 3_821_079_552,
+    "Qwen1.5-MoE-A2.7B": 14_315_784_192,
+    "Qwen2-57B-A14B": 57_408_658_944,
+    "Qwen2.5-0.5B": 494_032_768,
+    "Qwen2.5-72B": 72_706_203_648,
+    "Qwen2.5-7B": 7_615_616_512,
+    "Qwen3-0.6B-Base": 596_049_920,
+    "Qwen3-235B-A22B": 235_093_634_560,
+    "Qwen3-30B-A3B": 30_532_122_624,
+    "Qwen3-32B": 32_762_123_264,
+    "Qwen3-Next-80B-A3B-Instruct": 79_674_391_296,
+    "Qwen3.5-27B": 26_895_998_464,
+    "Qwen3.5-35B-A3B": 34_660_610_688,
+    "Qwen3.5-397B-A17B": 396_346_350_336,
+    "Qwen3.5-9B": 8_953_803_264,
+    "Seed-OSS-36B-Base": 36_151_104_512,
+    "SmolLM3-3B-Base": 3_075_098_624,
+    "Solar-Open-100B": 102_651_799_552,
+    "Trinity-Mini": 26_123_974_400,
+    "c4ai-command-r-v01": 34_980_831_232,
+    "c4ai-command-r7b-12-2024": 8_028_033_024,
+    "dbrx-base": 131_596_523_520,
+    "dots.llm1.base": 142_774_381_696,
+    "falcon-40b": 41_303_293_952,
+    "falcon-7b": 6_921_720_704,
+    "gemma-2-27b": 27_227_128_320,
+    "gemma-2b": 2_506_172_416,
+    "gemma-3-12b-pt": 11_766_034_176,
+    "gemma-3-1b-pt": 999_885_952,
+    "gemma-3-27b-pt": 27_009_346_304,
+    "gemma-3-4b-pt": 3_880_263_168,
+    "glm-4-9b-hf": 9_399_951_360,
+    "gpt-neox-20b": 20_554_567_680,
+    "gpt-oss-120b": 116_829_156_672,
+    "gpt-oss-20b": 20_914_757_184,
+    "gpt2": 124_439_808,
+    "gpt2-xl": 1_557_611_200,
+    "granite-3.1-3b-a800m-base": 3_298_793_472,
+    "granite-4.0-h-small": 32_207_337_984,
+    "grok-1": 315_684_820_992,
+    "mpt-7b-hub": 6_649_286_656,
+    "opt-125m": 125_239_296,
+    "starcoder": 15_517_456_384,
+    "starcoder2-15b": 15_957_889_024,
+}
+"""Parameters without MTP layers and images, as Hugging Face Transformers 5.23 builds each file's model; grok-1, which it
+does not have, by hand: 64 layers with four norms, a tied head."""
+
+LLAMA = json.loads((CONFIGS / "Meta-Llama-3-8B.json").read_text())
+OSS = json.loads((CONFIGS / "gpt-oss-20b.json").read_text())
+QWEN = json.loads((CONFIGS / "Qwen2.5-7B.json").read_text())
+QWEN_MOE = json.loads((CONFIGS / "Qwen3-30B-A3B.json").read_text())
+DEEPSEEK = json.loads((CONFIGS / "DeepSeek-V3.json").read_text())
+NEMOTRON = json.loads((CONFIGS / "NVIDIA-Nemotron-Nano-9B-v2.json").read_text())
+LINEAR = json.loads((CONFIGS / "Qwen3-Next-80B-A3B-Instruct.json").read_text())
+SPARSE = json.loads((CONFIGS / "DeepSeek-V3.2.json").read_text())
+ERNIE = json.loads((CONFIGS / "ERNIE-4.5-21B-A3B-Base-PT.json").read_text())
+
+
+def without(config: dict[str, Any], *fields: str) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if key not in fields}
+
+
+def test_there_is_a_count_for_each_file():
+    assert {path.stem for path in CONFIGS.glob("*.json")} == set(COUNTS)
+
+
+def test_published_files_have_their_exact_parameters():
+    for name, count in COUNTS.items():
+        assert parameter_counts(read_config(CONFIGS / f"{name}.json")).total == count, name
+
+
+def test_published_files_say_what_presets_say():
+    """In all that a file says of the model, not of its training; trainers build grok-1 with other norms and another head."""
+    for name in [name for name in COUNTS if known_model(name) is not None and name != "grok-1"]:
+        read, preset = read_config(CONFIGS / f"{name}.json"), model(name)
+        training: dict[str, Any] = {"trained_sequence": read.trained_sequence, "precision": read.precision}
+        assert replace(preset, name=read.name, source=read.source, **training) == read, name
+
+
+def test_published_files_have_no_field_that_is_unknown():
+    """Except further tokens that Transformers does not build."""
+    unread = {name: read_config(CONFIGS / f"{name}.json").details.unread for name in COUNTS}
+    assert {name: fields for name, fields in unread.items() if fields} == {
+        "ERNIE-4.5-21B-A3B-Base-PT": "num_nextn_predict_layers",
+        "MiniMax-M2": "mtp_transformer_layers, num_mtp_modules, use_mtp",
+    }
+
+
+def test_a_field_that_is_unknown_is_kept_by_name():
+    """Tokens, formats, dropout and initialization say nothing of a network, nor does what is null."""
+    reported = {
+        "eos_token_id": 5,
+        "torch_dtype": "float16",
+        "attention_dropout": 0.1,
+        "initializer_range": 0.1,
+        "memory": None,
+    }
+    assert read_config({**LLAMA, **reported}) == read_config(LLAMA)
+    for kind in ("position_embedding_type", "scoring_func", "topk_method"):
+        assert read_config({**LLAMA, kind: "novel"}).details.unread == kind
+    assert read_config({**LLAMA, "memory": 3, "gates": [1]}).details.unread == "memory, gates"
+    assert (
+        read_config({**LLAMA, "use_qk_norm": True, "sliding_window": 512}).details.unread
+        == "use_qk_norm, sliding_window"
+    )
+    assert read_config({**OSS, "attn_config": {"memory": 3}}).details.unread == "attn_config.memory"
+    multimodal = json.loads((CONFIGS / "gemma-3-27b-pt.json").read_text())
+    assert read_config({**multimodal, "image_tokens": 4}).details.unread == ""
+
+
+def test_positions_are_as_the_library_reads_them():
+    """Share, base and kind of scaling, as Transformers 5.23 has them in the configuration of each file."""
+    shares = {name: read_config(CONFIGS / f"{name}.json").details.rotary_share for name in COUNTS}
+    assert {name: share for name, share in shares.items() if share != 1} == {
+        "Bamba-9B-v1": 0.5,
+        "DeepSeek-V4-Flash-Base": 0.125,
+        "GLM-4-9B-0414": 0.5,
+        "GLM-4.5": 0.5,
+        "GLM-4.5-Air": 0.5,
+        "Laguna-XS.2": 0.5,
+        "MiMo-V2-Flash": 0.334,
+        "MiniMax-M2": 0.5,
+        "Minitron-8B-Base": 0.5,
+        "Nemotron-4-340B-Base-hf": 0.5,
+        "Qwen3-Next-80B-A3B-Instruct": 0.25,
+        "Qwen3.5-27B": 0.25,
+        "Qwen3.5-35B-A3B": 0.25,
+        "Qwen3.5-397B-A17B": 0.25,
+        "Qwen3.5-9B": 0.25,
+        "glm-4-9b-hf": 0.5,
+        "gpt-neox-20b": 0.25,
+    }
+
+
+def test_files_name_the_model():
+    assert read_config(CONFIGS / "Meta-Llama-3-8B.json").name == "Meta-Llama-3-8B"
+    assert read_config(CONFIGS / "starcoder2-15b.json").name == "starcoder2-15b"
+    assert read_config(LLAMA).name == "llama"
+
+
+def test_a_folder_with_a_config_is_that_file(tmp_path: Path):
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(LLAMA))
+    assert read_config(folder) == read_config(folder / "config.json")
+    assert read_config(folder).name == "my-model"
+
+
+def test_layer_types_say_which_layers_are_windowed():
+    types = ["sliding_attention", "sliding_attention", "full_attention"] * 8
+    result = read_config({**OSS, "layer_types": types})
+    assert (result.sliding_window, result.sliding_every) == (128, 3)
+    assert read_config({**OSS, "layer_types": ["full_attention"] * 24}).sliding_window is None
+    assert read_config({**OSS, "layer_types": ["sliding_attention"] * 24}).sliding_every == 1
+
+
+def test_qwen_windows_are_off_unless_switched_on():
+    assert read_config(QWEN).sliding_window is None
+    assert read_config({**QWEN, "use_sliding_window": True, "max_window_layers": 0}).sliding_window == 131072
+    assert read_config({**QWEN, "use_sliding_window": True, "max_window_layers": 28}).sliding_window is None
+
+
+def test_a_field_that_is_null_is_not_left_out():
+    """Mistral's window is 4096 where nothing is said, and none where null is said."""
+    mistral = json.loads((CONFIGS / "Mistral-7B-v0.1.json").read_text())
+    assert read_config(without(mistral, "sliding_window")).sliding_window == 4096
+    assert read_config({**mistral, "sliding_window": None}).sliding_window is None
+
+
+def test_each_other_layer_with_experts():
+    result = read_config({**QWEN_MOE, "decoder_sparse_step": 2})
+    assert (result.moe_layers, result.dense_layers, result.ffn) == (24, 24, 6144)
+    assert [result.has_experts(layer) for layer in range(3)] == [False, True, False]
+    assert read_config({**QWEN_MOE, "mlp_only_layers": [0, 1]}).dense_layers == 2
+
+
+def test_experts_by_the_name_that_newer_files_have():
+    renamed = {**without(QWEN_MOE, "num_experts"), "num_local_experts": 128}
+    assert read_config(renamed) == read_config(QWEN_MOE)
+
+
+def test_what_a_file_of_each_architecture_lacks_is_named():
+    for name in architecture_names():
+        with pytest.raises(InputError, match=r"config.json of .* lacks") as raised:
+            read_config({"model_type": name})
+        assert raised.value.field, name
+
+
+@pytest.mark.parametrize(
+    ("config", "field", "words"),
+    [
+        (
+            without(LLAMA, "num_hidden_layers", "vocab_size"),
+            "num_hidden_layers",
+            "llama lacks num_hidden_layers, vocab_size",
+        ),
+        (
+            {**LLAMA, "hidden_size": "4096"},
+            "hidden_size",
+            "invalid hidden_size '4096' of a llama config.json: expected an integer >= 0",
+        ),
+        (
+            {**LLAMA, "num_hidden_layers": 0},
+            "layers",
+            "contradictory config.json of llama: invalid layers 0: expected 1 to",
+        ),
+        ({**LLAMA, "num_hidden_layers": 10**7}, "layers", "expected at most 100,000"),
+        ({**LLAMA, "tie_word_embeddings": "no"}, "tie_word_embeddings", "true or false"),
+        (
+            {**LLAMA, "num_attention_heads": 33, "num_key_value_heads": 33},
+            "head_dim",
+            "hidden 4096 is not divisible by heads 33",
+        ),
+        ({**LLAMA, "mlp_bias": True}, "mlp_bias", "attention_bias"),
+        ({**QWEN_MOE, "num_experts_per_tok": 200}, "top_k", "invalid top_k 200: expected at most the 128 experts"),
+        ({**QWEN_MOE, "mlp_only_layers": 7}, "mlp_only_layers", "a list"),
+        ({**LLAMA, "hidden_size": -(10**5000)}, "hidden_size", r"invalid hidden_size: about 10\^"),
+        ({**OSS, "layer_types": ["full_attention"]}, "layer_types", "expected 24 types"),
+        ({**DEEPSEEK, "moe_layer_freq": 2}, "moe_layer_freq", "every layer"),
+        ({**ERNIE, "moe_layer_end_index": 20}, "moe_layer_end_index", "the last layer, 27"),
+        ({**ERNIE, "use_bias": True}, "use_bias", "false, as the published"),
+        ({**DEEPSEEK, "attention_bias": True}, "attention_bias", "latent attention"),
+        (without(LLAMA, "model_type"), "model_type", "has no model_type"),
+        ({**LLAMA, "model_type": 3}, "model_type", "has no model_type"),
+        ({**LLAMA, "model_type": "llama5"}, "model_type", "did you mean 'llama'"),
+        ({**LLAMA, "model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder", "t5 is an encoder-decoder"),
+        (
+            {**LLAMA, "model_type": "rwkv7"},
+            "model_type",
+            "rwkv7 is not modelled: it has linear recurrences; --approximate treats it as llama",
+        ),
+        ({**NEMOTRON, "hybrid_override_pattern": "MX"}, "hybrid_override_pattern", "expected M, \\*, - and E, not 'X'"),
+        (
+            {**LINEAR, "layer_types": ["mega"] * 48},
+            "layer_types",
+            "layers of type 'mega' of qwen3_next are not modelled",
+        ),
+        ({**LINEAR, "linear_num_value_heads": 0}, "value_heads", "invalid value_heads 0"),
+        ({**SPARSE, "index_topk": 0}, "keys", "invalid keys 0"),
+        ({**LLAMA, "quantization_config": {"quant_method": "gptq"}}, "quantization_config", "quantized for inference"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence_with_its_field(config: dict[str, Any], field: str, words: str):
+    with pytest.raises(InputError, match=words) as raised:
+        read_config(config)
+    assert raised.value.field == field
+    assert len(str(raised.value)) < 700
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "is empty"),
+        ('{"model_type": "llama"', "invalid model's config.json"),
+        ('{"model_type": "llama", "model_type": "gpt2"}', "duplicate key 'model_type'"),
+        ("[1, 2]", "not a list"),
+        ('{"hidden_size": NaN}', "is not a valid JSON number"),
+        ('{"vocab_size": ' + "9" * 5000 + "}", "invalid model's config.json"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_files_that_are_no_config(tmp_path: Path, content: str, words: str):
+    path = tmp_path / "config.json"
+    path.write_text(content)
+    with pytest.raises(FormatError, match=words):
+        read_config(path)
+
+
+def test_a_number_that_no_message_could_show(tmp_path: Path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"name: mine\nlayers: 0x{'f' * 100_000}\n")
+    with pytest.raises(InputError, match="invalid layers: about"):
+        read_config(path)
+
+
+def test_what_holds_itself():
+    config = {**LLAMA}
+    config["rope_scaling"] = config
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_config(config)
+
+
+def test_a_file_that_is_too_long(tmp_path: Path):
+    path = tmp_path / "model.safetensors.json"
+    path.write_bytes(b" " * (9 << 20))
+    with pytest.raises(FormatError, match="has at most"):
+        read_config(path)
+
+
+def test_a_model_by_name_file_or_content(tmp_path: Path):
+    assert read_model("llama3-8b") == model("llama3-8b")
+    assert read_model(str(CONFIGS / "gpt2.json")) == read_model(CONFIGS / "gpt2.json")
+    assert read_model({"name": "llama3-8b", "layers": 4}).layers == 4
+    path = tmp_path / "mine.yaml"
+    path.write_text("layers: 4\nhidden: 64\nheads: 8\nvocab: 100\nffn: 256\n")
+    assert read_model(str(path)) == ModelShape(name="mine", layers=4, hidden=64, heads=8, vocabulary=100, ffn=256)
+
+
+def test_a_short_form_in_json_is_no_hub_file(tmp_path: Path):
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(short_form(model("deepseek-v3"))))
+    assert read_model(path) == model("deepseek-v3")
+
+
+def test_what_is_neither_a_model_nor_a_file():
+    with pytest.raises(UnknownNameError, match="did you mean 'llama3-8b'"):
+        read_model("lama3-8b")
+    with pytest.raises(UnknownNameError, match="unknown model ''"):
+        read_model("")
+    with pytest.raises(InputError, match="cannot read"):
+        read_model("lama3-8b.json")
+
+
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+VALUES = PLAIN | st.lists(PLAIN | st.lists(PLAIN, max_size=1), max_size=3) | st.sampled_from([10**5000, -(10**5000)])
+
+
+@given(st.sampled_from(sorted(COUNTS)), st.data())
+def test_whatever_a_field_holds_is_read_or_refused_in_words(name: str, data: st.DataObject):
+    config = json.loads((CONFIGS / f"{name}.json").read_text())
+    inner = config.get("text_config", config)
+    fields = st.sampled_from(sorted(inner))
+    changes = data.draw(
+        st.dictionaries(fields, VALUES | st.dictionaries(st.sampled_from(["quant_method", "a"]), VALUES), max_size=3)
+    )
+    inner.update(changes)
+    _read_or_refuse(lambda: read_config(config))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["name", *short_form(model("deepseek-v3")), "seq", "gated", "tied", "moe_every"]), VALUES
+    )
+)
+def test_whatever_a_short_form_holds_is_read_or_refused_in_words(document: dict[str, Any]):
+    _read_or_refuse(lambda: read_config({"name": "x", **document}))
+
+
+def _read_or_refuse(read: Callable[[], ModelShape]) -> None:
+    try:
+        result = read()
+    except PipeplanError as error:
+        message = str(error)
+        assert 10 < len(message) < 900
+    else:
+        assert parameter_counts(result).total > 0
+
+
+def test_gemma_has_the_activation_of_its_own_field():
+    for name in ("gemma-2b", "gemma-2-27b", "gemma-3-1b-pt"):
+        document = json.loads((CONFIGS / f"{name}.json").read_text()) | {"hidden_act": "relu"}
+        assert read_config(document).activation == "gelu-tanh"
+        assert read_config({**document, "hidden_activation": "silu"}).activation == "silu"

@@ -1,0 +1,107 @@
+"""Low-rank adapters, and documents that are packed into a sequence."""
+
+from dataclasses import replace
+from typing import Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.published_runs.rows import row_from
+from pipeplan.extensions.planning import Configuration, estimate
+from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.workload import (
+    AttentionCore,
+    Execution,
+    Gemm,
+    ModelShape,
+    RankParameters,
+    layers_of,
+    model,
+    token_flops,
+)
+from tests.extensions.planning.workload.shapes import shapes
+from tests.published_runs.test_rows import changed
+
+LLAMA = model("llama3-8b")
+RANK = 16
+
+
+def total(layers, part):
+    return sum((getattr(layer, part) * layer.count for layer in layers), RankParameters())
+
+
+def test_adapters_are_the_only_trained_parameters():
+    """Llama 3 8B: adapters beside query, key and value in one product, output, gate and up in one, and down."""
+    hidden, fused, ffn = 4096, 4096 + 2 * 1024, 14_336
+    beside = (hidden + fused) + (hidden + hidden) + (hidden + 2 * ffn) + (ffn + hidden)
+    layers = layers_of(LLAMA, Execution(adapter_rank=RANK))
+    assert total(layers, "parameters") == RankParameters(dense=32 * RANK * beside)
+    assert total(layers, "frozen") == total(layers_of(LLAMA, Execution()), "parameters")
+    assert total(layers_of(LLAMA, Execution()), "frozen") == RankParameters()
+
+
+@settings(max_examples=40)
+@given(shape=shapes(), rank=st.integers(1, 8))
+def test_any_model_has_adapters_and_freezes_the_rest(shape: ModelShape, rank: int):
+    plain, adapted = layers_of(shape, Execution()), layers_of(shape, Execution(adapter_rank=rank))
+    assert total(adapted, "frozen") == total(plain, "parameters")
+    for before, after in zip(plain, adapted, strict=True):
+        assert after.kind == before.kind
+        assert len(after.forward) >= len(before.forward)
+        if after.kind in ("embedding", "head", "loss"):
+            assert not after.backward_weight
+            assert after.parameters == RankParameters()
+
+
+def test_a_frozen_product_has_no_weight_gradient_and_its_adapter_has():
+    (_, layer, *_) = layers_of(LLAMA, Execution(adapter_rank=RANK))
+    assert all(isinstance(work, Gemm) and RANK in (work.rows, work.columns) for work in layer.backward_weight)
+    assert len(layer.backward_weight) == 2 * 4
+    (_, plain, *_) = layers_of(LLAMA, Execution())
+    inputs = {tensor.name for tensor in plain.kept if tensor.until == "W"}
+    assert inputs <= {tensor.name for tensor in layer.kept}, "an adapter reads what its product reads"
+
+
+def test_experts_have_an_adapter_each():
+    qwen = model("qwen3-30b-a3b")
+    assert qwen.experts is not None
+    trained = total(layers_of(qwen, Execution(adapter_rank=RANK, expert=8)), "parameters")
+    beside = 3 * (qwen.hidden + qwen.experts.width) - qwen.hidden
+    assert trained.expert == qwen.layers * 16 * RANK * beside
+
+
+@pytest.mark.parametrize(("tensor", "zero"), [(2, 1), (1, 3)])
+def test_adapters_need_less_time_and_memory(tensor: int, zero: Literal[1, 3]):
+    machines = cluster("h100-sxm:8")
+    requested = Configuration(sequence=8192, global_batch=32, tensor=tensor, data=8 // tensor, recompute=("full",))
+    whole = estimate(LLAMA, machines, replace(requested, zero=zero))
+    adapted = estimate(LLAMA, machines, replace(requested, zero=zero, lora_rank=RANK))
+    assert 0.6 * whole.step_time < adapted.step_time < whole.step_time
+    assert adapted.memory[0].optimizer < 0.02 * whole.memory[0].optimizer
+    assert adapted.memory[0].weights == pytest.approx(whole.memory[0].weights, rel=0.02)
+    assert adapted.flops == pytest.approx(32 * 8192 * token_flops(LLAMA, 8192).adapting)
+    assert adapted.flops < whole.flops
+
+
+def test_packed_documents_attend_within_themselves():
+    def cores(document: int | None):
+        (_, layer, *_) = layers_of(LLAMA, Execution(sequence=4096, document=document))
+        return [work for work in layer.forward if isinstance(work, AttentionCore)]
+
+    assert [work.keys for work in cores(None)] == [2048]
+    assert [work.keys for work in cores(512)] == [256]
+    assert [work.keys for work in cores(10_000)] == [2048], "a document is at most a sequence"
+    machines = cluster("h100-sxm:8")
+    requested = Configuration(sequence=32_768, global_batch=8, data=8, zero=3, recompute=("full",))
+    whole, packed = (estimate(LLAMA, machines, replace(requested, document=size)) for size in (None, 1024))
+    assert packed.step_time < whole.step_time
+    assert packed.flops == pytest.approx(8 * 32_768 * token_flops(LLAMA, 1024).training)
+
+
+def test_rows_of_fine_tuning():
+    row = row_from(changed(lora_rank=8, batch={"document": 256})).configuration
+    assert row is not None
+    assert (row.lora_rank, row.document) == (8, 256)
+    assert "invalid batch.document" in row_from(changed(batch={"document": 0})).refused
+    assert "lora rank must be an integer" in row_from(changed(lora_rank="8")).refused

@@ -1,0 +1,305 @@
+"""What a layer asks of a rank, against published tables and against the counts of parameters and FLOPs."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeplan.extensions.planning.workload import (
+    AttentionCore,
+    Collective,
+    Execution,
+    Gemm,
+    GroupedGemm,
+    LayerWork,
+    MemoryPass,
+    ModelShape,
+    Work,
+    layers_of,
+    model,
+)
+from pipeplan.foundation.errors import ShapeError
+from tests.extensions.planning.workload.shapes import hybrids, shapes
+
+H, A, S, B = 1024, 16, 2048, 2
+GPT = ModelShape(
+    name="gpt",
+    layers=4,
+    hidden=H,
+    heads=A,
+    vocabulary=51200,
+    ffn=4 * H,
+    gated=False,
+    norm="layer",
+    bias_all=True,
+    learned_positions=S,
+)
+"""Of the kind of arXiv 2205.05198."""
+
+AS_H = A * S / H
+
+
+def of_2022(**chosen: object) -> Execution:
+    settings = {"microbatch_size": B, "sequence": S, "attention": "unfused", "dropout": True, "fused_loss": False}
+    return Execution(**{**settings, **chosen})  # type: ignore[arg-type]
+
+
+def layer(shape: ModelShape, execution: Execution, kind: str = "dense") -> LayerWork:
+    return next(each for each in layers_of(shape, execution) if each.kind == kind)
+
+
+def flops(works: tuple[Work, ...]) -> float:
+    return sum(each.flops for each in works if isinstance(each, (Gemm, GroupedGemm, AttentionCore)))
+
+
+def sent(works: tuple[Work, ...], group: str) -> list[tuple[str, float]]:
+    return [(each.operation, each.bytes) for each in works if isinstance(each, Collective) and each.group == group]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, 34 + 5 * AS_H),
+        ({"tensor": 8}, 10 + 24 / 8 + 5 * AS_H / 8),
+        ({"tensor": 8, "sequence_parallel": True}, (34 + 5 * AS_H) / 8),
+        ({"tensor": 8, "recompute": frozenset({"core_attn"})}, 10 + 24 / 8),
+        ({"tensor": 8, "sequence_parallel": True, "recompute": frozenset({"core_attn"})}, 34 / 8),
+        ({"recompute": frozenset({"full"})}, 2),
+        ({"tensor": 8, "sequence_parallel": True, "recompute": frozenset({"full"})}, 2 / 8),
+    ],
+)
+def test_kept_bytes_of_table_2(chosen: dict[str, object], expected: float):
+    """arXiv 2205.05198 Table 2, in units of s b h bytes."""
+    assert layer(GPT, of_2022(**chosen)).kept_bytes == pytest.approx(expected * S * B * H, rel=1e-12)
+
+
+def test_what_a_split_backward_holds():
+    """Between I and W 32 s b h: inputs and output gradients of all products (arXiv 2401.10241 section 2)."""
+    assert layer(GPT, of_2022()).bytes_until_weight == pytest.approx(32 * S * B * H)
+
+
+def test_a_modern_decoder_keeps():
+    """8h + 4q + 4kd + 6f + 4a bytes a token with a fused core and no masks; all of it over t with sequence parallelism."""
+    shape = model("llama3-70b")
+    h, q, kd, f, a = 8192, 8192, 1024, 28672, 64
+    expected = 8 * h + 4 * q + 4 * kd + 6 * f + 4 * a
+    for t in (1, 8):
+        result = layer(shape, Execution(sequence=S, tensor=t, sequence_parallel=t > 1))
+        assert result.kept_bytes == pytest.approx(expected * S / t)
+
+
+def test_latent_attention_keeps():
+    """DeepSeek-V3: queries, keys and values of 128 heads are 2 x 128 x (192 + 192 + 128) bytes a token."""
+    kept = {each.name: each.bytes / S for each in layer(model("deepseek-v3"), Execution(sequence=S)).kept}
+    assert kept["queries"] + kept["keys"] + kept["values"] == 131_072
+    assert kept["attention output"] == 2 * 128 * 128
+    assert kept["normed query compression"] + kept["normed key and value compression"] == 2 * (1536 + 512)
+
+
+@pytest.mark.parametrize("e", [1, 8])
+def test_expert_parallelism_does_not_lower_what_experts_keep(e: int):
+    result = layer(model("qwen3-30b-a3b"), Execution(sequence=S, expert=e), "moe")
+    kept = {each.name: each.bytes / S for each in result.kept}
+    k, h, f = 8, 2048, 768
+    assert kept["experts' input"] == 2 * k * h
+    assert kept["experts' activation input"] == 4 * k * f
+    assert kept["experts' activation output"] == 2 * k * f
+    assert kept["router logits"] == 4 * 128
+
+
+@settings(max_examples=40)
+@given(
+    shapes() | hybrids(),
+    st.booleans(),
+    st.sampled_from(["bf16", "fp8", "mxfp8", "nvfp4"]),
+    st.sampled_from(["flash", "unfused"]),
+)
+def test_every_layer_of_any_shape(shape: ModelShape, dropout: bool, precision: str, attention: str):
+    execution = Execution(
+        sequence=32,
+        dropout=dropout,
+        precision=precision,  # type: ignore[arg-type]
+        attention=attention,  # type: ignore[arg-type]
+    )
+    for result in layers_of(shape, execution):
+        names = [each.name for each in result.kept]
+        assert len(set(names)) == len(names), "a recompute choice names tensors"
+        assert all(each.bytes >= 0 and each.gradient_bytes >= 0 for each in result.kept)
+        for module in result.recomputable.values():
+            assert module.drops <= set(names)
+        works = (*result.forward, *result.backward_input, *result.backward_weight)
+        assert all(each.bytes > 0 for each in works if isinstance(each, (MemoryPass, Collective)))
+        assert all(each.flops > 0 for each in works if not isinstance(each, (MemoryPass, Collective)))
+
+
+@pytest.mark.parametrize("name", ["llama3-8b", "deepseek-v3", "mixtral-8x7b", "gpt3-175b"])
+def test_both_halves_of_the_backward(name: str):
+    """I and W take F's products each; the fused core takes 5 products in I for 2 in F, and none in W."""
+    for result in layers_of(model(name), Execution(sequence=4096)):
+        cores = [
+            sum(each.flops for each in works if isinstance(each, AttentionCore))
+            for works in (result.forward, result.backward_input)
+        ]
+        assert flops(result.backward_weight) == pytest.approx(flops(result.forward) - cores[0])
+        assert flops(result.backward_input) - cores[1] == pytest.approx(flops(result.forward) - cores[0])
+    dense = layer(model("llama3-8b"), Execution(sequence=4096))
+    forward, backward = (
+        sum(each.flops for each in works if isinstance(each, AttentionCore))
+        for works in (dense.forward, dense.backward_input)
+    )
+    assert backward == 2.5 * forward
+
+
+@pytest.mark.parametrize("t", [2, 8])
+@pytest.mark.parametrize("name", ["llama3-70b", "gpt3-175b"])
+def test_products_are_split_over_tensor_ranks(t: int, name: str):
+    one, split = (layer(model(name), Execution(tensor=tensor, sequence_parallel=tensor > 1)) for tensor in (1, t))
+    for part in ("forward", "backward_input", "backward_weight"):
+        assert flops(getattr(one, part)) == pytest.approx(t * flops(getattr(split, part)))
+
+
+def test_tensor_collectives():
+    """arXiv 2205.05198 section 4.2.2: 2 all-reduces in F and in I; with sequence parallelism 2 gathers and 2 scatters in
+    each, and 2 gathers in W."""
+    whole = 2.0 * S * 8192
+    plain = layer(model("llama3-70b"), Execution(sequence=S, tensor=4))
+    assert sent(plain.forward, "tensor") == [("all_reduce", whole)] * 2
+    assert sent(plain.backward_input, "tensor") == [("all_reduce", whole)] * 2
+    assert sent(plain.backward_weight, "tensor") == []
+    split = layer(model("llama3-70b"), Execution(sequence=S, tensor=4, sequence_parallel=True))
+    each = [("all_gather", whole)] * 2 + [("reduce_scatter", whole)] * 2
+    assert sorted(sent(split.forward, "tensor")) == sorted(sent(split.backward_input, "tensor")) == each
+    assert sent(split.backward_weight, "tensor") == [("all_gather", whole)] * 2
+
+
+def test_ring_of_keys_and_values():
+    c, t = 4, 2
+    result = layer(model("llama3-70b"), Execution(sequence=S, context=c, tensor=t, sequence_parallel=True))
+    a_step = 2 * 2 * (S / c) * 1024 / t
+    ((operation, forward),) = sent(result.forward, "context")
+    assert (operation, forward) == ("ring", a_step)
+    assert sent(result.backward_input, "context") == [("ring", 2 * a_step)]
+    steps = [each.steps for each in result.forward if isinstance(each, Collective) and each.group == "context"]
+    assert steps == [c - 1]
+
+
+def test_heads_exchanged_for_sequence():
+    """The exchange's own copy of the output is kept, too."""
+    ring, exchange = (
+        layer(model("llama3-70b"), Execution(sequence=S, context=4, context_method=method))
+        for method in ("ring", "all_to_all")
+    )
+    n, q, kd = S / 4, 8192, 1024
+    assert sent(exchange.forward, "context") == [("all_to_all", 2 * n * (2 * q + 2 * kd))]
+    assert exchange.kept_bytes - ring.kept_bytes == 2 * n * q
+
+
+def test_dispatch_and_combine():
+    """n k h 2 / t bytes each way, whatever e is; the reverse in I."""
+    result = layer(model("deepseek-v3"), Execution(sequence=S, expert=64, tensor=2, sequence_parallel=True), "moe")
+    each = ("all_to_all", 2.0 * S * 8 * 7168 / 2)
+    assert sent(result.forward, "expert") == sent(result.backward_input, "expert") == [each] * 2
+    eight = layer(model("deepseek-v3"), Execution(sequence=S, expert=64, dispatch_bytes=1), "moe")
+    assert [size for _, size in sent(eight.forward, "expert")] == [S * 8 * 7168, 2 * S * 8 * 7168]
+
+
+def test_sliding_windows_follow_their_pattern():
+    layers = [each for each in layers_of(model("gpt-oss-120b"), Execution(sequence=4096)) if each.kind == "moe"]
+    assert [each.count for each in layers] == [1] * 36
+    keys = [next(w.keys for w in each.forward if isinstance(w, AttentionCore)) for each in layers]
+    assert keys[:3] == [128 - 128**2 / 8192, 2048, 128 - 128**2 / 8192]
+
+
+def test_biases_of_experts_are_added_in_32_bits_unless_the_experts_are_fused():
+    """The clamp reads and writes gate and up twice; the bias takes as long as 44.4 bytes of each number of the output."""
+    eager, fused = (
+        layer(model("gpt-oss-120b"), Execution(sequence=S, fused_experts=fused), "moe") for fused in (False, True)
+    )
+    passes = {each.name: each.bytes for each in eager.forward if isinstance(each, MemoryPass)}
+    rows, h = 4 * S, 2880
+    assert passes["experts' clamp"] == 8 * rows * 2 * h
+    assert passes["experts' bias"] == pytest.approx((2 * (4 + 10) + 8 + 1.4 * 6) * rows * h)
+    assert not {"experts' clamp", "experts' bias"} & {each.name for each in fused.forward}
+    assert eager.kept_bytes == fused.kept_bytes
+
+
+def test_eight_bit_products():
+    """Inputs are kept in a byte, and cast: the norm writes its output so, other inputs and all gradients in a pass.
+
+    The core keeps its output in 16 bits beside the byte that the product behind it keeps.
+    """
+    wide, narrow = (
+        layer(model("llama3-8b"), Execution(sequence=S, precision=precision)) for precision in ("bf16", "fp8")
+    )
+    h, q, f = 4096, 4096, 14336
+    assert wide.kept_bytes - narrow.kept_bytes == S * (2 * h + q + f - 2 * q)
+    casts = [each.name for each in narrow.forward if each.name.startswith("quantise")]
+    assert casts == ["quantise attention output input", "quantise down input"]
+    assert sum(each.name.startswith("quantise") for each in narrow.backward_input) == 4
+    assert all(each.precision == "fp8" for each in narrow.forward if isinstance(each, Gemm))
+    in_16 = layer(model("llama3-8b"), Execution(sequence=S, precision="fp8", small_inputs=False))
+    assert in_16.kept_bytes == wide.kept_bytes
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "message"),
+    [
+        (
+            "llama3-8b",
+            {"tensor": 3},
+            "the tensor degree 3 does not divide 32 heads of llama3-8b; nearest valid degree: 2",
+        ),
+        (
+            "mixtral-8x7b",
+            {"expert": 16},
+            "the expert degree 16 does not divide 8 experts of mixtral-8x7b; nearest valid degree: 8",
+        ),
+        ("llama3-8b", {"context": 3}, "the context degree 3 does not divide 4,096 tokens of a sequence"),
+    ],
+)
+def test_degrees_that_do_not_divide(name: str, chosen: dict[str, int], message: str):
+    with pytest.raises(ShapeError, match=re.escape(message)) as caught:
+        layers_of(model(name), Execution(**chosen))  # type: ignore[arg-type]
+    assert caught.value.field == next(iter(chosen))
+
+
+def test_eight_bit_copies_of_one_tensor():
+    """In 16 bits products share an input; in 8 each keeps its own."""
+    wide, narrow = (
+        {
+            each.name: each.bytes / S
+            for each in layer(model("deepseek-v3"), Execution(sequence=S, precision=precision), "moe").kept
+        }
+        for precision in ("bf16", "fp8")
+    )
+    h = 7168
+    assert (wide["attention input"], wide["ffn input"]) == (2 * h, 2 * h)
+    assert narrow["attention input"] + narrow["query compression's input"] == 2 * h
+    assert narrow["ffn input"] + narrow["shared ffn input"] == 3 * h
+
+
+def test_ends():
+    shape, t = model("llama3-8b"), 4
+    first, *_, head, loss = layers_of(shape, Execution(sequence=S, tensor=t, sequence_parallel=True))
+    assert (first.kind, head.kind, loss.kind) == ("embedding", "head", "loss")
+    rows = 128_512 // t  # 128,256 padded to a multiple of 128 t
+    assert first.parameters.dense == rows * 4096
+    assert head.parameters.dense == rows * 4096 + 4096
+    assert flops(head.forward) == 2 * S * 4096 * rows
+    assert [operation for operation, _ in sent(loss.forward, "tensor")] == ["all_reduce"] * 3
+    assert loss.kept_bytes == 2 * S * rows
+    unfused = layers_of(shape, Execution(sequence=S, tensor=t, sequence_parallel=True, fused_loss=False))[-1]
+    assert unfused.kept_bytes == 4 * S * rows
+    assert unfused.kept_bytes + unfused.transient_bytes == 6 * S * rows
+
+
+def test_a_layer_for_further_tokens():
+    """DeepSeek-V3: a layer, a projection of 2h to h, a head and a loss more; its parameters without head and embedding."""
+    shape = model("deepseek-v3")
+    mtp = layer(shape, Execution(sequence=S), "mtp")
+    moe = layer(shape, Execution(sequence=S), "moe")
+    h, rows = 7168, 129_280
+    assert flops(mtp.forward) == pytest.approx(flops(moe.forward) + 2 * S * 2 * h * h + 2 * S * h * rows)
+    assert mtp.parameters.dense - moe.parameters.dense == 2 * h * h + 3 * h
+    assert mtp.embedding_parameters == rows * h

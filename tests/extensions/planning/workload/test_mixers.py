@@ -1,0 +1,180 @@
+"""Mixers in the place of attention: FLOPs against the sources, work against FLOPs, and every published hybrid estimated."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipeplan
+from pipeplan.extensions.planning import layout_of
+from pipeplan.extensions.planning.workload import (
+    Collective,
+    Execution,
+    Gemm,
+    LayerWork,
+    ModelShape,
+    layers_of,
+    parameter_counts,
+    read_config,
+    token_flops,
+)
+from pipeplan.extensions.planning.workload.components import MixerOfModel
+from pipeplan.extensions.planning.workload.parameters import form_parts, mixing_flops
+from pipeplan.extensions.planning.workload.pattern import LayerForm, read_pattern, write_pattern
+from pipeplan.foundation.errors import InputError, ShapeError
+from tests.extensions.planning.workload.test_config_json import CONFIGS
+
+OF_2026 = sorted(path.stem for path in CONFIGS.glob("*.json") if "_source" in json.loads(path.read_text()))
+
+QWEN = "Qwen3-Next-80B-A3B-Instruct"
+NEMOTRON = "NVIDIA-Nemotron-Nano-9B-v2"
+GPUS = "h100-sxm:8x64"
+
+
+def shape_of(name: str) -> ModelShape:
+    return read_config(CONFIGS / f"{name}.json")
+
+
+def layer(name: str, title: str, execution: Execution | None = None) -> LayerWork:
+    layers = layers_of(shape_of(name), Execution() if execution is None else execution)
+    return next(each for each in layers if title in each.name)
+
+
+def test_gated_delta_net_as_megatron_counts_it():
+    """``gdn_layer_flops`` of Megatron-LM's training.py: projections, convolution, four products with the state, output."""
+    shape = shape_of(QWEN)
+    keys, values, heads, dim, taps = 16 * 128, 32 * 128, 32, 128, 4
+    theirs = 2 * (
+        2048 * (2 * keys + 2 * values + 2 * heads) + taps * (2 * keys + values) + heads * dim**2 * 4 + 2048 * values
+    )
+    parts = [part for part in form_parts(shape, LayerForm("M", "")) if part.matrix]
+    ours = sum(2 * part.active for part in parts) + mixing_flops(shape, LayerForm("M", ""), 4096)
+    assert ours == theirs
+
+
+def test_mamba_as_megatron_counts_it():
+    """``mamba_layer_flops`` of Megatron-LM's training.py."""
+    shape = shape_of(NEMOTRON)
+    inner, state, groups, heads = 128 * 80, 128, 8, 128
+    theirs = 2 * 4480 * (2 * inner + 2 * groups * state + heads) + 7 * inner * state + 2 * inner * 4480
+    parts = [part for part in form_parts(shape, LayerForm("M", "")) if part.matrix]
+    ours = sum(2 * part.active for part in parts) + mixing_flops(shape, LayerForm("M", ""), 4096)
+    assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("name", "title"), [(NEMOTRON, "Mamba-2"), (QWEN, "Gated DeltaNet"), ("Kimi-Linear-48B-A3B-Base", "Kimi")]
+)
+def test_the_backward_takes_at_least_twice_the_forward(name: str, title: str):
+    result = layer(name, title)
+    forward = sum(work.flops for work in result.forward if isinstance(work, Gemm))
+    backward = sum(work.flops for work in (*result.backward_input, *result.backward_weight) if isinstance(work, Gemm))
+    assert 2 * forward < backward < 3 * forward
+
+
+@pytest.mark.parametrize(("name", "title"), [(NEMOTRON, "Mamba-2"), ("Qwen3.5-9B", "Gated DeltaNet")])
+def test_tensor_ranks_share_a_mixer(name: str, title: str):
+    whole, part = layer(name, title), layer(name, title, Execution(tensor=4, sequence_parallel=True))
+    assert part.parameters.dense == pytest.approx(whole.parameters.dense / 4, rel=0.05)
+    assert part.kept_bytes == pytest.approx(whole.kept_bytes / 4, rel=0.05)
+
+
+def test_context_ranks_exchange_heads_for_tokens():
+    result = layer(QWEN, "Gated DeltaNet", Execution(context=2))
+    exchanges = [work for work in result.forward if isinstance(work, Collective) and work.group == "context"]
+    assert [work.operation for work in exchanges] == ["all_to_all"]
+
+
+def test_tensor_degrees_divide_the_heads():
+    with pytest.raises(ShapeError, match="does not divide 16 heads of Gated DeltaNet"):
+        layers_of(replace(shape_of(QWEN), heads=32), Execution(tensor=32))
+
+
+def test_an_indexer_scores_all_keys_and_attention_reads_a_few():
+    shape, sequence = shape_of("DeepSeek-V3.2"), 65_536
+    seen = 2048 - 2048**2 / (2 * sequence)
+    scored = 2 * (sequence / 2) * 64 * (128 + 1)
+    assert token_flops(shape, sequence).core == pytest.approx(61 * (2 * seen * 128 * (192 + 128) + scored))
+    dense = replace(shape, sparse=None)
+    assert token_flops(shape, sequence).core < token_flops(dense, sequence).core / 3
+
+
+def test_heads_that_a_file_lists_by_layer():
+    """33,442,617,088 parameters as Hugging Face Transformers 5.23 builds it."""
+    config = json.loads((CONFIGS / "Laguna-XS.2.json").read_text())
+    config["layer_types"] = [*["full_attention"], *["sliding_attention"] * 3] * 10
+    config["num_attention_heads_per_layer"] = [48, 64, 64, 64] * 10
+    shape = read_config(config)
+    assert (shape.heads, shape.heads_of(LayerForm("W", "E")).heads) == (48, 64)
+    assert parameter_counts(shape).total == 33_442_617_088
+    config["num_attention_heads_per_layer"] = [48, 64, 64, 32] * 10
+    with pytest.raises(InputError, match="one number for windowed layers, and one for the others"):
+        read_config(config)
+
+
+def test_patterns_go_there_and_back():
+    for text in ["AD", "3ME AE", "M D M E A", "2AD 5WE SH"]:
+        assert write_pattern(read_pattern(text)) == text, text
+
+
+def test_words_that_are_no_layer():
+    for word in ["DD", "0AD", "AA", "ad", "3", "A-", "AED"]:
+        with pytest.raises(InputError, match="of a pattern"):
+            read_pattern(f"AD {word}")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"pattern": "AD"}, "expected 56 layers, not 1"),
+        ({"pattern": "56ME"}, "the model has none"),
+        ({"pattern": "56XD"}, "no mixer X"),
+        ({"mixers": (MixerOfModel(letter="A", kind="mamba-2", sizes=()),)}, "invalid letter 'A'"),
+        ({"mixers": (MixerOfModel(letter="M", kind="mamba-2", sizes=()),)}, "Mamba-2 lacks state_heads"),
+    ],
+)
+def test_patterns_that_do_not_fit(change: dict[str, Any], words: str):
+    with pytest.raises(InputError, match=words):
+        replace(shape_of(NEMOTRON), **change)
+
+
+@pytest.mark.parametrize("name", OF_2026)
+def test_models_of_2026_are_estimated(name: str):
+    """On 512 H100, in the first split that their sizes allow."""
+    experts = shape_of(name).experts
+    document = {"model": json.loads((CONFIGS / f"{name}.json").read_text()), "cluster": GPUS}
+    document |= {"global_batch": 1024, "sequence": 8192, "pp": 8, "ep": 1 if experts is None else 8}
+    (row,) = pipeplan.estimate(document)
+    assert row.step_time_s is not None
+    assert 0.02 < row.mfu < 0.6
+
+
+@pytest.mark.parametrize("name", ["NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"])
+def test_stages_of_unlike_layers_are_planned(name: str):
+    result = pipeplan.plan(
+        CONFIGS / f"{name}.json",
+        "h100-sxm:8x4",
+        global_batch=128,
+        sequence=4096,
+        seconds=20,
+        workers=1,
+        fix={"pp": 4, "tp": 1, "schedule": "1f1b", "microbatch_size": 1},
+    )
+    best = result.best
+    assert best is not None
+    layers = layout_of(shape_of(name), best.configuration)
+    assert sum(layers) == shape_of(name).layers
+    # 1F1B with equal stages idles 3 of 3 + 32 parts; stages of unlike layers may be somewhat unequal.
+    assert best.time.bubble / best.step_time < 0.3
+
+
+def test_an_unknown_type_is_approximated_on_request(tmp_path: Path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**json.loads((CONFIGS / "Qwen3-30B-A3B.json").read_text()), "model_type": "novel_moe"}))
+    document = {"model": str(path), "cluster": "h100-sxm:8x1", "global_batch": 8, "sequence": 4096, "ep": 8}
+    with pytest.raises(InputError, match="'novel_moe'; --approximate treats it as qwen3_moe"):
+        pipeplan.estimate(document)
+    (row,) = pipeplan.estimate(document, approximate=True)
+    assert "model: novel_moe is not modelled and is treated as qwen3_moe" in row.assumed

@@ -1,0 +1,172 @@
+"""Parameters against published exact counts, closed forms of papers, and themselves."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pipeplan.extensions.planning.workload import (
+    Execution,
+    ModelShape,
+    attention_parts,
+    from_dict,
+    layer_parts,
+    layers_of,
+    model,
+    model_names,
+    padded_vocabulary,
+    parameter_counts,
+)
+from pipeplan.extensions.planning.workload.parameters import form_parts
+from pipeplan.foundation.errors import InputError
+from tests.extensions.planning.workload.shapes import hybrids, shapes
+from tests.planning_data import planning
+
+PUBLISHED = {
+    "llama2-13b": 13_015_864_320,
+    "llama2-70b": 68_976_648_192,
+    "llama-33b": 32_528_943_616,
+    "llama-65b": 65_285_660_672,
+    "codellama-34b": 33_743_970_304,
+    "llama3.2-3b": 3_212_749_824,
+    "tinyllama-1.1b": 1_100_048_384,
+    "yi-34b": 34_388_917_248,
+    "mistral-7b-v0.3": 7_248_023_552,
+    "mistral-small-24b": 23_572_403_200,
+    "mistral-large-123b": 122_610_069_504,
+    "qwen2.5-1.5b": 1_543_714_304,
+    "qwen2.5-3b": 3_085_938_688,
+    "qwen2.5-14b": 14_770_033_664,
+    "qwen2.5-32b": 32_763_876_352,
+    "qwen3-8b": 8_190_735_360,
+    "qwen3-14b": 14_768_307_200,
+    "qwen3-coder-480b-a35b": 480_154_875_392,
+    "gemma-7b": 8_537_680_896,
+    "gemma2-2b": 2_614_341_888,
+    "gemma2-9b": 9_241_705_984,
+    "gpt2-medium": 354_823_168,
+    "gpt2-large": 774_030_080,
+    "pythia-6.9b": 6_857_302_016,
+    "pythia-12b": 11_846_072_320,
+    "phi3-medium": 13_960_238_080,
+    "phi4": 14_659_507_200,
+}
+"""Of the published weights, as the hub counts them or its library's models have them; of other presets, the counts stand
+beside their files."""
+
+GPT = ["megatron-1.7b", "megatron-22b", "megatron-145.6b", "megatron-1008b", "zero-bubble-28.3b"]
+
+
+def test_counts_are_those_of_the_published_weights():
+    for name, count in PUBLISHED.items():
+        assert parameter_counts(model(name)).total == count, name
+
+
+@pytest.mark.parametrize(("name", "count"), [("glm-4.5", 358_337_791_296), ("glm-4.5-air", 110_468_824_832)])
+def test_a_hub_file_with_its_mtp_layer_has_embedding_and_head_once_more(name: str, count: int):
+    counts = parameter_counts(model(name))
+    assert counts.total_with_mtp + counts.embedding + counts.head == count
+
+
+def test_all_counts_of_the_shared_presets():
+    for name, published in planning("presets.json")["models"].items():
+        counts = parameter_counts(model(name))
+        expected = published.get("parameters", {})
+        result = {
+            "total_without_mtp": counts.total,
+            "active_with_both_embeddings": counts.active,
+            "mtp_layer_extra": counts.mtp_layer,
+            "per_dense_layer": counts.dense_layer,
+            "per_moe_layer": counts.moe_layer,
+            "per_moe_layer_active": counts.moe_layer_active,
+            "attention_per_layer": counts.attention,
+            "embedding": counts.embedding,
+            "output_head": counts.head,
+        }
+        assert {key: result[key] for key in expected} == expected, name
+
+
+def test_all_counts_of_rows_of_runs():
+    """The full-size models of the table, and the whole model's count where a row is a cut of it."""
+    counted = 0
+    for row in planning("published_runs.json")["rows"]:
+        if "parameters" in row["model"]:
+            assert parameter_counts(from_dict(row["model"])).total == row["model"]["parameters"], row["id"]
+            counted += 1
+    assert counted > 300
+
+
+def test_a_layer_of_deepseek_v3_part_by_part():
+    """The shapes of arXiv 2412.19437 section 4.2, one after the other."""
+    parts = {part.name: (part.count, part.split) for part in layer_parts(model("deepseek-v3"), experts=True)}
+    assert parts == {
+        "query down": (7168 * 1536, "replicated"),
+        "query up": (1536 * 128 * 192, "tensor"),
+        "key and value down": (7168 * 576, "replicated"),
+        "key and value up": (512 * 128 * 256, "tensor"),
+        "attention output": (128 * 128 * 7168, "tensor"),
+        "compression norms": (1536 + 512, "replicated"),
+        "routed experts": (256 * 3 * 7168 * 2048, "expert"),
+        "router": (256 * 7168, "replicated"),
+        "router bias": (256, "replicated"),
+        "shared experts": (3 * 7168 * 2048, "tensor"),
+        "norms": (2 * 7168, "replicated"),
+    }
+
+
+def test_a_layer_that_a_model_does_not_have():
+    with pytest.raises(InputError, match="no layers with experts"):
+        layer_parts(model("llama3-8b"), experts=True)
+    with pytest.raises(InputError, match="no dense layers"):
+        layer_parts(model("mixtral-8x7b"), experts=False)
+
+
+@settings(max_examples=40)
+@given(shapes() | hybrids())
+def test_a_model_is_the_sum_of_its_layers(drawn: ModelShape):
+    counts = parameter_counts(drawn)
+    layers = [sum(part.count for part in form_parts(drawn, form)) for form in drawn.forms]
+    assert counts.total == sum(layers) + counts.embedding + counts.positions + counts.final_norm + counts.head
+    assert counts.active <= counts.total <= counts.total_with_mtp
+    assert counts.attention == sum(part.count for part in attention_parts(drawn))
+
+
+def of_one_rank(shape: ModelShape) -> int:
+    layers = layers_of(shape, Execution())
+    return sum(layer.count * (layer.parameters.dense + layer.parameters.expert) for layer in layers)
+
+
+@settings(max_examples=40)
+@given(shapes() | hybrids())
+def test_what_one_rank_holds_is_the_model_with_a_padded_vocabulary(drawn: ModelShape):
+    padded = replace(drawn, vocabulary=padded_vocabulary(drawn.vocabulary))
+    assert of_one_rank(drawn) == parameter_counts(padded).total_with_mtp
+
+
+def test_one_rank_holds_a_whole_preset():
+    for name in model_names():
+        padded = replace(model(name), vocabulary=padded_vocabulary(model(name).vocabulary))
+        assert of_one_rank(model(name)) == parameter_counts(padded).total_with_mtp, name
+
+
+@settings(max_examples=40)
+@given(shapes())
+def test_experts_that_all_meet_a_token_are_all_active(drawn: ModelShape):
+    assume(drawn.experts is not None)
+    assert drawn.experts is not None
+    everyone = replace(drawn, experts=replace(drawn.experts, top_k=drawn.experts.count))
+    counts = parameter_counts(everyone)
+    assert counts.active == counts.total == parameter_counts(drawn).total
+
+
+@given(st.integers(1, 300_000), st.sampled_from([1, 2, 4, 8]), st.sampled_from([64, 128]))
+def test_padding_is_the_least_that_all_ranks_share(words: int, tensor: int, multiple: int):
+    padded = padded_vocabulary(words, tensor, multiple=multiple)
+    assert padded % (multiple * tensor) == 0
+    assert 0 <= padded - words < multiple * tensor
+
+
+def test_padding_of_gpt2():
+    """50,257 words are 50,304 rows on one rank, 51,200 on eight (Megatron-LM)."""
+    assert (padded_vocabulary(50257), padded_vocabulary(50257, 8)) == (50304, 51200)

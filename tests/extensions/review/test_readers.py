@@ -1,0 +1,264 @@
+# ruff: noqa: E501
+"""Every form of a configuration is read with its lines, and its patch is applied in its form."""
+
+import json
+
+import pytest
+
+import pipeplan
+from pipeplan.extensions.review import RULES, combined, improvements, judged, patched, read_text_of
+from pipeplan.foundation.errors import InputError, PipeplanError
+from tests.extensions.review.configurations import CASES
+
+PATCHED = [case for case in CASES if case.file != "train.log"]
+
+
+def read(text: str, file: str = "run.sh"):
+    (reading,) = read_text_of(text, file)
+    return reading
+
+
+def values(text: str, file: str = "run.sh") -> dict[str, object]:
+    settings = read(text, file).facts.settings
+    return {name: entry.value for name, entry in settings.items() if not entry.assumed}
+
+
+def test_a_form_is_read_with_its_trainer_and_its_fault():
+    for case in CASES:
+        facts = read(case.text, case.file).facts
+        assert facts.trainer.name == case.trainer, case
+        assert {name: facts.get(name, "unset") for name in case.settings} == case.settings, case
+        faults = {fault.rule.id: fault for fault in judged(facts, RULES)}
+        place = faults[case.fault].place
+        assert place.file == case.file, case
+        line = case.text.split("\n")[place.line - 1]
+        assert place.key.lstrip("-").rpartition(".")[2] in line or case.file == "layout.txt", case
+
+
+def test_a_patch_is_in_the_form_of_the_file_and_leaves_it_clean():
+    for case in PATCHED:
+        reading = read(case.text, case.file)
+        changes = combined(list(improvements(reading.facts, RULES)))
+        patch = patched(reading, changes)
+        assert patch.text is not None, case
+        assert patch.diff.startswith(f"--- a/{case.file}\n+++ b/{case.file}\n@@"), case
+        again = read(patch.text, case.file).facts
+        assert {name: again.get(name, None) or None for name in changes} == {
+            name: value or None for name, value in changes.items()
+        }
+        assert [fault.rule.id for fault in judged(again, RULES) if fault.rule.severity != "advice"] == [], case
+        changed = sum(line[:1] in "+-" for line in patch.diff.splitlines()[2:])
+        assert changed <= 2 * len(changes), case
+
+
+def test_what_a_log_holds_is_listed_and_not_patched():
+    (case,) = (case for case in CASES if case.file == "train.log")
+    reading = read(case.text, case.file)
+    patch = patched(reading, {"first_stage_layers": 12, "last_stage_layers": 10})
+    assert patch.text is None
+    assert patch.diff == "decoder_first_pipeline_num_layers: 12\ndecoder_last_pipeline_num_layers: 10\n"
+
+
+def test_several_configurations_of_a_file_are_read_by_name():
+    recipes = (
+        "def one():\n    cfg.model.pipeline_model_parallel_size = 2\n    cfg.model.tensor_model_parallel_size = 1\n    return cfg\n"
+        "def two():\n    cfg = one()\n    cfg.model.pipeline_model_parallel_size = 4\n    return cfg\n"
+    )
+    assert [(r.facts.name, r.facts.pp, r.facts.tp) for r in read_text_of(recipes, "r.py")] == [
+        ("one", 2, 1),
+        ("two", 4, 1),
+    ]
+
+
+@pytest.mark.parametrize(("option", "value"), [("trainer", "torchtitan"), ("trainer_version", "0.16")])
+def test_pipeplans_own_configuration_has_no_trainer(option, value):
+    """Its rules are those of all trainers, so a trainer or a release would be ignored."""
+    own = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 8, "sequence": 4096, "tensor": 8}
+    assert pipeplan.review(own).step_time_s is not None
+    with pytest.raises(InputError, match="pipeplan's own configuration") as refused:
+        pipeplan.review(own, **{option: value})
+    assert refused.value.field == option
+
+
+def test_helpers_of_a_recipe_are_followed():
+    text = """
+from functools import partial
+LAST = ["loss"]
+def _layout(pp, vp, *, small=False):
+    if small:
+        return None
+    table = {(2, 1): [["embedding"] + ["decoder"] * 4, ["decoder"] * 3 + LAST]}
+    if (pp, vp or 1) not in table:
+        raise ValueError(f"no layout for {pp}")
+    return table[(pp, vp or 1)]
+def set_layout(model_cfg, layout=None):
+    if layout is not None:
+        model_cfg.pipeline_model_parallel_layout = layout
+        return
+    build = partial(_layout, small=False)
+    try:
+        model_cfg.pipeline_model_parallel_layout = build(
+            model_cfg.pipeline_model_parallel_size, model_cfg.virtual_pipeline_model_parallel_size
+        )
+    except ValueError:
+        pass
+def recipe(pp=2, num_layers=8):
+    cfg = _common()
+    cfg.model.pipeline_model_parallel_size = pp
+    cfg.model.num_layers = num_layers
+    set_layout(cfg.model)
+    return cfg
+"""
+    reading = next(r for r in read_text_of(text, "recipe.py", trainer="megatron-bridge") if r.facts.name == "recipe")
+    assert reading.facts.letters == ("Etttt", "tttL")
+    (fault,) = [fault for fault in judged(reading.facts, RULES) if fault.rule.id == "layout-layers"]
+    assert text.split("\n")[fault.place.line - 1] == "    set_layout(cfg.model)"
+    patch = patched(reading, combined(list(improvements(reading.facts, RULES))))
+    assert '+    cfg.model.pipeline_model_parallel_layout = "Et*4|t*4L"' in patch.diff
+
+
+def test_settings_of_a_branch_that_the_recipe_does_not_decide_are_unknown():
+    text = (
+        "def recipe(peft=None):\n    cfg.model.tensor_model_parallel_size = 1\n    cfg.model.pipeline_model_parallel_size = 4\n"
+        "    if os.environ.get('WIDE'):\n        cfg.model.tensor_model_parallel_size = 8\n    return cfg\n"
+    )
+    facts = read(text, "r.py").facts
+    assert facts.pp == 4
+    assert not facts.has("tp")
+
+
+def test_a_script_is_followed_as_a_shell_would():
+    for script, expected in [
+        ("torchrun x.py --tensor-model-parallel-size 4 --bf16", {"tp": 4, "bf16": True}),
+        (
+            "TP=2 PP=4\ntorchrun x.py --tensor-model-parallel-size=$TP --pipeline-model-parallel-size ${PP}",
+            {"tp": 2, "pp": 4},
+        ),
+        ("TP=${TP:-2}\ntorchrun x.py --tensor-model-parallel-size $TP", {"tp": 2}),
+        ("TP=$1\ntorchrun x.py --tensor-model-parallel-size $TP --bf16", {"bf16": True}),
+        ("TP=${1:-8}\ntorchrun x.py --tensor-model-parallel-size $TP", {"tp": 8}),
+        ("A=3\nB=$((A * (2 + 2) - 8 / 2))\ntorchrun x.py --tensor-model-parallel-size $B", {"tp": 8}),
+        (
+            'ARGS=(\n --tensor-model-parallel-size 4 # four\n)\nARGS+=(--bf16)\ntorchrun x.py "${ARGS[@]}"',
+            {"tp": 4, "bf16": True},
+        ),
+        ("A='--tensor-model-parallel-size 4'\nA=\"$A --bf16\"\ntorchrun x.py $A", {"tp": 4, "bf16": True}),
+        (
+            "if [ $N -gt 1 ]; then TP=4; else TP=8; fi\ntorchrun x.py --tensor-model-parallel-size $TP --bf16",
+            {"bf16": True},
+        ),
+        ("N=2\nif [ $N -gt 1 ]; then TP=4; else TP=8; fi\ntorchrun x.py --tensor-model-parallel-size $TP", {"tp": 4}),
+        (
+            "S=8b\ncase $S in\n 70b) TP=8 ;;\n 8b|7b) TP=1 ;;\nesac\ntorchrun x.py --tensor-model-parallel-size $TP",
+            {"tp": 1},
+        ),
+        (
+            "TP=4\nwhile [ $# -gt 0 ]; do\n case $1 in --tp) TP=$2; shift;; esac\n shift\ndone\n"
+            "torchrun x.py --tensor-model-parallel-size $TP",
+            {"tp": 4},
+        ),
+        (
+            "python prepare.py --seq-length 128\ntorchrun x.py --tensor-model-parallel-size 4 --seq-length 4096",
+            {"tp": 4, "seq_length": 4096},
+        ),
+        (
+            "A=(--tensor-model-parallel-size 1)\nB=(--tensor-model-parallel-size 8)\ntorchrun x.py ${B[@]} --bf16",
+            {"tp": 8, "bf16": True},
+        ),
+        ('bash -c "torchrun x.py --tensor-model-parallel-size 4 \\\n --bf16"', {"tp": 4, "bf16": True}),
+        ("sbatch <<EOF\nsrun it's.py --tensor-model-parallel-size 4\nEOF\n", {"tp": 4}),
+        ("# it's --tensor-model-parallel-size 8\ntorchrun x.py --tensor-model-parallel-size 4 # 'quoted", {"tp": 4}),
+        ("python x.py ++model.tensor_model_parallel_size=4 actor.ref.tensor_model_parallel_size=8", {"tp": 4}),
+        ("torchrun x.py --tensor-model-parallel-size 4 --disable-bias-linear", {"tp": 4, "add_bias_linear": False}),
+    ]:
+        assert values(script) == expected, script
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "c.yaml"),
+        ("[" * 100_000, "deep.json"),
+        ("__import__('os').system('touch hacked')\n" * 3, "import.py"),
+        ("def f(:\n", "broken.py"),
+        ("nothing here\n", "empty.txt"),
+        ("x = " + "(" * 5000 + "1" + ")" * 5000, "nested.py"),
+        ("echo hello; " * 60_000, "long.sh"),
+        ("def f():\n    cfg.model.tensor_model_parallel_size = 2\n" + "    for i in range(2000):\n        for j in range(2000):\n"
+         "            cfg.model.pipeline_model_parallel_size = j\n", "loops.py"),
+    ],
+)  # fmt: skip
+def test_hostile_files_get_one_sentence(text, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(PipeplanError) as raised:
+        read_text_of(text, words)
+    assert "\n" not in str(raised.value)
+    assert len(str(raised.value)) < 400
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"num_layers": [1], "pipeline_model_parallel_size": {}, "tensor_model_parallel_size": 2},
+        {"pipeline_model_parallel_layout": {"a": 1}, "pipeline_model_parallel_size": 2},
+        {"pipeline_model_parallel_size": 2, "tensor_model_parallel_size": 10**400, "num_layers": float("nan")},
+        {"pipeline_model_parallel_size": 2, "virtual_pipeline_model_parallel_size": -5, "world_size": "9" * 5000},
+        {"pipeline_model_parallel_size": 2, "pipeline_model_parallel_layout": "E" + "A" * 5000},
+    ],
+)
+def test_values_of_any_type_and_length_are_read(document):
+    facts = read(json.dumps(document), "document.json").facts
+    assert all(len(fault.message) < 500 for fault in judged(facts, RULES))
+
+
+def test_a_layout_of_a_billion_layers_is_a_fault_and_not_built():
+    facts = read(
+        "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout 'Et*999999999|L' --tensor-model-parallel-size 1"
+    ).facts
+    assert "layout-letters" in {fault.rule.id for fault in judged(facts, RULES)}
+
+
+def test_variables_that_double_each_other_end():
+    script = (
+        "A0='--bf16 --swiglu'\n"
+        + "".join(f'A{n}="$A{n - 1} $A{n - 1}"\n' for n in range(1, 60))
+        + "torchrun x.py $A59\n"
+    )
+    assert values(script) == {"bf16": True, "gated": True}
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "phase"),
+    [
+        ("megatron export --model Qwen/Qwen3-8B --tensor_model_parallel_size 2 --fp8_param_gather true", "quant.sh", "export"),
+        ("vllm serve meta-llama/Llama-3.1-70B --tensor-parallel-size 2", "serve.sh", "inference"),
+        ("python -m sglang.launch_server --model-path x --tp-size 4 --tensor-model-parallel-size 4", "s.sh", "inference"),
+        ("python tools/run_text_generation_server.py --tensor-model-parallel-size 2", "s.sh", "inference"),
+        ("swift rlhf --infer_backend vllm --tensor_model_parallel_size 2 --micro_batch_size 1", "s.sh", "train"),
+        ("MODE: inference\nMODEL_ARGS:\n  --num-tokens-to-generate: 16\n  --tensor-model-parallel-size: 2\n", "m.yaml", "inference"),
+        ("MODEL_ARGS:\n  --train-iters: 9\n  --num-tokens-to-generate: 16\n  --tensor-model-parallel-size: 2\n", "m.yaml", "train"),
+    ],
+)  # fmt: skip
+def test_jobs_that_do_not_train_are_told_apart(text, file, phase):
+    facts = read(text, file).facts
+    assert facts.get("phase", "train") == phase
+    assert facts.trains == (phase == "train")
+
+
+def test_the_nodes_of_a_job_on_ray_are_those_of_its_actors():
+    script = (
+        'ray start --head --num-gpus 8\nssh w "ray start --num-gpus 8"\nray job submit -- python train.py --actor-num-nodes 4 \\\n'
+        "  --actor-num-gpus-per-node 8 --tensor-model-parallel-size 8 --pipeline-model-parallel-size 4\n"
+    )
+    assert read(script).facts.world == 32
+
+
+def test_a_layout_that_passes_through_a_shell_keeps_its_bars():
+    text = "--pipeline-model-parallel-size: 2\n--pipeline-model-parallel-layout: Et*2\\\\|\\(tt\\\\|\\)*2tL\n"
+    assert read(text, "m.yaml").facts.letters == ("Ett", "tt", "tt", "tL")
+
+
+def test_a_recipe_of_another_size_is_not_the_model_of_its_family():
+    recipe = "def llama4_e128_recipe():\n    cfg.model.tensor_model_parallel_size = 1\n    cfg.model.pipeline_model_parallel_size = 2\n"
+    assert not read(recipe, "r.py").facts.has("experts")

@@ -1,0 +1,289 @@
+import json
+import re
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+
+import pipeplan
+from pipeplan.answers.parts import number
+from pipeplan.answers.simulating.result import result_of
+from pipeplan.cli import main
+from pipeplan.costs import Settings
+from pipeplan.extensions import search as solver
+from pipeplan.extensions.search.answers.problems import placement_named, problem_of, published_here
+from pipeplan.extensions.search.answers.search_record import PublishedSchedule
+from pipeplan.extensions.search.answers.search_words import costs_in_words, gain_of
+from pipeplan.extensions.search.budget import Budget
+from pipeplan.extensions.search.candidate import Encoder
+from pipeplan.foundation.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
+from pipeplan.foundation.kernels import Kernel
+from pipeplan.foundation.readable import percent
+from pipeplan.foundation.records import holding
+from pipeplan.simulation import Bound, Simulation
+
+SHAPE: dict[str, Any] = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25}
+
+
+def test_a_search_is_a_result_like_any_other():
+    found = pipeplan.search(**SHAPE, memory_limit="2act", evaluations=2000)
+    assert found.fits
+    assert found.memory.peak_activation.max() <= 2
+    document = found.to_dict()
+    assert {"found_by", "optimal", "evaluations", "lower_bound", "gap"} <= document.keys()
+    assert document["lower_bound"] <= document["makespan"]
+    assert pipeplan.simulate(found.schedule, **SHAPE).makespan == pytest.approx(found.makespan)
+
+
+def test_a_search_without_compiled_kernels_says_so(monkeypatch, capsys):
+    go_on = threading.Event()
+    monkeypatch.setattr("pipeplan.extensions.search.run.FREE_WAIT", 0.05)
+    monkeypatch.setattr("pipeplan.extensions.search.run.REPORT_EVERY", 0.01)
+    monkeypatch.setattr(Kernel, "compile", lambda *_: go_on.wait())
+    monkeypatch.setattr(
+        Budget, "seconds", property(lambda _: 0.0)
+    )  # evaluations end the search, however slow the machine
+    hard: dict[str, Any] = {"ranks": 4, "microbatches": 8, "forward_times": (1.0, 1.3, 0.7, 1.1), "p2p_time": 0.3}
+    try:
+        found = pipeplan.search(
+            **hard, memory_limit="2act", placement="linear", seconds=0.01, evaluations=300, workers=1
+        )
+    finally:
+        go_on.set()
+    assert found.to_dict()["compiled_after"] is None
+    assert found.search is not None
+    said = f"tried only {found.search.evaluations:,} schedules"
+    assert [warning for warning in found.warnings if said in warning and "compiled kernels" in warning]
+    found.print()
+    assert "without compiled kernels" in " ".join(capsys.readouterr().out.split())
+    assert found.search.evaluations > 200  # the budget ends the search, not the compiler
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "error", "says"),
+    [
+        ({"memory_limit": "0.5act"}, {}, InfeasibleError, "least feasible limit"),
+        ({}, {"placement": "vee"}, UnknownNameError, "did you mean 'wave'"),
+        ({}, {"placement": "0,x"}, ShapeError, "the rank of each stage such as 0,1,1,0"),
+        ({}, {"placement": "v", "start": ("1f1b",)}, ShapeError, "cannot start from 1f1b"),
+        ({"memory_limit": ["2act", "2act"]}, {}, InputError, "2 values for 3 ranks"),
+        ({}, {"seconds": -1.0}, InputError, "at least 0"),
+        ({"chunks": 3}, {"placement": "v"}, ShapeError, "2 chunk"),
+    ],
+)
+def test_what_cannot_be_searched(settings, options, error, says):
+    with pytest.raises(error, match=says):
+        pipeplan.search(**(SHAPE | settings), **({"evaluations": 10} | options))
+
+
+def test_placements_by_name_and_by_ranks():
+    assert placement_named("wave", Settings(ranks=2)).rank_of == ((0, 1, 1, 0, 0, 1, 1, 0),)
+    assert placement_named("0,1,1,0", Settings()).name == "v"
+    assert placement_named("0,0,1", Settings()).name == "custom"
+
+
+def test_the_command_and_its_front(tmp_path, capsys):
+    best, front = tmp_path / "best.csv", tmp_path / "front.json"
+    line = f"search -p 3 -m 4 --memory-limit 2act --evaluations 500 --json -o {best}"
+    assert main(line.split()) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert main(["simulate", str(best), "--json", "--no-visualization"]) == 0
+    assert json.loads(capsys.readouterr().out)["makespan"] == document["makespan"]
+    assert (
+        main(f"search -p 3 -m 4 --pareto --points 3 --evaluations 600 -o {front} -o {tmp_path / 'f.svg'}".split()) == 0
+    )
+    record = json.loads(front.read_text())
+    values = [point["value"] for point in record["points"]]
+    assert values == sorted(values, reverse=True)
+    for mark in record["published"]:
+        assert min(point["value"] for point in record["points"] if point["peak"] <= mark["peak"]) <= mark["value"]
+    assert (tmp_path / "f.svg").read_text().startswith("<?xml")
+
+
+ENDINGS = ("json", "csv", "trace.json", "png", "svg", "pdf", "html")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", ["--objective span", "--leave split --placement linear"])
+def test_a_search_is_written_in_every_format_and_read_back(tmp_path, capsys, options):
+    files = [tmp_path / f"best.{ending}" for ending in ENDINGS]
+    outputs = " ".join(f"-o {path}" for path in files)
+    shape = "-p 2 -m 3 --memory-limit 2act"
+    assert main(f"search {shape} --evaluations 100 --json {options} {outputs}".split()) == 0
+    answer = capsys.readouterr()
+    document = json.loads(answer.out)
+    assert [path.stat().st_size > 0 for path in files] == [True] * len(files)
+    record = json.loads(files[0].read_text())
+    assert {name: record[name] for name in document} == document
+    for path in files[:2]:
+        assert main(["check", str(path), "--memory-limit", "2act"]) == 0
+        capsys.readouterr()
+        assert main(["simulate", str(path), "--no-visualization", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["makespan"] == pytest.approx(document["makespan"])
+        assert main(["export", str(path), str(tmp_path / "again.csv")]) == 0
+        assert (tmp_path / "again.csv").read_text() == files[1].read_text()
+        capsys.readouterr()
+    assert main(["diff", str(files[1]), str(files[0])]) == 0
+
+
+@pytest.mark.parametrize("objective", ["makespan", "span"])
+def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_path, capsys, objective):
+    found = pipeplan.search(
+        ranks=4, microbatches=6, memory_limit="2act", evaluations=0, objective=objective, placement="linear"
+    )
+    assert found.search is not None
+    proven = Bound(found.search.objective.value, "no schedule is better: a proof")
+    assert found.bound.value < proven.value
+    search = holding(msgspec.structs.replace(found.search, optimal=True), **vars(found.search) | {"bound": proven})
+    result = result_of(Simulation(found.timeline, found.costs, found.limits), limits=found.limits, search=search)
+    document, gap = result.to_dict(), result.makespan / proven.value - 1
+    assert result.bound == proven
+    assert result.gap == pytest.approx(gap)
+    assert (document["lower_bound"], document["gap"], document["optimal"]) == (proven.value, result.gap, True)
+    assert f"gap (placement) {percent(gap)}" in repr(result)
+    result.print()
+    table = capsys.readouterr().out
+    assert re.search(rf"(?m)^lower bound +{re.escape(number(proven.value))} on this placement, unsliced", table)
+    assert "(no schedule is better: a proof)" in " ".join(table.split())
+    assert re.search(rf"(?m)^gap +{re.escape(percent(gap))}", table)
+    assert objective == "makespan" or "least longest span" in table
+    result.save(tmp_path / "best.json")
+    record = json.loads((tmp_path / "best.json").read_text())
+    assert (record["lower_bound"], record["gap"]) == (proven.value, result.gap)
+
+
+def test_a_search_says_what_it_gained_over_the_best_published_schedule_that_fits(capsys):
+    """Under a limit of 3 activations, zb-auto is the best linear one, a search shortens it, and V schedules are better."""
+    shape: dict[str, Any] = {"ranks": 4, "microbatches": 8, "memory_limit": "3act"}
+    published = [result for result in pipeplan.compare(**shape) if result.fits and not result.needs]
+    linear = min(result.makespan for result in published if result.schedule.placement.name == "linear")
+    found = pipeplan.search(**shape, placement="linear", evaluations=50_000)
+    search = found.search
+    assert search is not None
+    assert search.best_published is not None
+    assert search.best_published_anywhere is not None
+    assert search.gain is not None
+    assert search.best_published.placement == "linear"
+    assert search.best_published.value <= linear
+    assert search.gain == pytest.approx(1 - found.makespan / search.best_published.value)
+    assert search.gain > 0.05
+    assert search.best_published_anywhere.value == min(result.makespan for result in published)
+    document = found.to_dict()
+    assert document["best_published"] == search.best_published.to_dict()
+    assert (document["gain"], document["gain_anywhere"]) == (search.gain, search.gain_anywhere)
+    assert f"-{percent(search.gain)} against {search.best_published.schedule}>" in repr(found)
+    first, second, more = gain_of(search, "")
+    assert "the best published schedule of this placement that fits" in first
+    assert f"is {percent(search.gain)} shorter than {search.best_published.schedule}" in first
+    assert search.best_published_anywhere.schedule in second
+    assert more.startswith("Faster with more: mepipe, ")
+    found.print()
+    table = " ".join(capsys.readouterr().out.split())
+    assert f"gain {first} {second} {more}" in table
+    assert "costs forward 1, backward 2 (1 for inputs, 1 for weights) of a rank; transfer none" in table
+    assert "memory limit 3 activations on every rank" in table
+
+
+def test_a_search_that_gains_nothing_says_why():
+    proven = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="3act", evaluations=100)
+    assert proven.search is not None
+    assert gain_of(proven.search, "") == (
+        "No gain over v-half (26.50), the best published schedule of any placement that fits: proven optimal "
+        "for this placement.",
+        "Faster with more: mepipe, 24.38, needs sequence slices.",
+    )
+    assert proven.search.gain == 0
+    objective = msgspec.structs.replace(proven.search.objective, lower_bound=25.0)
+    unproven = msgspec.structs.replace(proven.search, optimal=False, objective=objective)
+    assert "at most 5.7% is possible, and a search of 60 seconds may find it" in gain_of(unproven, "")[0]
+    alone = pipeplan.search(ranks=4, microbatches=8, placement="v", memory_limit="1act", evaluations=100)
+    assert alone.search is not None
+    assert alone.search.gain is None
+    assert alone.to_dict()["best_published"] is None
+    assert gain_of(alone.search, "")[0] == (
+        "No published schedule of this placement fits with its defaults; v-min, which needs the least, takes 2 activations."
+    )
+    other = pipeplan.search(ranks=4, microbatches=8, forward_times=(1, 2, 1, 1), evaluations=100)
+    assert other.search is not None
+    assert other.search.found_by == "hanayo"  # with more chunks than its default
+    assert gain_of(other.search, "")[0] == "No published schedule of this placement is possible with its defaults."
+
+
+def test_a_search_that_did_not_come_to_try_them_is_still_held_against_all_that_is_published():
+    problem = problem_of(Settings(ranks=3, microbatches=6, memory_limit="2act"))
+    found = solver.search(problem, evaluations=100)
+    assert found.every_published
+    assert found.published is not None
+    encoder = Encoder(problem)
+    one_by_one = encoder.decode(encoder.from_order(encoder.one_by_one()))
+    stopped = solver.search(problem, evaluations=100, start=one_by_one, engines=())
+    assert stopped.every_published
+    assert stopped.published is not None
+    assert stopped.value == stopped.published.value
+    assert published_here(stopped) == published_here(found)
+    assert published_here(found) == PublishedSchedule(
+        schedule=found.published.name, placement="linear", value=found.published.value
+    )
+
+
+@pytest.mark.slow
+def test_under_each_limit_of_a_front_the_best_published_one_is_as_good_as_a_comparison_has_it():
+    shape: dict[str, Any] = {"ranks": 3, "microbatches": 6, "p2p_time": 0.2}
+    for point in pipeplan.pareto(**shape, points=3, evaluations=100):
+        limit = None if point.limit is None else f"{point.limit}act"
+        compared = pipeplan.compare(**shape, memory_limit=limit)
+        fitting = [each.makespan for each in compared if each.fits and not each.needs]
+        assert point.result.search is not None
+        anywhere = point.result.search.best_published_anywhere
+        assert (anywhere is None) == (not fitting)
+        assert anywhere is None or anywhere.value <= min(fitting) * (1 + 1e-9)
+
+
+def test_a_transfer_that_is_short_beside_the_ops_is_not_written_as_none():
+    costs = Settings(p2p_time=0.004).costs(placement_named("linear", Settings(ranks=2)))
+    assert costs_in_words(costs, placement_named("linear", Settings(ranks=2))).endswith("transfer 0.004")
+
+
+def test_a_front_says_what_each_point_gains(capsys):
+    front = pipeplan.pareto(ranks=3, microbatches=4, placement="v", points=3, evaluations=3000)
+    for point, row in zip(front, front.to_frame().to_dict("records"), strict=True):
+        assert point.result.search is not None
+        published = point.result.search.best_published
+        fitting = [mark.value for mark in front.published if point.limit is None or mark.peak <= point.limit]
+        assert (published is None) == (not fitting)
+        if published is not None:
+            assert published.value <= min(fitting)
+            assert row["gain"] == pytest.approx(1 - point.value / published.value)
+    front.print()
+    assert re.search(r"(?m)^gain +", capsys.readouterr().out)
+    assert re.fullmatch(r"<ParetoFront of \d points: [\d.]+ to [\d.]+ activations, [\d.]+ to [\d.]+>", repr(front))
+
+
+def test_rounding_makes_no_gap():
+    assert Bound(70.19999999999999, "").gap_of(70.19999999999997) == 0
+    assert Bound(70.19999999999997, "").gap_of(70.19999999999999) == 0
+    assert Bound(70.0, "").gap_of(71.0) == pytest.approx(1 / 70)
+
+
+def test_a_bound_on_a_span_that_says_less_than_the_one_on_the_makespan_is_not_taken():
+    result = pipeplan.search(**SHAPE, evaluations=10, objective="span")
+    assert result.search is not None
+    assert result.search.bound.value < result.bound.value
+
+
+def test_a_front_has_points_and_the_best_bound_proven_for_each(capsys):
+    front = pipeplan.pareto(**SHAPE, evaluations=400, points=2)
+    for point, record in zip(front, front.to_dict()["points"], strict=True):
+        assert point.result.search is not None
+        assert record["result"]["lower_bound"] == point.result.search.bound.value
+        assert record["result"]["gap"] == pytest.approx(point.result.search.objective.gap)
+    assert [row["peak"] for row in front.to_frame().to_dict("records")] == [point.peak for point in front]
+    front.print()
+    assert "memory against time" in capsys.readouterr().out
+
+
+def test_a_start_of_slices_needs_the_setting():
+    start = pipeplan.simulate("mepipe", ranks=2, microbatches=2).schedule
+    with pytest.raises(ShapeError, match="2 microbatches, unsliced; set slices to 4"):
+        pipeplan.search(start=start, ranks=2, microbatches=2, chunks=2, placement="loop", seconds=1)

@@ -1,0 +1,215 @@
+"""Timing and annealing a candidate: against the simulator, and compiled against undecorated."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeplan.checking import check
+from pipeplan.costs import Limits, Settings
+from pipeplan.extensions.search import Choices, Problem
+from pipeplan.extensions.search.candidate import Encoder
+from pipeplan.extensions.search.engines.annealing import WAITS, kernel_by
+from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
+from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by, trace
+from pipeplan.extensions.search.kernels.arrays import AnnealingState, Reach, Target
+from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE, evaluate
+from pipeplan.extensions.search.moves import MOVES, moves_for
+from pipeplan.foundation.kernels import compile_loop
+from pipeplan.model import Placement, parse_schedule
+from pipeplan.simulation import simulate
+from tests.extensions.search.problems import problem
+
+PLACEMENTS = [
+    Placement.linear(3),
+    Placement.v(3),
+    Placement.loop(3, 2),
+    Placement.wave(2, 3),
+    Placement.bidirectional(4),
+]
+
+
+def annealed(encoder, evaluations, *, seed=1, hot=5.0, compiled=False, moves=MOVES):
+    start = list_schedule(encoder, earliest(encoder), 10.0)
+    moves = moves_for(encoder, moves)
+    decisions, best = start.copy().decisions, start.copy().decisions
+    state = AnnealingState(np.full(2, start.value), np.array([hot, 0.999]), np.array([seed]), encoder.empty_chain())
+    weights = np.array([move.weight for move in moves])
+    reach = Reach(places=3, stages=3, microbatches=3)
+    inputs = (encoder.flat, weights, reach, 8, encoder.target(), WAITS, evaluations)
+    loop = kernel_by(annealing_by, moves, encoder.evaluator.function).function
+    run = compile_loop(loop) if compiled else loop
+    run(*inputs, decisions, best, state, encoder.empty_change(), encoder.empty_timing())
+    return decisions, best, state
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(PLACEMENTS),
+    st.integers(1, 3),
+    st.sampled_from(["makespan", "span"]),
+    st.booleans(),
+    st.integers(0, 1000),
+    st.floats(1.0, 6.0),
+)
+def test_the_value_is_the_simulators(placement, pairs, objective, split, seed, limit):
+    case = problem(
+        placement, 2 * pairs, limit=max(limit, placement.copies), objective=objective, choices=Choices(split=split)
+    )
+    encoder = Encoder(case)
+    _, best, state = annealed(encoder, 60, seed=seed + 1)
+    schedule = encoder.decode(encoder.evaluate(best))
+    assert case.value(simulate(schedule, case.costs).timeline) == state.value[1]
+    again = encoder.encode(schedule)
+    assert again.value <= state.value[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(PLACEMENTS),
+    st.sampled_from([{"backward_times": 6.5}, {"weight_activation_bytes": 3.0}, {"overlap_times": 9.0}, {}]),
+    st.sampled_from([{"backward_times": 7.0}, {"overlap_times": 8.5}]),
+    st.integers(0, 1000),
+    st.floats(1.0, 4.0),
+)
+def test_whole_backwards_have_the_simulators_value_and_stay_within_the_limit(placement, some, more, seed, limit):
+    """Where they are shorter, need less memory, or gain by overlapping."""
+    settings = {"times_per": "stage", "activation_bytes": 2.0} | some | more
+    costs = Settings(forward_times=6, backward_input_times=4, backward_weight_times=4, **settings).costs(placement)
+    limits = Limits(np.full(placement.ranks, 2.0 * max(limit, placement.copies)), in_activations=False)
+    case = Problem(placement, 4, costs, limits)
+    encoder = Encoder(case)
+    assert encoder.may_run_full
+    decisions, best, state = annealed(encoder, 80, seed=seed + 1)
+    assert encoder.evaluate(decisions).value == state.value[0]
+    schedule = encoder.decode(encoder.evaluate(best))
+    assert check(schedule, memory=case.memory_limit).valid
+    assert case.value(simulate(schedule, case.costs).timeline) == state.value[1]
+    assert encoder.encode(schedule).value <= state.value[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(PLACEMENTS),
+    st.sampled_from([{}, {"overlap_times": 9.0}, {"choices": Choices(split=False)}]),
+    st.sampled_from(["makespan", "span"]),
+    st.integers(0, 1000),
+)
+def test_what_is_lost_between_ops_is_in_the_value(placement, more, objective, seed):
+    """Sums in another order: equal but for rounding. Of a whole backward one gap is lost, of its halves two."""
+    split = more.get("choices", Choices()).split
+    overlap = more.get("overlap_times")
+    costs = Settings(
+        forward_times=6, backward_input_times=4, backward_weight_times=4, p2p_time=1, overlap_times=overlap,
+        times_per="stage", op_gap=0.7, message_time=0.3,
+    ).costs(placement)  # fmt: skip
+    case = Problem(placement, 4, costs, objective=objective, choices=Choices(split=split))
+    encoder = Encoder(case)
+    assert encoder.may_run_full == split
+    _, best, state = annealed(encoder, 80, seed=seed + 1)
+    timeline = simulate(encoder.decode(encoder.evaluate(best)), costs).timeline
+    assert case.value(timeline) == pytest.approx(state.value[1], rel=1e-12)
+    assert case.bound.value <= state.value[1] * (1 + 1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("costs", [{}, {"backward_times": 6.5, "overlap_times": 7.0}])
+def test_compiled_and_undecorated_agree_step_by_step(costs):
+    placement = Placement.v(3)
+    times = Settings(
+        forward_times=3.7, backward_input_times=4.1, backward_weight_times=2.9, p2p_time=0.3, times_per="stage", **costs
+    )
+    encoder = Encoder(Problem(placement, 4, times.costs(placement), Limits(np.full(3, 2.0), in_activations=True)))
+    plain, compiled = annealed(encoder, 300), annealed(encoder, 300, compiled=True)
+    for one, other in zip(plain, compiled, strict=True):
+        for array, same in zip(one, other, strict=True):
+            assert np.array_equal(array, same)
+
+
+def test_annealing_leaves_plan_and_value_in_step():
+    encoder = Encoder(problem(Placement.v(4), 6, limit=3))
+    decisions, best, state = annealed(encoder, 400)
+    assert encoder.evaluate(decisions).value == state.value[0]
+    assert encoder.evaluate(best).value == state.value[1] <= state.value[0]
+
+
+def test_a_limit_below_the_value_cuts_the_evaluation_short():
+    encoder = Encoder(problem(Placement.linear(3), 4, limit=3))
+    candidate = list_schedule(encoder, earliest(encoder), 14.0)
+    assert (
+        evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), candidate.value, encoder.empty_timing())
+        == candidate.value
+    )
+    assert (
+        evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), candidate.value - 0.5, encoder.empty_timing())
+        == INFEASIBLE
+    )
+
+
+def test_spread_adds_its_share_of_the_mean_over_the_ranks():
+    encoder = Encoder(problem(Placement.linear(2), 1))
+    candidate = encoder.from_order(np.array([0, 1, 2, 3]))
+    ends = 6 + 1 + 6 + 4 + 4, 6 + 1 + 6 + 4 + 1 + 4 + 4
+    assert candidate.value == max(ends)
+    assert encoder.score(candidate.decisions, 0.5) == max(ends) + 0.5 * sum(ends) / 2
+
+
+def test_a_deadlock_and_too_much_memory_are_infeasible():
+    encoder = Encoder(problem(Placement.linear(2), 2, limit=1))
+    forwards_first = np.array([0, 0, 1, 1, 2, 3, 2, 3])
+    backward_first = np.array([1, 0, 0, 1, 2, 3, 2, 3])
+    assert encoder.from_order(forwards_first).value == np.inf
+    assert encoder.from_order(backward_first).value == np.inf
+    assert np.isfinite(encoder.from_order(encoder.one_by_one()).value)
+
+
+@pytest.mark.parametrize(("forced", "weights"), [(0, [0, 0, 0, 0]), (1, [0, 0, 1, 0])])
+def test_forced_weight_backwards_come_before_their_op(forced, weights):
+    encoder = Encoder(problem(Placement.linear(1), 2))
+    order = np.array([0, 1, 0, 1])
+    decisions = encoder.decisions(order)._replace(forced=np.array([0, 0, forced, 0]))
+    timing = encoder.empty_timing()
+    evaluate(encoder.flat, decisions, Target(0, 0.0), 1e9, timing)
+    assert timing.weights.tolist() == weights
+
+
+def test_owed_weight_backwards_fill_waits_that_are_long_enough():
+    """Rank 0: F0 F1, I0 at 26; I1 arrives at 40, after a wait of 10 for W0."""
+    encoder = Encoder(problem(Placement.linear(2), 2, (4.0, 4.0, 4.0, 5.0)))
+    row = encoder.decode(encoder.from_order(np.array([0, 0, 1, 1, 2, 3, 2, 3])))[0]
+    assert [str(op) for op in row] == ["0F0", "0F1", "0I0", "0W0", "0I1", "0W1"]
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_the_longest_chain_leads_from_a_start_to_the_end_without_a_break(placement):
+    encoder = Encoder(problem(placement, 4, limit=3))
+    decisions, _, _ = annealed(encoder, 200)
+    timing, critical = encoder.empty_timing(), encoder.empty_chain()
+    evaluate(encoder.flat, decisions, Target(0, 0.0), INFEASIBLE / 2, timing)
+    trace(encoder.flat, decisions, timing, critical)
+    chain = critical[1 : 1 + critical[0]]
+    rank_of, first = encoder.rank_of[decisions.order], encoder.offsets[:-1]
+    assert chain[0] == encoder.offsets[1 + int(np.argmax(timing.clock))] - 1
+    assert chain[-1] in first
+    assert encoder.flat.source[decisions.order[chain[-1]]] < 0
+    for later, earlier in pairwise(chain.tolist()):
+        if rank_of[later] == rank_of[earlier]:
+            assert earlier == later - 1
+        else:
+            waiting = later + timing.waited[later] - 1
+            assert encoder.flat.source[decisions.order[waiting]] == decisions.order[earlier]
+
+
+def test_a_full_backward_in_a_pair_is_read_as_one_where_it_gains_only_on_another_stage():
+    """As an I with its W behind it, it would take the pair's time and its W's on top."""
+    placement = Placement.loop(1, 2)
+    costs = Settings(
+        forward_times=6, backward_times=(21, 30), backward_input_times=15, backward_weight_times=(6, 15),
+        overlap_times=(27, 36), times_per="stage",
+    ).costs(placement)  # fmt: skip
+    case = Problem(placement, 2, costs)
+    schedule = parse_schedule("0F0 1F0 1B0 (0F1;0B0)OVERLAP_F_B 1F1 1B1 0B1")
+    assert case.full_gains.tolist() == [False, True]
+    assert Encoder(case).encode(schedule).value == case.value(simulate(schedule, costs).timeline) == 126

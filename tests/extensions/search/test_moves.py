@@ -1,0 +1,153 @@
+"""Moves: each can be taken back, none proposes by changing, and a new one is a function of three and a row."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pipeplan.costs import MicrobatchFactors
+from pipeplan.extensions.search import Choices, search
+from pipeplan.extensions.search.candidate import Encoder
+from pipeplan.extensions.search.engines.annealing import functions_of
+from pipeplan.extensions.search.engines.list_scheduling import ListScheduling
+from pipeplan.extensions.search.engines.order_annealing import LocalSearch
+from pipeplan.extensions.search.kernels.arrays import Reach
+from pipeplan.extensions.search.kernels.random_kernel import draw_weighted
+from pipeplan.extensions.search.moves import MOVES, Move
+from pipeplan.foundation.errors import InputError
+from pipeplan.model import Placement
+from tests.extensions.search.problems import problem
+from tests.extensions.search.test_evaluate import PLACEMENTS, annealed
+
+REACH = Reach(places=5, stages=4, microbatches=4)
+
+
+def everything_gains(placement):
+    """Costs on which full backwards are shorter and overlapping gains, and everything may be decided."""
+    choices = Choices(recompute=True, offload=True)
+    free = problem(placement, 4, (6.0, 4.0, tuple(np.linspace(4.0, 5.0, placement.stages)), 1.0), limit=2)
+    each = np.ones(placement.stages)
+    costs = replace(free.costs, backward=7.0 * each, overlap=8.0 * each, offload=each)
+    return replace(free, costs=costs, choices=choices)
+
+
+def different_microbatches(placement):
+    """The same with microbatches of which each takes another time, and no overlap."""
+    alike = everything_gains(placement)
+    table = np.broadcast_to(np.array([1.0, 3.0, 2.0, 0.5]), (placement.stages, 4))
+    memory = replace(alike.costs.memory, factors=table)
+    limits = replace(alike.limits, values=4 * alike.limits.values)
+    costs = replace(alike.costs, memory=memory, factors=MicrobatchFactors(table, table, table, table))
+    return replace(alike, costs=costs, limits=limits)
+
+
+TURNS = [move for move in MOVES if not move.can_gain(Encoder(everything_gains(Placement.v(3))))]
+
+
+@pytest.mark.parametrize("move", MOVES, ids=lambda move: move.name)
+@settings(max_examples=30, deadline=None)
+@given(st.sampled_from(PLACEMENTS), st.integers(1, 10**6), st.data())
+def test_a_move_is_taken_back_whole(move, placement, seed, data):
+    encoder = Encoder(different_microbatches(placement) if move in TURNS else everything_gains(placement))
+    assume(placement.name != "linear" or move.name != "change whose weight backward is next")
+    assert move.can_gain(encoder)
+    decisions = encoder.from_order(encoder.one_by_one()).copy().decisions
+    decisions.mode[:] = np.arange(seed, seed + encoder.positions) % 3
+    change, random = encoder.empty_change(), np.array([seed])
+    place = data.draw(st.integers(0, encoder.positions - 1))
+    before = [array.copy() for array in decisions]
+    move.propose(encoder.flat, REACH, decisions, place, change, random)
+    assert all(np.array_equal(*pair) for pair in zip(before, decisions, strict=True))
+    if move.apply(encoder.flat, decisions, change):
+        move.undo(encoder.flat, decisions, change)
+    assert all(np.array_equal(*pair) for pair in zip(before, decisions, strict=True))
+
+
+def test_microbatches_are_moved_where_they_differ():
+    assert [move.name for move in TURNS] == [
+        "move a microbatch to another turn",
+        "exchange two microbatches",
+        "move a microbatch on some stages",
+    ]
+    for move in TURNS:
+        encoder = Encoder(different_microbatches(Placement.bidirectional(4)))
+        decisions, change = encoder.from_order(encoder.one_by_one()).copy().decisions, encoder.empty_change()
+        before, random = decisions.turn.copy(), np.array([3])
+        for place in range(encoder.positions):
+            move.propose(encoder.flat, REACH, decisions, place, change, random)
+            move.apply(encoder.flat, decisions, change)
+        assert (decisions.turn != before).any()
+        turns = decisions.turn.reshape(encoder.classes, encoder.turns)
+        assert (np.sort(turns, axis=1) == np.arange(encoder.turns)).all()
+
+
+def test_moves_that_cannot_gain_are_not_drawn():
+    encoder = Encoder(problem(Placement.v(3), 4))
+    gaining = {move.name for move in MOVES if move.can_gain(encoder)}
+    shifts = {"shift an op", "shift on stages", "shift on stages and microbatches"}
+    assert gaining >= {"force a weight backward", *shifts}
+    assert gaining.isdisjoint({"overlap a pair", "make backwards full", "keep, recompute or offload"})
+
+
+def test_weights_say_how_often_a_move_is_drawn():
+    weights, random = np.array([3, 0, 1]), np.array([1])
+    drawn = np.bincount([draw_weighted(random, weights) for _ in range(4000)], minlength=3)
+    assert drawn[1] == 0
+    assert drawn[0] / 4000 == pytest.approx(0.75, abs=0.03)
+
+
+def test_without_weights_that_move_anything_forward_the_order_stays():
+    still = tuple(replace(move, weight=move.weight * (move.name == "force a weight backward")) for move in MOVES)
+    encoder = Encoder(problem(Placement.v(3), 4, limit=2))
+    decisions, _, _ = annealed(encoder, 200, moves=still)
+    start, _, _ = annealed(encoder, 0)
+    assert np.array_equal(decisions.order, start.order)
+    assert decisions.forced.any()
+
+
+def propose_swap(flat, reach, decisions, place, change, random):
+    change.terms[0] = place
+
+
+def swap(flat, decisions, change):
+    """Swap an op with the next one of its rank."""
+    place = change.terms[0]
+    order = decisions.order
+    if (
+        place + 1 == len(order)
+        or flat.rank[order[place]] != flat.rank[order[place + 1]]
+        or order[place] == order[place + 1]
+    ):
+        return False
+    order[place], order[place + 1] = order[place + 1], order[place]
+    return True
+
+
+def swap_back(flat, decisions, change):
+    swap(flat, decisions, change)
+
+
+SWAP = Move(name="swap neighbours", weight=5, propose=propose_swap, apply=swap, undo=swap_back)
+
+
+@pytest.mark.slow
+def test_a_new_move_takes_part_compiled_and_not():
+    encoder = Encoder(problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), limit=2))
+    plain, compiled = (annealed(encoder, 200, compiled=compiled, moves=(SWAP,)) for compiled in (False, True))
+    for one, other in zip(plain, compiled, strict=True):
+        for array, same in zip(one, other, strict=True):
+            assert np.array_equal(array, same)
+    engines = (ListScheduling(), LocalSearch(moves=(*MOVES, SWAP)))
+    found = search(encoder.problem, evaluations=2000, engines=engines)
+    assert found.value < search(encoder.problem, evaluations=0, engines=engines).value
+
+
+def test_kernels_by_the_same_moves_share_their_functions():
+    assert functions_of(MOVES) is functions_of(tuple(MOVES))
+
+
+def test_a_weight_below_0_is_refused():
+    with pytest.raises(InputError, match="swap neighbours: the weight must be at least 0, not -1"):
+        replace(SWAP, weight=-1)

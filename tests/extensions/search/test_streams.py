@@ -1,0 +1,74 @@
+"""Searches for schedules whose messages run in order on communication streams."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pipeplan
+from pipeplan.checking import check
+from pipeplan.extensions.search import search
+from pipeplan.extensions.search.exchange import Exchange
+from pipeplan.model import Kind, Placement
+from pipeplan.passes import insert_communication
+from pipeplan.simulation import simulate
+from pipeplan.strategies import STRATEGIES, Shape
+from tests.extensions.search.problems import problem
+from tests.simulation.test_streams import LEVELS
+
+
+def on_streams(placement, microbatches, times, streams, **more):
+    asked = problem(placement, microbatches, times, communication="streams", **more)
+    return replace(asked, costs=replace(asked.costs, streams=streams))
+
+
+@settings(max_examples=4, deadline=None)
+@given(
+    st.sampled_from(["1f1b", "zbv", "interleaved-1f1b", "zb-h1"]),
+    st.sampled_from(LEVELS),
+    st.sampled_from([0.0, 1.0, 4.0]),
+    st.booleans(),
+)
+def test_the_answer_is_never_worse_than_its_start(name, streams, transfer, with_messages):
+    start = STRATEGIES[name](STRATEGIES[name].shape(2, 4))
+    asked = on_streams(start.placement, 4, (6.0, 4.0, 4.0, transfer), streams)
+    if with_messages:
+        start = insert_communication(start)
+    before = asked.simulated(start)
+    found = search(asked, evaluations=40, start=start)
+    assert found.value <= before.timeline.makespan
+    assert found.bound.value <= found.value * (1 + 1e-12)
+    assert found.schedule.has(Kind.SEND_F)
+    assert check(found.schedule, streams=streams).valid
+    run = simulate(found.schedule, asked.costs, communication="streams").timeline
+    assert run.makespan == found.value
+    # The bound is that of transfers that only delay, which also holds here.
+    assert found.bound.value >= replace(asked, communication="edge").bound.value
+
+
+def test_messages_are_searched_for_too():
+    asked = on_streams(Placement.v(4), 6, (10.0, 10.0, 10.0, 6.0), "rank", limit=4)
+    start = STRATEGIES["zbv"](Shape(4, 6, 2))
+    exchange, random = Exchange.at_once(asked), np.random.default_rng(1)
+    for _ in range(20):
+        exchange = exchange.moved(random)
+        lowered = asked.with_messages(start, exchange.of(start))
+        assert check(lowered, streams="rank").valid
+        assert asked.with_messages(lowered) is lowered
+    assert exchange.delays.max() > 2
+    first, later = search(asked, evaluations=150), search(asked, evaluations=1200)
+    assert later.value < first.value
+    assert later.found_by.startswith("judged search")
+    assert search(asked, evaluations=150).value == first.value
+
+
+def test_the_command_says_how_messages_run():
+    found = pipeplan.search(
+        ranks=2, microbatches=4, p2p_time=0.5, communication="streams", streams="edge", placement="v", evaluations=200
+    )
+    assert found.search is not None
+    assert found.search.communication == "streams"
+    assert found.costs.streams == "edge"
+    assert found.gap == pytest.approx(found.makespan / found.lower_bound - 1)

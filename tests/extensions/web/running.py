@@ -1,0 +1,40 @@
+"""A server of the web app on a free port, in a thread of this process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+pytest.importorskip("httpx", reason="the web app is tested with the package 'httpx'")
+
+import uvicorn
+
+from pipeplan.extensions.web.app import create_app
+from pipeplan.extensions.web.server import listen
+from pipeplan.extensions.web.workers import Workers
+
+
+@contextmanager
+def running(workers: Workers | None = None) -> Iterator[str]:
+    """The address of a server that runs as long as the block."""
+    with listen("127.0.0.1", 0) as listener:
+        config = uvicorn.Config(create_app(workers=workers), http="h11", log_level="error", ws="none")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            deadline = time.monotonic() + 60
+            while not server.started:
+                assert thread.is_alive(), "the server ended"
+                assert time.monotonic() < deadline, "the server did not start"
+                time.sleep(0.02)
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(timeout=30)
+            assert not thread.is_alive()

@@ -1,0 +1,134 @@
+"""The page of plans in a real browser: question, answer, front, flags, files, keys, themes, and errors by field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+
+from tests.extensions.web.test_page import Watched, watching
+
+QUICK = "?model=llama3-8b&cluster=h100-sxm:8x1&global_batch=16&sequence=4096&seconds=1&fix=tp=2,4"
+LONG = "?model=llama3-70b&cluster=h100-sxm:8x64&global_batch=1024&sequence=8192&seconds=60"
+ANSWERED = "() => document.querySelector('.flags pre') && document.querySelector('.pp-chart')"
+
+
+@pytest.fixture
+def watched(browser, address) -> Iterator[Watched]:
+    yield from watching(browser, address, permissions=["clipboard-read", "clipboard-write"])
+
+
+def visit(watched: Watched, query: str = "") -> None:
+    watched.page.goto(f"{watched.address}/plan{query}")
+    watched.page.wait_for_selector("button.primary")
+
+
+def planned(watched: Watched, query: str = QUICK) -> None:
+    visit(watched, query)
+    watched.page.click("button.primary")
+    watched.page.wait_for_function(ANSWERED, timeout=60_000)
+
+
+def rows(watched: Watched) -> list[list[str]]:
+    result: list[list[str]] = watched.page.eval_on_selector_all(
+        ".candidates tbody tr", "rows => rows.map(row => [...row.children].map(cell => cell.textContent))"
+    )
+    return result
+
+
+def test_a_plan_from_question_to_flags(watched):
+    planned(watched)
+    page = watched.page
+    assert page.text_content("main h2") == "llama3-8b on 8 h100-sxm (1 node of 8), 16 sequences of 4,096 tokens"
+    best, *others = rows(watched)
+    assert best[1].startswith("best")
+    assert all(row[6] for row in others if row[1].startswith("runner-up"))
+    assert "valid configurations" in (page.text_content(".answer .note") or "")
+    assert page.locator(".front circle").count() == len(rows(watched))
+    assert page.locator(".bars").count() == 2
+    # The open tab is that of the trainer whose plan is the best, with its own figures.
+    opened = page.text_content(".tabs [aria-pressed=true]") or "?"
+    assert re.match(rf"{opened} [0-9.]+: tp\d.*; step [0-9.]+ s, peak memory", page.text_content(".flags-for") or "")
+    assert page.is_hidden(".progress")
+    assert parse_qs(urlsplit(page.url).query)["model"] == ["llama3-8b"]
+
+
+def test_a_click_on_the_front_or_a_row_chooses(watched):
+    planned(watched)
+    page = watched.page
+    count = len(rows(watched))
+    assert count > 1
+    page.click(f'.front circle[data-point="{count - 1}"]', force=True)
+    chosen = page.get_attribute("tr.shows button", "data-key")
+    assert chosen == f"row {count - 1}"
+    assert page.text_content(".facts dd") == rows(watched)[count - 1][0]
+    assert page.locator(".bars").first.locator("tbody tr").count() == 2
+    # The plan has the error bar of the best alone; that of another comes with its flags.
+    page.wait_for_function("() => document.querySelector('.facts').textContent.includes('interval')")
+    page.click('[data-key="row 0"]')
+    assert page.get_attribute('[data-point="0"]', "aria-pressed") == "true"
+
+
+def test_the_keyboard_does_all_of_it(watched):
+    visit(watched, QUICK)
+    page = watched.page
+    page.focus("#field-model")
+    page.keyboard.press("Enter")
+    page.wait_for_function(ANSWERED, timeout=60_000)
+    assert page.evaluate("document.activeElement.tagName") == "H2"
+    page.focus('[data-point="1"]')
+    page.keyboard.press("Enter")
+    assert page.get_attribute('[data-point="1"]', "aria-pressed") == "true"
+    assert page.evaluate("document.activeElement.getAttribute('data-point')") == "1"
+    page.focus('[data-key="row 0"]')
+    page.keyboard.press("Enter")
+    assert page.get_attribute('[data-key="row 0"]', "aria-pressed") == "true"
+    page.focus(".tabs button:has-text('torchtitan')")
+    # The flags of the configuration that was just chosen replace the tabs, which keep the focus.
+    page.wait_for_selector(".flags:not(.stale)")
+    page.keyboard.press("Space")
+    assert "torchtitan.train" in (page.text_content(".flags pre") or "")
+
+
+def test_a_long_plan_shows_how_far_it_is_and_is_cancelled(watched):
+    visit(watched, LONG)
+    page = watched.page
+    page.click("button.primary")
+    page.wait_for_function(
+        "() => document.querySelector('.progress span').textContent.includes('estimated')", timeout=60_000
+    )
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => document.querySelector('.banner').textContent === 'Cancelled.'")
+    assert page.is_hidden(".progress")
+    page.fill("#field-model", "llama3-8b")
+    for name, value in {"cluster": "h100-sxm:8x1", "global_batch": "16", "seconds": "1"}.items():
+        page.fill(f"#field-{name}", value)
+    page.click("button.primary")
+    page.wait_for_function(ANSWERED, timeout=60_000)
+    assert page.is_hidden(".banner")
+
+
+def test_what_is_wrong_stands_at_its_field(watched):
+    visit(watched, QUICK)
+    page = watched.page
+    for field, typed, words in (
+        ("model", "llama3-8x", "did you mean 'llama3-8b'"),
+        ("cluster", "h100-sxm:0x2", "expected at least 1"),
+        ("global_batch", "0", "must be at least 1, not 0"),
+        ("global_batch", "", "is missing"),
+        ("sequence", "many", "must be a whole number"),
+        ("memory_limit", "much", "invalid size"),
+        ("fix", "tp", "NAME=VALUE"),
+    ):
+        before = page.input_value(f"#field-{field}")
+        page.fill(f"#field-{field}", typed)
+        page.click("button.primary")
+        page.wait_for_selector(f"[data-field={field}] .error:not([hidden])")
+        assert words in watched.error_of(field)
+        assert page.get_attribute(f"#field-{field}", "aria-invalid") == "true"
+        assert page.is_hidden(".answer")
+        page.fill(f"#field-{field}", before)

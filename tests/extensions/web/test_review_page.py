@@ -1,0 +1,112 @@
+"""The page of reviews and its API: a pasted script, findings at their lines, the patch, files, and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
+
+import pipeplan
+from tests.browser import serious_faults
+from tests.extensions.web.test_page import Watched, watching
+
+SCRIPT = """torchrun pretrain_gpt.py \\
+  --num-layers 46 --tensor-model-parallel-size 1 \\
+  --pipeline-model-parallel-size 4 --bf16
+"""
+DROP = """([name, text]) => {
+  const files = new DataTransfer();
+  files.items.add(new File([text], name));
+  document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
+}"""
+
+
+@pytest.fixture
+def watched(browser, address) -> Iterator[Watched]:
+    yield from watching(browser, address, permissions=["clipboard-read", "clipboard-write"])
+
+
+def visit(watched: Watched) -> None:
+    watched.page.goto(f"{watched.address}/review")
+    watched.page.wait_for_selector("#field-text")
+
+
+def test_the_api_gives_what_python_gives(client, tmp_path):
+    path = tmp_path / "run.sh"
+    path.write_text(SCRIPT)
+    answer = client.post("/api/review", json={"name": "run.sh", "content": SCRIPT})
+    assert answer.status_code == 200
+    result = pipeplan.review(path)
+    assert [finding["rule"] for finding in answer.json()["findings"]] == [finding.rule for finding in result.findings]
+    assert answer.json()["findings"][0]["line"] == 3
+    assert answer.json()["patch"].startswith("--- a/run.sh")
+
+
+def test_the_api_accepts_the_name_of_a_trainer_in_any_case(client):
+    answers = [
+        client.post("/api/review", json={"content": SCRIPT, "settings": {"trainer": name}})
+        for name in ("Megatron-LM", "megatron-lm")
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200]
+    assert answers[0].json() == answers[1].json()
+
+
+@pytest.mark.parametrize(
+    ("request_", "field"),
+    [
+        ({"content": "hello"}, ""),
+        ({"content": SCRIPT, "settings": {"model": "/etc/passwd"}}, "model"),
+        ({"content": SCRIPT, "settings": {"cluster": "h100-sxm:8x99999999"}}, "cluster"),
+        ({"content": SCRIPT, "settings": {"trainer": "none"}}, "settings.trainer"),
+        ({"content": "x" * ((1 << 20) + 1)}, "content"),
+    ],
+)
+def test_what_cannot_be_reviewed_is_refused_at_its_field(client, request_, field):
+    answer = client.post("/api/review", json=request_)
+    assert answer.status_code == 422
+    assert [error["field"].removeprefix("settings.") for error in answer.json()["errors"]] == [
+        field.removeprefix("settings.")
+    ]
+
+
+def test_a_script_from_paste_to_patch(watched):
+    visit(watched)
+    page = watched.page
+    page.fill("#field-text", SCRIPT)
+    page.click(".source .primary")
+    page.wait_for_selector(".finding.is-error")
+    assert page.text_content("main h2") == "1 error, for Megatron-LM"
+    assert page.text_content(".line.is-error .number") == "3"
+    assert "46 layers do not divide by pp 4" in (page.text_content(".line.is-error + .finding") or "").lower()
+    assert "--decoder-first-pipeline-num-layers 12" in (page.text_content(".diff .added") or "")
+    page.click(".patch button")
+    assert page.evaluate("navigator.clipboard.readText()").startswith("--- a/pasted")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert serious_faults(page) == []
+
+
+def test_a_file_is_reviewed_by_its_suffix_and_the_form_says_the_rest(watched):
+    visit(watched)
+    page = watched.page
+    page.fill("#field-cluster", "h100-sxm:4x8")
+    page.fill("#field-model", "llama3-70b")
+    text = (
+        "tensor_model_parallel_size: 8\npipeline_model_parallel_size: 4\nmicro_batch_size: 1\nglobal_batch_size: 64\n"
+        "seq_length: 4096\nsequence_parallel: true\nnum_layers: 80\n"
+        "pipeline_model_parallel_layout: Et*26|t*18|t*18|t*18L\n"
+    )
+    page.evaluate(DROP, ["run.yaml", text])
+    page.wait_for_selector(".changes li")
+    assert "another layout saves" in (page.text_content(".listing") or "")
+    assert "heaviest rank" in (page.text_content(".facts") or "")
+
+
+def test_an_unreadable_text_is_said_on_top(watched):
+    visit(watched)
+    page = watched.page
+    page.fill("#field-text", "hello")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".banner:not([hidden])")
+    assert "has no setting of parallel training" in (page.text_content(".banner") or "")
