@@ -14,6 +14,10 @@ PEERS_PYTHON ?= $(shell PYENV_VERSION=3.12 python3.12 -c 'import sys; print(sys.
 TRAINER_TORCH ?= 2.15.0
 SOURCES := src tests benchmarks examples docs/build docs/notebooks .ci hatch_build.py
 
+# The tests of one part, as in `make test PART=search`: core, search, planning, review, training or web. Default: all.
+PART ?=
+TESTS := $(if $(PART),$(if $(filter core,$(PART)),tests --ignore tests/extensions --ignore tests/docs,tests/extensions/$(PART)))
+
 # A quick test file of each room, for `make check`.
 CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_recompute.py strategies/test_protocol.py \
 	simulation/test_bounds.py checking/test_checker.py formats/test_rows.py extensions/search/test_choices.py extensions/planning/workload/test_presets.py \
@@ -39,7 +43,7 @@ check-tests: .venv/.installed-dev
 # All tests that are not slow: five minutes on two cores, installation included. The tests of a file share what it starts,
 # such as a server or a browser: each file is one process's.
 test: .venv/.installed-dev
-	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" $(TESTS)
 
 # With those in a browser, in processes of their own, of all examples of the documentation, and a sample of random schedules.
 # The reasons of skipped tests are printed.

@@ -111,9 +111,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipeplan.answers.arguments import ScheduleLike
-    from pipeplan.extensions.planning.answers.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
     from pipeplan.answers.published import NeedsLike
-    from pipeplan.extensions.search.answers.options import LayoutChoice, Names
     from pipeplan.costs import (
         Communication,
         GivenFactors,
@@ -124,9 +122,11 @@ if TYPE_CHECKING:
         SettingsLike,
         TimesPer,
     )
-    from pipeplan.model import Objective, Sharding, Streams
-    from pipeplan.foundation.names import TrainerName
     from pipeplan.extensions.planning import Objective as PlanObjective
+    from pipeplan.extensions.planning.answers.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
+    from pipeplan.extensions.search.answers.options import LayoutChoice, Names
+    from pipeplan.foundation.names import TrainerName
+    from pipeplan.model import Objective, Sharding, Streams
 
     Value = TypeVar("Value")
     Varied: TypeAlias = Value | Sequence[Value] | Mapping[str, Value] | NDArray[Any]

@@ -113,7 +113,7 @@ def _runtime() -> list[str]:
     """The public classes and functions of the runtime; what a training loop is made of comes first."""
     (listed,) = (
         node.value
-        for node in _source("runtime/__init__.py").body
+        for node in _source("extensions/training/runtime/__init__.py").body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "__all__"
     )
     return sorted(ast.literal_eval(listed), key=lambda name: (name != "Pipeline", name.islower(), name))
@@ -121,6 +121,6 @@ def _runtime() -> list[str]:
 
 def _errors() -> tuple[str, list[str]]:
     """The tree of errors as their module draws it, and their names."""
-    module = _source("errors.py")
+    module = _source("foundation/errors.py")
     _, _, tree = (ast.get_docstring(module) or "").partition("\n\n")
     return tree, [node.name for node in module.body if isinstance(node, ast.ClassDef)]

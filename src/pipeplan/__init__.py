@@ -8,12 +8,14 @@ Each command of the shell is the function of the same name, with the same option
 printed (``print()``), shown in a notebook, and converted to a dictionary or a data frame (``to_dict()``, ``to_frame()``).
 Names are loaded on first use, so that importing pipeplan is fast.
 
-Its public submodules are for code that builds on pipeplan: ``costs``, ``errors``, ``formats``, ``hardware``, ``model``,
-``passes``, ``planner``, ``runtime``, ``strategies``, ``testing``, ``trainers`` and ``workload``.
+Its public submodules are for code that builds on pipeplan: ``costs``, ``formats``, ``model``, ``passes``, ``runtime``,
+``strategies``, ``testing`` and ``trainers``. What belongs to an extension is imported from it, such as
+``pipeplan.extensions.planning.hardware``; errors are in ``pipeplan.foundation.errors``.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pipeplan.foundation.lazy import lazy_names
@@ -23,17 +25,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from pipeplan import (
         costs as costs,
-        errors as errors,
         formats as formats,
-        hardware as hardware,
         model as model,
         passes as passes,
-        planner as planner,
         runtime as runtime,
         strategies as strategies,
         testing as testing,
         trainers as trainers,
-        workload as workload,
     )
     from pipeplan.answers.answers import save as save
     from pipeplan.answers.listing.catalogue import machines as machines, schedules as schedules
@@ -75,4 +73,14 @@ if TYPE_CHECKING:
 
     __all__: list[str]
 else:
-    __all__, __getattr__, __dir__ = lazy_names(__name__)
+    __all__, _load, __dir__ = lazy_names(__name__)
+
+    def __getattr__(name: str) -> object:
+        """Return a name from its module. Raises MissingExtensionError if that module's extension is not installed."""
+        try:
+            return _load(name)
+        except ModuleNotFoundError as error:
+            parts = (error.name or "").split(".")
+            if parts[:2] != ["pipeplan", "extensions"]:
+                raise
+            raise import_module("pipeplan.foundation.extensions").MissingExtensionError(parts[2]) from None

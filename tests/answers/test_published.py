@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +19,7 @@ from pipeplan.extensions.web.replies import explain as web_explain
 from pipeplan.extensions.web.requests import CompareIn, ExplainIn, FileIn, FrontIn, SearchIn
 from pipeplan.extensions.web.searches import make_front, make_search
 from pipeplan.foundation.errors import UnknownNameError
-from pipeplan.model import NEED_WORDS, needs_of
+from pipeplan.model import needs_of
 from pipeplan.strategies import STRATEGIES
 from tests.cli.shell import words_of
 
@@ -238,8 +236,3 @@ def test_the_least_bound_of_thousands_of_results_is_computed_once_per_set_of_nee
     bounds = BoundsByNeeds(results, frozenset())
     assert len({bounds.gap(result) for result in results}) == 3
     assert len(calls) == len({result.needs for result in results}) == 2
-
-
-def test_the_pages_have_the_words_of_the_package_for_needs():
-    text = (Path(__file__).parents[2] / "web_ui" / "src" / "needs.ts").read_text()
-    assert dict(re.findall(r'^  (\w+): "(.+)",$', text, re.MULTILINE)) == NEED_WORDS

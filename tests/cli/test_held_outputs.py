@@ -88,7 +88,7 @@ def _choice(refused, name):
 @pytest.mark.parametrize("twice", ["o.json", "./o.json", "link.json", "../{here}/o.json"])
 def test_a_run_keeps_its_outputs_apart(run, monkeypatch, twice):
     Path("link.json").symlink_to("o.json")
-    monkeypatch.setattr("pipeplan.answers.run", None)
+    monkeypatch.setattr("pipeplan.extensions.training.commands.trained", None)
     code, out, err = run(f"run -o o.json --trace {twice.format(here=Path.cwd().name)}")
     assert (code, out) == (2, "")
     assert "the same file" in err or "given twice" in err

@@ -68,7 +68,7 @@ def _one_job(monkeypatch, tmp_path):
         Kernel(FunctionType(count_up.__code__, count_up.__globals__))((), (np.zeros(2, np.int64),), work=1)
 
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kernels"))
-    monkeypatch.setattr(warming, "_JOBS", (("one kernel", job),))
+    monkeypatch.setattr(warming, "jobs", lambda: (("one kernel", job),))
 
 
 @pytest.mark.usefixtures("_one_job")
@@ -91,12 +91,14 @@ def test_where_nothing_can_be_stored_the_answer_is_no(run, monkeypatch):
     def full() -> None:
         logging.getLogger("pipeplan.foundation.kernels").warning("compiled kernels cannot be stored (no space left)")
 
-    monkeypatch.setattr(warming, "_JOBS", (*warming._JOBS, ("a full disk", full)))
+    jobs = (*warming.jobs(), ("a full disk", full))
+    monkeypatch.setattr(warming, "jobs", lambda: jobs)
     code, out, err = run("warm --json")
     assert code == 1
     assert json.loads(out)["warnings"] == ["compiled kernels cannot be stored (no space left)"]
     assert "warning: compiled kernels cannot be stored" in err
-    monkeypatch.setattr(warming, "_JOBS", warming._JOBS[1:])
+    fewer = warming.jobs()[1:]
+    monkeypatch.setattr(warming, "jobs", lambda: fewer)
     code, out, _ = run("warm")
     assert code == 1
     assert "none: nothing is stored" in out

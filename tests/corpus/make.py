@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pipeplan
-from pipeplan.answers.schemas import EVERY, schema
+from pipeplan.answers.schemas import every, schema
 from pipeplan.cli import main
 from tests.corpus.named import named
 from tests.corpus.reading import figures
@@ -96,7 +96,7 @@ def make(folder: Path) -> None:
             name: {"holds": what, "figures": figures(files / name, what, Path(space))} for name, what in holds.items()
         }
     _once(folder / "files.json", _json(said))
-    for name in EVERY:
+    for name in every():
         _once(folder / "schemas" / f"{name}.json", _json(schema(name)))
     _once(folder / "named.json", _json(named()))
     sums = "".join(f"{sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in frozen(folder))

@@ -9,7 +9,8 @@ from typing import Any
 import pipeplan
 from docs.build.python_pages import PUBLIC
 from pipeplan.answers import all_formats, schedules
-from pipeplan.cli.app import _COMMANDS, ALIASES, OTHER_SPELLINGS, command_line
+from pipeplan.cli.app import ALIASES, OTHER_SPELLINGS, command_line
+from pipeplan.cli.commands import commands
 from pipeplan.costs import SETTINGS
 
 
@@ -47,7 +48,7 @@ def _options() -> dict[str, list[str]]:
     app = command_line()
     given = {
         command: {name for argument in app[command].assemble_argument_collection() for name in argument.names}
-        for command in _COMMANDS
+        for command in commands()
     }
     given |= {alias: {*given[command]} for alias, (command, *_) in ALIASES.items()}
     for (command, switch), (other, *_) in OTHER_SPELLINGS.items():

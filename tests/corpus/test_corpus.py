@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import pipeplan
-from pipeplan.answers.schemas import EVERY, schema
+from pipeplan.answers.schemas import every, schema
 from pipeplan.cli import main
 from pipeplan.costs import SettingsKeywords
 from pipeplan.extensions.search.answers.search_record import SearchRecord
@@ -89,9 +89,9 @@ def test_every_format_that_is_read_has_a_file():
 
 
 def test_every_schema_is_in_a_corpus():
-    assert {path.stem for path in SCHEMAS} >= set(EVERY)
+    assert {path.stem for path in SCHEMAS} >= set(every())
     assert {json.loads((HERE / "0.1" / "answers.json").read_text())[name]["schema"] for _, name in KEPT} >= {
-        name for name in EVERY if name.startswith("answer-")
+        name for name in every() if name.startswith("answer-")
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import yaml
 
 from docs.build import executed, llms
-from pipeplan.cli.app import _COMMANDS
+from pipeplan.cli.commands import commands
 
 ROOT = Path(__file__).parents[2]
 SKILL = (ROOT / "skills" / "pipeplan" / "SKILL.md").read_text()
@@ -41,9 +41,9 @@ def test_the_skill_names_every_command_and_no_other():
     assert about["name"] == "pipeplan"
     assert len(about["description"]) <= 1024
     table = body[body.index("| question |") : body.index("## Rules")]
-    named = set(re.findall(r"`(?:pipeplan )?([a-z-]+)[ `]", table)) & {*_COMMANDS}
-    assert named == _COMMANDS.keys() - {"serve", "mcp", "warm", "calibrate", "run"}
-    assert set(re.findall(r"(?:`|\$ )pipeplan ([a-z-]+)", body)) <= {*_COMMANDS}
+    named = set(re.findall(r"`(?:pipeplan )?([a-z-]+)[ `]", table)) & {*commands()}
+    assert named == commands().keys() - {"serve", "mcp", "warm", "calibrate", "run"}
+    assert set(re.findall(r"(?:`|\$ )pipeplan ([a-z-]+)", body)) <= {*commands()}
 
 
 def test_the_worked_questions_of_the_skill_are_answered_so(tmp_path):

@@ -62,7 +62,9 @@ def test_a_page_of_a_strategy_has_what_its_engine_makes_of_shapes():
 def test_every_public_name_is_in_the_reference():
     pages = "".join(text for _, text in python_pages.pages())
     missing = [
-        name for name in pipeplan.__all__ if not re.search(rf"^::: pipeplan\.(errors\.)?{name}$", pages, re.MULTILINE)
+        name
+        for name in pipeplan.__all__
+        if not re.search(rf"^::: pipeplan\.(foundation\.errors\.)?{name}$", pages, re.MULTILINE)
     ]
     assert missing == []
     assert {"::: pipeplan.runtime.Pipeline\n", "::: pipeplan.extensions.search.layouts.best_layout\n"} <= set(

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from jsonschema import Draft202012Validator
 
 import pipeplan
-from pipeplan.answers.schemas import EVERY as RECORDS
-from pipeplan.answers.schemas import schema
+from pipeplan.answers.schemas import every, schema
 from pipeplan.costs import Settings
 from pipeplan.formats import costs_json, schedule_json, timeline_json
 from pipeplan.formats.timeline_table import timeline_columns_json
@@ -21,7 +20,7 @@ from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules
 
 FOLDER = Path(__file__).parents[2] / "docs" / "schema"
-EVERY = pytest.mark.parametrize("name", sorted(RECORDS))
+EVERY = pytest.mark.parametrize("name", sorted(every()))
 
 
 def published(name: str) -> str:
@@ -79,5 +78,5 @@ def test_a_timeline_has_every_figure_of_a_result():
 
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for each in RECORDS:
+    for each in every():
         (FOLDER / f"{each}.json").write_text(published(each))

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any, Protocol
+
 from pipeplan.answers.outputs import built_in_formats
-from pipeplan.extensions.planning.hardware import PRESETS, Preset
-from pipeplan.extensions.planning.workload import MODELS, ModelShape
 from pipeplan.formats import Format, formats
 from pipeplan.foundation.errors import InputError
+from pipeplan.foundation.extensions import extensions, loaded
+from pipeplan.foundation.registry import Registry
 from pipeplan.model import shortened
 from pipeplan.strategies import STRATEGIES, Strategy
 from pipeplan.trainers import TRAINERS, Trainer
 
-Plugin = Strategy | Format | Trainer | ModelShape | Preset
+
+class Named(Protocol):
+    """A plugin of an extension, such as a model or a GPU."""
+
+    @property
+    def name(self) -> str:
+        """Name under which it is registered."""
+
+
+Plugin = Strategy | Format | Trainer | Named
 """Everything that :func:`pipeplan.register` and the entry points of a package add."""
 
 
@@ -42,7 +54,7 @@ def register(*plugins: Plugin) -> None:
     >>> pipeplan.register(replace(gpipe, name="mine", aliases=()))  # doctest: +SKIP
     >>> pipeplan.simulate("mine", ranks=2, microbatches=2).makespan  # doctest: +SKIP
     """
-    registries = (STRATEGIES, formats(), TRAINERS, MODELS, PRESETS)
+    registries: tuple[Registry[Any], ...] = (STRATEGIES, formats(), TRAINERS, *_of_extensions())
     for plugin in plugins:
         registry = next((registry for registry in registries if isinstance(plugin, registry.kind)), None)
         if registry is None:
@@ -51,3 +63,9 @@ def register(*plugins: Plugin) -> None:
         if isinstance(plugin, Format) and plugin.name in built_in_formats():
             raise InputError(f"cannot register the format '{plugin.name}': it is built in; choose another name")
         registry.add(plugin)
+
+
+def _of_extensions() -> Iterator[Registry[Any]]:
+    """Yield the registries that extensions register."""
+    for extension in extensions():
+        yield from map(loaded, extension.registries)

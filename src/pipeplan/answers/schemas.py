@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from inspect import getdoc
 from typing import Any
 
@@ -11,63 +12,56 @@ from pipeplan.answers.checking.checks import Verdict
 from pipeplan.answers.comparing.comparison import Comparison
 from pipeplan.answers.explaining.explanation import Explanation
 from pipeplan.answers.listing.catalogue import Catalogue, Machines
-from pipeplan.extensions.planning.answers.calibrations import CalibrationProfile
-from pipeplan.extensions.planning.answers.estimates import Estimates
-from pipeplan.extensions.planning.answers.plans import Plan
-from pipeplan.extensions.planning.answers.presets import Gpus, Models
-from pipeplan.extensions.review.answers.result import Review
-from pipeplan.extensions.review.answers.rules_table import ReviewRules
-from pipeplan.extensions.search.answers.fronts import ParetoFront
-from pipeplan.extensions.search.answers.searched_result import SearchedResult
-from pipeplan.extensions.training.answers.cost_profiles import CostProfile
-from pipeplan.extensions.training.answers.training_runs import TrainingRun
-from pipeplan.extensions.training.diff.difference import Diff
+from pipeplan.answers.simulating.result import Result
 from pipeplan.formats import CostsRecord, ScheduleRecord, TimelineRecord, TimelineTable
+from pipeplan.foundation.extensions import extensions, loaded
 from pipeplan.foundation.records import Record, optional_fields, schema_of
 
 ANSWERS: dict[str, type[Record]] = {
     "answer-check": Verdict,
     "answer-compare": Comparison,
-    "answer-diff": Diff,
-    "answer-estimate": Estimates,
     "answer-explain": Explanation,
-    "answer-gpus": Gpus,
     "answer-machines": Machines,
-    "answer-models": Models,
-    "answer-pareto": ParetoFront,
-    "answer-plan": Plan,
-    "answer-profile": CostProfile,
-    "answer-review": Review,
-    "answer-review-rules": ReviewRules,
-    "answer-run": TrainingRun,
     "answer-schedules": Catalogue,
-    "calibration": CalibrationProfile,
-    "pipeplan-result": SearchedResult,
+    "pipeplan-result": Result,
 }
-"""Record of each answer, by the name of its schema."""
+"""Record of each answer of the core, by the name of its schema."""
 
-_FILE_OF_TIMELINE = msgspec.defstruct(
-    "TimelineRecord",
-    optional_fields(SearchedResult, without=TimelineRecord.__struct_fields__),
-    bases=(TimelineRecord,),
-    namespace={
-        "__doc__": f"{getdoc(TimelineRecord)}\n\nThe optional figures are those of its result; see ResultRecord."
-    },
-    forbid_unknown_fields=True,
-    tag="pipeplan-timeline",
-    kw_only=True,
-)
-"""The record of a timeline's file, which has the figures of its result as well."""
 
-EVERY: dict[str, type[msgspec.Struct]] = {
-    "pipeplan-schedule": ScheduleRecord,
-    "pipeplan-timeline": _FILE_OF_TIMELINE,
-    "pipeplan-costs": CostsRecord,
-    "timeline-table": TimelineTable,
-    **ANSWERS,
-}
+def answers() -> dict[str, type[Record]]:
+    """Return the record of each answer by the name of its schema, also those that extensions register."""
+    registered = {name: loaded(address) for extension in extensions() for name, address in extension.answers.items()}
+    return dict(sorted((ANSWERS | registered).items()))
+
+
+@cache
+def every() -> dict[str, type[msgspec.Struct]]:
+    """Return every record that has a schema, by name: those of files, and answers."""
+    known = answers()
+    return {
+        "pipeplan-schedule": ScheduleRecord,
+        "pipeplan-timeline": _file_of_timeline(known["pipeplan-result"]),
+        "pipeplan-costs": CostsRecord,
+        "timeline-table": TimelineTable,
+        **known,
+    }
+
+
+def _file_of_timeline(result: type[Record]) -> type[msgspec.Struct]:
+    """Return the record of a timeline's file, which has the figures of its result as well."""
+    return msgspec.defstruct(
+        "TimelineRecord",
+        optional_fields(result, without=TimelineRecord.__struct_fields__),
+        bases=(TimelineRecord,),
+        namespace={
+            "__doc__": f"{getdoc(TimelineRecord)}\n\nThe optional figures are those of its result; see ResultRecord."
+        },
+        forbid_unknown_fields=True,
+        tag="pipeplan-timeline",
+        kw_only=True,
+    )
 
 
 def schema(name: str) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of one of ``EVERY``."""
-    return schema_of(name, EVERY[name])
+    """Return the JSON Schema (draft 2020-12) of one of :func:`every`."""
+    return schema_of(name, every()[name])

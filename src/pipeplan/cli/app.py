@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from cyclopts import App, Parameter, Token
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
+from pipeplan.cli.commands import commands
 from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
+from pipeplan.foundation.extensions import Command
 
 _HELP = """Workbench for pipeline-parallel training schedules.
 
@@ -24,68 +26,6 @@ _HELP = """Workbench for pipeline-parallel training schedules.
 
 Exit codes: 0 success; 1 a negative answer, such as an invalid schedule; 2 invalid input.
 """
-
-_COMMANDS = {
-    "list": (
-        "lists",
-        "List the built-in schedules, models, GPUs, machines or review rules, or describe one schedule.",
-        "schedules zbv",
-    ),
-    "simulate": (
-        "simulate",
-        "Simulate one schedule: times, bubble, memory, lower bound and picture.",
-        "zbv -p 4 -m 8 --p2p-time 0.1",
-    ),
-    "compare": ("compare", "Compare schedules, the fastest first.", "-p 4 -m 8 -o all.html"),
-    "explain": ("simulate", "Explain why each rank idles, and what would help.", "1f1b -p 4 -m 8"),
-    "search": (
-        "search",
-        "Search for a better schedule under a memory limit.",
-        "-p 4 -m 8 --memory-limit 3act --seconds 10 -o best.csv",
-    ),
-    "pareto": ("search", "Find the Pareto front of time against memory.", "-p 4 -m 8 --points 6 -o front.png"),
-    "plan": (
-        "plan",
-        "Choose the configuration to train with, for a model, a cluster and a batch.",
-        "--model llama3-70b --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192",
-    ),
-    "estimate": ("plan", "Estimate step time and memory of given configurations.", "best.yaml"),
-    "review": (
-        "review",
-        "Review a configuration that you already have, and repair it.",
-        "train.sh",
-    ),
-    "check": (
-        "schedule_files",
-        "Check that a schedule is valid, and that a trainer can run it.",
-        "schedule.csv --for megatron",
-    ),
-    "export": (
-        "schedule_files",
-        "Write a schedule, a timeline, costs or a layout in another tool's format.",
-        "zbv -p 4 -m 8 --to torch-csv -o zbv.csv",
-    ),
-    "profile": (
-        "run",
-        "Measure the costs of a model's stages, as a config file.",
-        "1f1b -p 4 --model gpt-small -o costs.yaml",
-    ),
-    "calibrate": (
-        "plan",
-        "Calibrate the planner to a GPU, or to the traces of a run.",
-        "llama3-8b --gpu h100-sxm -o calibration.yaml",
-    ),
-    "run": (
-        "run",
-        "Train a model with a schedule, and compare the measured step with the prediction.",
-        "zb-h1 -p 2 -m 4 --verify",
-    ),
-    "diff": ("diff", "Compare a planned with a measured timeline, op by op.", "1f1b run.json -c costs.yaml"),
-    "serve": ("serve", "Serve the web app: forms, comparisons and timelines in a browser.", "--open"),
-    "mcp": ("mcp", "Serve tools of an agent, over the Model Context Protocol.", "--seconds 300"),
-    "warm": ("warm", "Compile the kernels ahead of time, as when an image is built.", "--json"),
-}
-"""Module, summary and example arguments of each command; its function's docstring begins with the summary."""
 
 Extent = Literal["usual", "all", "costs"]
 """Options that a help text shows: the usual ones, all, or only those of shape and costs."""
@@ -111,8 +51,11 @@ OTHER_SPELLINGS = {
 """Switches that turn a command into another command; the other arguments stay."""
 
 
-def command_line(extent: Extent = "usual") -> App:
-    """Return all commands with their options, as help, completion and documentation read them."""
+def command_line(extent: Extent = "usual", first: str | None = None) -> App:
+    """Return the commands with their options, as help, completion and documentation read them.
+
+    ``first`` is the first word of the command line, if there is one; see :func:`~pipeplan.cli.commands.commands`.
+    """
     app = App(
         name="pipeplan",
         help=_HELP,
@@ -124,15 +67,16 @@ def command_line(extent: Extent = "usual") -> App:
         result_action="return_value",
         suppress_keyboard_interrupt=False,
     )
-    for place, (name, (module, text, example)) in enumerate(_COMMANDS.items()):
+    known = commands(first)
+    for command in known.values():
         app.command(
-            f"pipeplan.cli.{module}:{name.replace('-', '_')}",
-            name=name,
-            help=text,
-            help_epilogue=f"Example: `pipeplan {name} {example}`",
-            sort_key=place,
+            command.function,
+            name=command.name,
+            help=command.summary,
+            help_epilogue=f"Example: `pipeplan {command.name} {command.example}`",
+            sort_key=command.place,
         )
-    register_help(app, _COMMANDS)
+    register_help(app, known)
     return app
 
 
@@ -144,10 +88,10 @@ def _from_words(held: Any, tokens: Sequence[Token]) -> Any:
 
 
 def _options_of(app: App, arguments: Sequence[str]) -> frozenset[str] | None:
-    command = next((word for word in arguments if word in _COMMANDS), None)
-    if command is None:
+    first = arguments[0] if arguments else ""
+    if first not in commands(first):
         return None
-    return frozenset(name for argument in app[command].assemble_argument_collection() for name in argument.names)
+    return frozenset(name for argument in app[first].assemble_argument_collection() for name in argument.names)
 
 
 def _respelled(arguments: Sequence[str]) -> list[str]:
@@ -186,12 +130,13 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
     ``before_errors`` is called before an error is reported, and may raise the cause of the error.
     """
     words = list(arguments)
-    app = command_line("all" if "--help-all" in words else "usual")
+    first = ALIASES.get(words[0], words)[0] if words else None
+    app = command_line("all" if "--help-all" in words else "usual", first)
     try:
         words = _with_standard_input(_respelled(words))
         if words and words[0] not in app:  # cyclopts would load every command before it says so
             raise UnknownNameError("command", words[0], [name for name in app if not name.startswith("-")])
-        if words and words[0] in _COMMANDS and not {*words}.isdisjoint(_HELP_FLAGS):
+        if words and words[0] in commands(words[0]) and not {*words}.isdisjoint(_HELP_FLAGS):
             describe(app, words[0])
         code = app(words, exit_on_error=False, print_error=False)
     except Exception as error:
@@ -249,7 +194,7 @@ def describe(app: App, command: str) -> None:
     app[command].help = re.split(r"\n\nParameters\n-+\n", text)[0]
 
 
-def register_help(app: App, commands: Collection[str]) -> None:
+def register_help(app: App, commands: Mapping[str, Command]) -> None:
     """Add ``help`` and ``--install-completion`` to a command line with these commands."""
 
     def show_help(command: str | None = None, /) -> int:
@@ -291,5 +236,7 @@ def register_help(app: App, commands: Collection[str]) -> None:
         tell(f"wrote {script}: a new {shell or 'shell'} completes 'pipeplan' with the Tab key")
         return 0
 
-    app.command(show_help, name="help", help=_HELP_OF_HELP, sort_key=len(commands))
+    app.command(
+        show_help, name="help", help=_HELP_OF_HELP, sort_key=1 + max(command.place for command in commands.values())
+    )
     app.command(install_completion, name="--install-completion", help=_COMPLETION)

@@ -20,6 +20,31 @@ NAMES = ("search", "planning", "review", "training", "web")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """Command of the shell.
+
+    Attributes
+    ----------
+    name
+        Name of the command.
+    function
+        Address of its function, whose docstring begins with the summary.
+    summary
+        Line of the list of commands.
+    example
+        Arguments of an example.
+    place
+        Position in the list of commands; the smallest comes first.
+    """
+
+    name: str
+    function: str
+    summary: str
+    example: str
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
     """What one extension adds.
 
@@ -31,6 +56,12 @@ class Extension:
         What it is for, in a sentence.
     needs
         Extensions that it imports.
+    commands
+        Commands of the shell.
+    answers
+        Addresses of the records of answers, by the names of their schemas.
+    registries
+        Addresses of registries that users can add to.
     formats
         Addresses of tuples of file formats.
     services
@@ -40,11 +71,14 @@ class Extension:
     name: str
     summary: str
     needs: tuple[str, ...] = ()
+    commands: tuple[Command, ...] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
+    registries: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
     services: Mapping[str, str] = field(default_factory=dict)
 
 
-class MissingExtensionError(InputError):
+class MissingExtensionError(InputError, AttributeError):
     """An extension is not installed: ``MissingExtensionError("search")``."""
 
     def __init__(self, name: str) -> None:

@@ -15,6 +15,7 @@ from pipeplan.answers.answers import AnswerRecord
 from pipeplan.answers.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
 from pipeplan.answers.sharding import ShardingUsed, in_words
 from pipeplan.costs import Costs, Limits, Settings
+from pipeplan.foundation.extensions import required_service
 from pipeplan.foundation.readable import Times, percent, size_texts, sizes_text, time_text
 from pipeplan.foundation.records import Evidence, Record, holding
 from pipeplan.model import Bubble, MemoryUse, Need, Schedule, Timeline, counted, needs_of, shortened
@@ -372,9 +373,9 @@ def result_parts(result: Result) -> Iterator[RenderableType]:
     times = Times.of((value for values in every for value in values), result.time_unit)
     yield line(_heading(result), "bold")
     if result.search is not None:
-        from pipeplan.extensions.search.answers.search_words import search_table_parts  # few results were searched for
-
-        yield from search_table_parts(result.search, result.costs, result.schedule.placement, result.limits)
+        yield from required_service("search", "table_parts")(
+            result.search, result.costs, result.schedule.placement, result.limits
+        )
     yield facts(_figures(result, times), above=1, below=1)
     yield _ranks(result, times)
     yield from left_out(result.ranks)

@@ -1,6 +1,6 @@
 """What the extension registers."""
 
-from pipeplan.foundation.extensions import Extension
+from pipeplan.foundation.extensions import Command, Extension
 
 EXTENSION = Extension(
     name="planning",
@@ -14,4 +14,35 @@ EXTENSION = Extension(
         "costs_of_configuration": "pipeplan.extensions.planning.answers.bundled:costs_in",
         "require_calibration_file": "pipeplan.extensions.planning:require_calibration_file",
     },
+    commands=(
+        Command(
+            name="plan",
+            function="pipeplan.extensions.planning.commands:plan",
+            summary="Choose the configuration to train with, for a model, a cluster and a batch.",
+            example="--model llama3-70b --cluster h100-sxm:8x8 --global-batch 128 --sequence 8192",
+            place=70,
+        ),
+        Command(
+            name="estimate",
+            function="pipeplan.extensions.planning.commands:estimate",
+            summary="Estimate step time and memory of given configurations.",
+            example="best.yaml",
+            place=80,
+        ),
+        Command(
+            name="calibrate",
+            function="pipeplan.extensions.planning.commands:calibrate",
+            summary="Calibrate the planner to a GPU, or to the traces of a run.",
+            example="llama3-8b --gpu h100-sxm -o calibration.yaml",
+            place=130,
+        ),
+    ),
+    answers={
+        "answer-estimate": "pipeplan.extensions.planning.answers.estimates:Estimates",
+        "answer-gpus": "pipeplan.extensions.planning.answers.presets:Gpus",
+        "answer-models": "pipeplan.extensions.planning.answers.presets:Models",
+        "answer-plan": "pipeplan.extensions.planning.answers.plans:Plan",
+        "calibration": "pipeplan.extensions.planning.answers.calibrations:CalibrationProfile",
+    },
+    registries=("pipeplan.extensions.planning.workload:MODELS", "pipeplan.extensions.planning.hardware:PRESETS"),
 )

@@ -1,6 +1,6 @@
 """What the extension registers."""
 
-from pipeplan.foundation.extensions import Extension
+from pipeplan.foundation.extensions import Command, Extension
 
 EXTENSION = Extension(
     name="review",
@@ -8,5 +8,18 @@ EXTENSION = Extension(
     needs=("search", "planning"),
     services={
         "configuration_rows": "pipeplan.extensions.review.answers.configuration_rows:configuration_rows",
+    },
+    commands=(
+        Command(
+            name="review",
+            function="pipeplan.extensions.review.commands:review",
+            summary="Review a configuration that you already have, and repair it.",
+            example="train.sh",
+            place=90,
+        ),
+    ),
+    answers={
+        "answer-review": "pipeplan.extensions.review.answers.result:Review",
+        "answer-review-rules": "pipeplan.extensions.review.answers.rules_table:ReviewRules",
     },
 )

@@ -1,11 +1,33 @@
 """What the extension registers."""
 
-from pipeplan.foundation.extensions import Extension
+from pipeplan.foundation.extensions import Command, Extension
 
 EXTENSION = Extension(
     name="search",
     summary="Search for better schedules and layouts, with bounds and proofs.",
     services={
+        "kernel_jobs": "pipeplan.extensions.search.warming:JOBS",
         "reorderer": "pipeplan.extensions.search:Reorderer",
+        "table_parts": "pipeplan.extensions.search.answers.search_words:search_table_parts",
+    },
+    commands=(
+        Command(
+            name="search",
+            function="pipeplan.extensions.search.commands:search",
+            summary="Search for a better schedule under a memory limit.",
+            example="-p 4 -m 8 --memory-limit 3act --seconds 10 -o best.csv",
+            place=50,
+        ),
+        Command(
+            name="pareto",
+            function="pipeplan.extensions.search.commands:pareto",
+            summary="Find the Pareto front of time against memory.",
+            example="-p 4 -m 8 --points 6 -o front.png",
+            place=60,
+        ),
+    ),
+    answers={
+        "answer-pareto": "pipeplan.extensions.search.answers.fronts:ParetoFront",
+        "pipeplan-result": "pipeplan.extensions.search.answers.searched_result:SearchedResult",
     },
 )

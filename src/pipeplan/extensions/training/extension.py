@@ -1,6 +1,6 @@
 """What the extension registers."""
 
-from pipeplan.foundation.extensions import Extension
+from pipeplan.foundation.extensions import Command, Extension
 
 EXTENSION = Extension(
     name="training",
@@ -11,5 +11,33 @@ EXTENSION = Extension(
         "clock_for": "pipeplan.extensions.training.runtime.clocks:clock_for",
         "run_costs": "pipeplan.extensions.training.answers.run_costs:read_run_costs",
         "runs": "pipeplan.extensions.training.traces.run_files",
+    },
+    commands=(
+        Command(
+            name="profile",
+            function="pipeplan.extensions.training.commands:profile",
+            summary="Measure the costs of a model's stages, as a config file.",
+            example="1f1b -p 4 --model gpt-small -o costs.yaml",
+            place=120,
+        ),
+        Command(
+            name="run",
+            function="pipeplan.extensions.training.commands:run",
+            summary="Train a model with a schedule, and compare the measured step with the prediction.",
+            example="zb-h1 -p 2 -m 4 --verify",
+            place=140,
+        ),
+        Command(
+            name="diff",
+            function="pipeplan.extensions.training.diff.command:diff",
+            summary="Compare a planned with a measured timeline, op by op.",
+            example="1f1b run.json -c costs.yaml",
+            place=150,
+        ),
+    ),
+    answers={
+        "answer-diff": "pipeplan.extensions.training.diff.difference:Diff",
+        "answer-profile": "pipeplan.extensions.training.answers.cost_profiles:CostProfile",
+        "answer-run": "pipeplan.extensions.training.answers.training_runs:TrainingRun",
     },
 )

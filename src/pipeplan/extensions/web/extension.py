@@ -1,9 +1,25 @@
 """What the extension registers."""
 
-from pipeplan.foundation.extensions import Extension
+from pipeplan.foundation.extensions import Command, Extension
 
 EXTENSION = Extension(
     name="web",
     summary="The web app, the editor of schedules, and the server of an agent's tools.",
     needs=("search", "planning", "review", "training"),
+    commands=(
+        Command(
+            name="serve",
+            function="pipeplan.extensions.web.commands:serve",
+            summary="Serve the web app: forms, comparisons and timelines in a browser.",
+            example="--open",
+            place=160,
+        ),
+        Command(
+            name="mcp",
+            function="pipeplan.extensions.web.mcp.commands:mcp",
+            summary="Serve tools of an agent, over the Model Context Protocol.",
+            example="--seconds 300",
+            place=170,
+        ),
+    ),
 )

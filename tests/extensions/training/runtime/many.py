@@ -7,11 +7,11 @@ import os
 import torch
 import torch.distributed as dist
 
+from pipeplan.extensions.training.runtime import clocks
 from pipeplan.extensions.training.runtime.group import process_group
 from pipeplan.extensions.training.runtime.progress import Places
 from pipeplan.extensions.training.runtime.results import RunResult
 from pipeplan.extensions.training.runtime.running import RunTask
-from pipeplan.runtime import clocks
 
 CPU = torch.device("cpu")
 

@@ -15,10 +15,10 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch.distributed as dist
 
+from pipeplan.extensions.training.runtime import group, launch, requirements
 from pipeplan.extensions.training.runtime.models import load_model
 from pipeplan.foundation.errors import InputError, MissingExtraError, RunError
 from pipeplan.model import parse_schedule
-from pipeplan.runtime import group, launch, requirements
 from tests.extensions.training.runtime.job import PLAN
 from tests.extensions.training.runtime.runs import run
 from tests.processes import FORKS, ROOT, environment, run_ranks

@@ -15,11 +15,11 @@ from torch.distributed.pipelining.schedules import (
 
 import pipeplan
 from pipeplan.checking import check
+from pipeplan.extensions.training.runtime import torch_internals
 from pipeplan.formats import TORCH_RELEASES, has_waits, torch_release
 from pipeplan.formats.pytorch_csv import torch_csv_comms
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.model import Schedule
-from pipeplan.runtime import torch_internals
 from pipeplan.strategies import STRATEGIES
 from tests.extensions.training.runtime.torch_schedules import from_torch, stand_in
 

@@ -11,10 +11,10 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 from torch.distributed.pipelining.schedules import _add_reduce_grad, _add_unshard_reshard
 
+from pipeplan.extensions.training.runtime import torch_internals
 from pipeplan.formats import has_waits, torch_release
 from pipeplan.model import Kind, Op, Placement, Schedule, from_ops
 from pipeplan.passes import add_reduce_grad, add_unshard_reshard, add_waits, lower_for_torch
-from pipeplan.runtime import torch_internals
 from pipeplan.strategies import strategy
 from tests.extensions.training.runtime.lowered import in_order
 from tests.extensions.training.runtime.torch_schedules import ops_of

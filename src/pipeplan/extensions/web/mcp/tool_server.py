@@ -26,6 +26,9 @@ AT_ONCE = 2
 GRACE = 10.0
 """Seconds that a call has after its time limit to answer with what it has."""
 
+PATIENCE = 2.0
+"""Seconds that calls have to end after a signal."""
+
 INSTRUCTIONS = """pipeplan answers questions about pipeline-parallel training: which schedule, layout and degrees of \
 parallelism to train with, how long a step takes, how much memory each rank needs, and why ranks idle.
 
@@ -80,9 +83,18 @@ async def serve(*, seconds: float) -> None:
     """Serve on the standard streams until the client closes them, or Ctrl-C or SIGTERM ends the server."""
     # Modules in the working directory must not take the place of Python's own in the processes of calls.
     os.environ["PYTHONSAFEPATH"] = "1"
-    task = asyncio.current_task()
-    if sys.platform != "win32" and task is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    task, loop = asyncio.current_task(), asyncio.get_running_loop()
+    assert task is not None
+
+    def end() -> None:
+        """Cancel the calls, which kills their processes."""
+        task.cancel()
+        # A call whose process is just being started may outlive the cancellation; that process ends with its pipe.
+        loop.call_later(PATIENCE, os._exit, 130)
+
+    if sys.platform != "win32":
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, end)
     server = create_server(seconds=seconds)
     async with stdio_server() as (reader, writer):
         try:
