@@ -30,7 +30,7 @@ Plugin = Strategy | Format | Trainer | Named
 def register(*plugins: Plugin) -> None:
     """Add strategies, formats, trainers, models or GPUs to this process, by their own names.
 
-    They take part wherever the built-in ones do: in ``compare``, ``schedules``, exports, files,
+    They take part wherever the built-in ones do: in :func:`pipeplan.compare`, :func:`pipeplan.schedules`, exports, files,
     plans and the command line of this process. Registering another one under the same name replaces the first.
 
     A package declares its plugins as entry points of the groups ``pipeplan.strategies``, ``pipeplan.formats``,
@@ -39,8 +39,8 @@ def register(*plugins: Plugin) -> None:
     Parameters
     ----------
     *plugins
-        A :class:`pipeplan.strategies.Strategy`, :class:`pipeplan.formats.Format`, :class:`pipeplan.trainers.Trainer`,
-        ``ModelShape`` or ``Preset``.
+        A :class:`pipeplan.strategies.Strategy`, :class:`pipeplan.formats.Format`, :class:`pipeplan.trainers.Trainer`;
+        a ``ModelShape`` or ``Preset`` of ``pipeplan.extensions.planning``.
 
     Raises
     ------

@@ -53,11 +53,15 @@ def read(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Sche
 
     path = path_of(path, "the file")
     require_flags(keep_duplicates=keep_duplicates)
+    run = timeline_of_run(path)
+    return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates) if run is None else run
+
+
+def timeline_of_run(path: Path) -> Timeline | None:
+    """Return the timeline of median length of a run's traces; None for a path that is no run, or without training."""
     runs = service("training", "runs")
-    if runs is not None and runs.holds_run(path):
-        timeline: Timeline = runs.read_run(path).typical
-        return timeline
-    return read_schedule_or_timeline(path, keep_duplicates=keep_duplicates)
+    timeline: Timeline | None = runs.read_run(path).typical if runs is not None and runs.holds_run(path) else None
+    return timeline
 
 
 def read_schedule(path: str | os.PathLike[str], *, keep_duplicates: bool = False) -> Schedule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from numbers import Integral
 from pkgutil import iter_modules
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import msgspec
 
 from pipeplan.costs import COUNT, Costs, Options, Range, option
 from pipeplan.foundation.errors import InputError, ShapeError
-from pipeplan.foundation.extensions import registered
+from pipeplan.foundation.extensions import extensions, loaded
 from pipeplan.foundation.registry import Registry
 from pipeplan.model import MemoryUse, Schedule, Timeline, shortened
 
@@ -242,7 +243,8 @@ def _built_in() -> Iterable[Format]:
     package = import_module(__package__)
     modules = [import_module(f"{package.__name__}.{module.name}") for module in iter_modules(package.__path__)]
     own = [declaration for module in modules for declaration in getattr(module, "FORMATS", ())]
-    return in_order([*own, *registered("formats")]).values()
+    registered = [loaded(address) for extension in extensions() for address in extension.formats]
+    return in_order(chain(own, *registered)).values()
 
 
 _REGISTRY = Registry("pipeplan.formats", Format, "format", _built_in, names=lambda declared: (declared.name,))

@@ -1,1 +1,1 @@
-"""What everything rests on: errors, files, documents, records, registries, kernels, and how extensions are found."""
+"""Base of all rooms: errors, files, documents, records, registries, kernels, and the search for extensions."""

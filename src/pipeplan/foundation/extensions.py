@@ -1,4 +1,4 @@
-"""What extensions register, by address (``module:name``), so that nothing is loaded before it is used.
+"""Registration of extensions, by address (``module:name``), so that nothing is loaded before it is used.
 
 An extension is a folder of ``pipeplan/extensions`` whose module ``extension`` has a value ``EXTENSION``. The core names no
 module of an extension: it looks here for what one registers, and an extension that is absent is named in the error.
@@ -6,12 +6,12 @@ module of an extension: it looks here for what one registers, and an extension t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 from pipeplan.foundation.errors import InputError
 
@@ -46,14 +46,14 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extension:
-    """What one extension adds.
+    """Everything that one extension adds to the core.
 
     Attributes
     ----------
     name
         Name of its folder.
     summary
-        What it is for, in a sentence.
+        Purpose, in a sentence.
     needs
         Extensions that it imports.
     commands
@@ -65,7 +65,7 @@ class Extension:
     formats
         Addresses of tuples of file formats.
     services
-        Addresses of what the core asks it for, by name.
+        Addresses of functions and modules that other parts use, by name.
     """
 
     name: str
@@ -101,28 +101,21 @@ def extensions() -> tuple[Extension, ...]:
 
 
 def loaded(address: str) -> Any:
-    """Return what an address names: ``module:name``, or a module."""
+    """Import and return the object at an address: ``module:name``, or a module."""
     module, _, name = address.partition(":")
     value = import_module(module)
     return getattr(value, name) if name else value
 
 
-def registered(kind: Literal["formats"]) -> Iterator[Any]:
-    """Yield the items of one kind that the extensions register."""
-    for present in extensions():
-        for address in getattr(present, kind):
-            yield from loaded(address)
+def service(extension_name: str, name: str) -> Any | None:
+    """Return a service of an extension; None if the extension is not installed."""
+    present = extension(extension_name)
+    return None if present is None else loaded(present.services[name])
 
 
-def service(name: str, what: str) -> Any | None:
-    """Return what an extension offers the core under a name; None if the extension is not installed."""
-    present = extension(name)
-    return None if present is None else loaded(present.services[what])
-
-
-def required_service(name: str, what: str) -> Any:
-    """Return what an extension offers the core. Raises MissingExtensionError if the extension is not installed."""
-    present = extension(name)
+def required_service(extension_name: str, name: str) -> Any:
+    """Return a service of an extension. Raises MissingExtensionError if the extension is not installed."""
+    present = extension(extension_name)
     if present is None:
-        raise MissingExtensionError(name)
-    return loaded(present.services[what])
+        raise MissingExtensionError(extension_name)
+    return loaded(present.services[name])

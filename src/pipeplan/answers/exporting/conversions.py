@@ -8,12 +8,11 @@ from pipeplan.answers.answers import contents_of, word_for
 from pipeplan.answers.exporting.exports import ExportOptions, require_trainer
 from pipeplan.answers.outputs import content_as, format_of, placed, require_outputs, write_settings
 from pipeplan.answers.simulating.simulate import ordered
-from pipeplan.answers.sources import file_of, opened
+from pipeplan.answers.sources import file_of, opened, timeline_of_run
 from pipeplan.costs import Costs, Settings
 from pipeplan.drawing import Look
 from pipeplan.formats import Training, read_file
 from pipeplan.foundation.errors import InputError
-from pipeplan.foundation.extensions import service
 from pipeplan.foundation.files import Written, replacing, require_apart
 from pipeplan.model import Schedule, Timeline
 from pipeplan.strategies import Strategy
@@ -89,8 +88,8 @@ def _content(source: str, path: Path | None, settings: Settings) -> Schedule | T
     if path is None:
         assert named is not None
         return named
-    runs = service("training", "runs")
-    return runs.read_run(path).typical if runs is not None and runs.holds_run(path) else read_file(path)
+    run = timeline_of_run(path)
+    return read_file(path) if run is None else run
 
 
 def _in_words(content: Schedule | Timeline | Costs) -> str:

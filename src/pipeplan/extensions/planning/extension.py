@@ -1,4 +1,4 @@
-"""What the extension registers."""
+"""Registration of planning: its commands, answers, registries, and what the core asks it for."""
 
 from pipeplan.foundation.extensions import Command, Extension
 

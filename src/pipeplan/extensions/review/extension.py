@@ -1,4 +1,4 @@
-"""What the extension registers."""
+"""Registration of reviews: their command, answers, and what other parts ask them for."""
 
 from pipeplan.foundation.extensions import Command, Extension
 

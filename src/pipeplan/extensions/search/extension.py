@@ -1,4 +1,4 @@
-"""What the extension registers."""
+"""Registration of the search: its commands, answers, and what the core asks it for."""
 
 from pipeplan.foundation.extensions import Command, Extension
 

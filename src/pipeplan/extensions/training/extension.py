@@ -1,4 +1,4 @@
-"""What the extension registers."""
+"""Registration of training: its commands, answers, formats, and what other parts ask it for."""
 
 from pipeplan.foundation.extensions import Command, Extension
 

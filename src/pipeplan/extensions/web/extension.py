@@ -1,4 +1,4 @@
-"""What the extension registers."""
+"""Registration of the web app and of an agent's tools: their commands."""
 
 from pipeplan.foundation.extensions import Command, Extension
 
