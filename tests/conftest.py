@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,22 +26,22 @@ SLOW = (
     "cli/test_streams.py",
     "docs/test_pages.py",
     "docs/test_site.py",
+    "extensions/training/runtime/test_clocks.py",
+    "extensions/training/runtime/test_failures.py",
+    "extensions/training/runtime/test_kept_otherwise.py",
+    "extensions/training/runtime/test_profile.py",
+    "extensions/training/runtime/test_profiled.py",
+    "extensions/training/runtime/test_run.py",
+    "extensions/training/runtime/test_train_text.py",
+    "extensions/training/runtime/test_train_tied.py",
+    "extensions/training/runtime/test_trained_by_csv.py",
+    "extensions/web/pages",
+    "extensions/web/test_schema.py",
+    "foundation/sweeps/test_cluster.py",
+    "foundation/sweeps/test_plan.py",
+    "foundation/sweeps/test_processes.py",
     "peers",
-    "runtime/test_clocks.py",
-    "runtime/test_failures.py",
-    "runtime/test_kept_otherwise.py",
-    "runtime/test_profile.py",
-    "runtime/test_profiled.py",
-    "runtime/test_run.py",
-    "runtime/test_train_text.py",
-    "runtime/test_train_tied.py",
-    "runtime/test_trained_by_csv.py",
-    "sweeps/test_cluster.py",
-    "sweeps/test_plan.py",
-    "sweeps/test_processes.py",
     "torture",
-    "web/test_schema.py",
-    "web_ui",
 )
 """Files and folders whose tests are all slow. Single tests are marked where they stand, those in a browser by fixture."""
 
@@ -72,6 +73,17 @@ def browser(started: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
     asyncio._set_running_loop(loop)
     yield found
     asyncio._set_running_loop(None)
+
+
+def pytest_configure() -> None:
+    """Check the list of slow tests, and let programs that tests start be interrupted.
+
+    A shell ignores interrupts in its background jobs, and their programs inherit that.
+    """
+    moved = [name for name in SLOW if not (ROOT / name).exists()]
+    assert moved == [], "these slow tests are elsewhere"
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
