@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import pipeplan
 from pipeplan.foundation import extensions
 from pipeplan.foundation.extensions import MissingExtensionError, extension, loaded, required_service, service
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("name", extensions.NAMES)
@@ -26,9 +27,11 @@ def test_every_address_leads_to_something(name):
         *registered.registries,
         *registered.answers.values(),
         *registered.services.values(),
+        *registered.lists.values(),
     )
     for address in (*addresses, *(command.function for command in registered.commands)):
         assert loaded(address) is not None
+    assert [page for page in registered.pages if not (ROOT / "docs" / page).exists()] == []
 
 
 def test_an_absent_extension_is_named(monkeypatch):
@@ -40,7 +43,7 @@ def test_an_absent_extension_is_named(monkeypatch):
 
 def test_the_core_works_without_extensions(tmp_path):
     """Commands of the core answer; a name of an extension is an error that names it."""
-    shutil.copytree(Path(pipeplan.__file__).parent, tmp_path / "pipeplan", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "src" / "pipeplan", tmp_path / "pipeplan", ignore=shutil.ignore_patterns("__pycache__"))
     for name in extensions.NAMES:
         shutil.rmtree(tmp_path / "pipeplan" / "extensions" / name)
     (tmp_path / "pipeplan" / "runtime.py").unlink()
@@ -49,7 +52,8 @@ def test_the_core_works_without_extensions(tmp_path):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == "this needs the extension 'search' of pipeplan, which is not installed"
+    absent = " or ".join(f"'{name}'" for name in extensions.NAMES)
+    assert done.stdout.splitlines()[-1] == f"this needs the extension {absent} of pipeplan, which is not installed"
 
 
 CORE = """

@@ -8,9 +8,11 @@ from importlib import import_module
 
 import pytest
 
+from docs.build import stubs
 from pipeplan.foundation.lazy import lazy_names
 
 PACKAGES = ["pipeplan.answers", "pipeplan.drawing", "pipeplan.formats", "pipeplan.simulation"]
+STUBS = stubs.files()
 
 LOADED = """
 import json, sys
@@ -44,9 +46,13 @@ def test_a_table_loads_no_extension_and_no_other_answer():
     assert answers.isdisjoint({"checking", "explaining", "exporting", "listing", "schemas"})
 
 
+@pytest.mark.parametrize("path", STUBS, ids=lambda path: path.parent.name)
+def test_a_stub_has_the_names_of_its_package(path):
+    assert path.read_text(encoding="utf-8") == STUBS[path], "run python -m docs.build.stubs --write"
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_name_of_a_package_is_where_the_package_says(package):
-    """So the names that a type checker sees, those that are exported and those that are loaded are the same."""
     room = import_module(package)
     assert [name for name in room.__all__ if not hasattr(room, name)] == []
     # A module of that name would take the place of what the package means by it as soon as the module is imported.
@@ -55,7 +61,7 @@ def test_a_name_of_a_package_is_where_the_package_says(package):
 
 
 def test_a_name_that_a_package_does_not_have_is_an_attribute_error():
-    _, load, _ = lazy_names("pipeplan.drawing")
+    _, load, _ = lazy_names("pipeplan.drawing", {"text": "text_of"})
     with pytest.raises(AttributeError, match=r"module 'pipeplan\.drawing' has no attribute 'Views'"):
         load("Views")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pipeplan
 from docs.build.python_pages import PUBLIC
 from pipeplan.answers import all_formats, schedules
-from pipeplan.cli.app import ALIASES, OTHER_SPELLINGS, command_line
-from pipeplan.cli.commands import commands
+from pipeplan.cli.app import command_line
+from pipeplan.cli.commands import ALIASES, commands, spellings
 from pipeplan.costs import SETTINGS
 
 
@@ -51,7 +51,7 @@ def _options() -> dict[str, list[str]]:
         for command in commands()
     }
     given |= {alias: {*given[command]} for alias, (command, *_) in ALIASES.items()}
-    for (command, switch), (other, *_) in OTHER_SPELLINGS.items():
+    for (command, switch), (other, *_) in spellings("").items():
         given[command] |= {switch, *given[other]}
     return {command: sorted(filter(partial(_is_option, names), names)) for command, names in given.items()}
 

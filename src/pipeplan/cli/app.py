@@ -12,7 +12,7 @@ from cyclopts import App, Parameter, Token
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
-from pipeplan.cli.commands import commands
+from pipeplan.cli.commands import ALIASES, commands, spellings
 from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.foundation.extensions import Command
 
@@ -35,20 +35,6 @@ _COMPLETION = "Install completion of commands and options in bash, zsh, fish or 
 _COSTS = "Every command that builds or times a schedule takes these options; -c FILE reads them from a file."
 
 _HELP_FLAGS = ("--help", "-h", "--help-all")
-
-ALIASES = {"schedules": ("list", "schedules"), "catalogue": ("list",), "convert": ("export",)}
-"""Other names of commands, which help does not list."""
-
-OTHER_SPELLINGS = {
-    ("search", "--pareto"): ("pareto",),
-    ("schedules", "--machines"): ("list", "machines"),
-    ("plan", "--models"): ("list", "models"),
-    ("plan", "--gpus"): ("list", "gpus"),
-    ("plan", "--clusters"): ("list", "gpus"),
-    ("review", "--rules"): ("list", "rules"),
-    ("profile", "--calibrate"): ("calibrate",),
-}
-"""Switches that turn a command into another command; the other arguments stay."""
 
 
 def command_line(extent: Extent = "usual", first: str | None = None) -> App:
@@ -96,10 +82,11 @@ def _options_of(app: App, arguments: Sequence[str]) -> frozenset[str] | None:
 
 def _respelled(arguments: Sequence[str]) -> list[str]:
     """Replace an alias of a command by its name, and a switch that means another command by that command."""
+    known = spellings(arguments[0] if arguments else "")
     command, others, switches = [*ALIASES.get("".join(arguments[:1]), arguments[:1])], list[str](), list[str]()
     for word in arguments[1:]:
         switch, _, value = word.partition("=") if word.startswith("--calibrate=") else (word, "", "")
-        spelling = OTHER_SPELLINGS.get((arguments[0], switch))
+        spelling = known.get((arguments[0], switch))
         if spelling is None:
             others.append(word)
             continue

@@ -57,6 +57,9 @@ CORE = (
 )
 """Commands of the core."""
 
+ALIASES = {"schedules": ("list", "schedules"), "catalogue": ("list",), "convert": ("export",)}
+"""Other names of commands, which help does not list."""
+
 
 def commands(first: str | None = None) -> dict[str, Command]:
     """Return every command by name, in the order of the help.
@@ -68,3 +71,14 @@ def commands(first: str | None = None) -> dict[str, Command]:
         return own
     registered = [command for extension in extensions() for command in extension.commands]
     return {command.name: command for command in sorted((*CORE, *registered), key=lambda command: command.place)}
+
+
+def spellings(first: str) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return the command that a switch of another command means, by both: ``("search", "--pareto")`` is ``pareto``.
+
+    Extensions are not looked for if the first word of the command line is a command of the core.
+    """
+    own: dict[tuple[str, str], tuple[str, ...]] = {("schedules", "--machines"): ("list", "machines")}
+    if first in ALIASES or first in {command.name for command in CORE}:
+        return own
+    return own | {switch: words for each in extensions() for switch, words in each.spellings.items()}

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-import pipeplan
 from pipeplan import answers
 from pipeplan.cli.answers import deliver, show_above
 from pipeplan.cli.options import PictureOptions, ScheduleName, command
-from pipeplan.foundation.errors import InputError
+from pipeplan.foundation.errors import InputError, UnknownNameError
+from pipeplan.foundation.extensions import extensions, loaded
 
-Kind = Literal["schedules", "models", "gpus", "machines", "rules"]
+OWN = {"machines": "pipeplan.answers.listing.catalogue:machines"}
+"""Addresses of the functions of the core's lists, beside that of schedules, by kind."""
 
 
 @command
 def list(
-    kind: Kind = "schedules",
+    kind: str = "schedules",
     name: ScheduleName | None = None,
     /,
     *,
@@ -30,15 +29,17 @@ def list(
     Parameters
     ----------
     kind
-        What to list.
+        What to list: schedules, models, gpus, machines or rules.
     name
         Name of a schedule to describe. Default: all.
     """
     if kind != "schedules":
+        lists = OWN | {kind: address for each in extensions() for kind, address in each.lists.items()}
+        if kind not in lists:
+            raise UnknownNameError("list", kind, ["schedules", *lists])
         if name is not None:
             raise InputError(f"list {kind} takes no name, but got '{name}'")
-        # Only the function of this kind is loaded.
-        deliver(getattr(pipeplan, "review_rules" if kind == "rules" else kind)(), json=json)
+        deliver(loaded(lists[kind])(), json=json)
         return 0
     entries = answers.schedules(name)
 

@@ -4,17 +4,13 @@ Modules that need matplotlib (:mod:`pipeplan.drawing.static`, :mod:`pipeplan.dra
 :mod:`pipeplan.drawing.plan`) are imported on first use, so that importing this package is cheap.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from pipeplan.foundation.lazy import lazy_names
 
-if TYPE_CHECKING:
-    from pipeplan.drawing.from_timeline import IdleReasons, MemoryLimit, order_of, view_of
-    from pipeplan.drawing.sizes import SIZES, Look, LookOptions, SizeName, ThemeName
-    from pipeplan.drawing.text import text_of
-    from pipeplan.drawing.theme import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS, Like, Theme, theme_named
-    from pipeplan.drawing.view import IdleGaps, LanePart, Ratios, View, Windows
-else:
-    __all__, __getattr__, __dir__ = lazy_names(__name__)
+_HOMES = {
+    "from_timeline": "IdleReasons MemoryLimit order_of view_of",
+    "sizes": "SIZES Look LookOptions SizeName ThemeName",
+    "text": "text_of",
+    "theme": "DARK LIGHT MEMORY_PARTS TIME_PARTS Like Theme theme_named",
+    "view": "IdleGaps LanePart Ratios View Windows",
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -66,6 +66,14 @@ class Extension:
         Addresses of tuples of file formats.
     services
         Addresses of functions and modules that other parts use, by name.
+    names
+        Public names of ``pipeplan``, separated by blanks, by the module of the extension that has them.
+    lists
+        Addresses of the functions of ``pipeplan list KIND``, by kind.
+    spellings
+        Switches of a command that mean another command: ``{("review", "--rules"): ("list", "rules")}``.
+    pages
+        Pages of the documentation about it, in ``docs``.
     """
 
     name: str
@@ -76,13 +84,18 @@ class Extension:
     registries: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
     services: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    lists: Mapping[str, str] = field(default_factory=dict)
+    spellings: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    pages: tuple[str, ...] = ()
 
 
 class MissingExtensionError(InputError, AttributeError):
-    """An extension is not installed: ``MissingExtensionError("search")``."""
+    """One of these extensions is needed and not installed: ``MissingExtensionError("search")``."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(f"this needs the extension '{name}' of pipeplan, which is not installed")
+    def __init__(self, *names: str) -> None:
+        which = " or ".join(f"'{name}'" for name in names)
+        super().__init__(f"this needs the extension {which} of pipeplan, which is not installed")
 
 
 @cache
@@ -98,6 +111,29 @@ def extension(name: str) -> Extension | None:
 def extensions() -> tuple[Extension, ...]:
     """Return the extensions that are installed."""
     return tuple(present for name in NAMES if (present := extension(name)) is not None)
+
+
+def public_names() -> dict[str, str]:
+    """Return the addresses of the public names that the installed extensions add to ``pipeplan``."""
+    return {
+        name: f"pipeplan.extensions.{each.name}.{module}:{name}"
+        for each in extensions()
+        for module, names in each.names.items()
+        for name in names.split()
+    }
+
+
+def public_name(name: str) -> Any:
+    """Return what an extension adds to ``pipeplan`` under a name.
+
+    Raises MissingExtensionError if there is no such name and an extension is not installed, else AttributeError.
+    """
+    address = public_names().get(name)
+    if address is not None:
+        return loaded(address)
+    if absent := [each for each in NAMES if extension(each) is None]:
+        raise MissingExtensionError(*absent)
+    raise AttributeError(f"module 'pipeplan' has no attribute '{name}'")
 
 
 def loaded(address: str) -> Any:

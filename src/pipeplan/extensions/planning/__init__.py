@@ -1,64 +1,27 @@
 """Planner: estimates of given configurations, and the search over all valid configurations."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from pipeplan.foundation.lazy import lazy_names
 
-if TYPE_CHECKING:
-    from pipeplan.extensions.planning.calibration import Calibration as Calibration
-    from pipeplan.extensions.planning.calibration import CalibrationRecord as CalibrationRecord
-    from pipeplan.extensions.planning.calibration import Correction as Correction
-    from pipeplan.extensions.planning.calibration import read_calibration as read_calibration
-    from pipeplan.extensions.planning.calibration import require_calibration_file as require_calibration_file
-    from pipeplan.extensions.planning.calibration import write_calibration as write_calibration
-    from pipeplan.extensions.planning.choice.finalists import best_layout_of as best_layout_of
-    from pipeplan.extensions.planning.choice.legality import UNUSUAL as UNUSUAL
-    from pipeplan.extensions.planning.choice.plans import DEFAULT_TOKENS as DEFAULT_TOKENS
-    from pipeplan.extensions.planning.choice.plans import plan as plan
-    from pipeplan.extensions.planning.choice.request import CHOICES as CHOICES
-    from pipeplan.extensions.planning.choice.request import PlanListener as PlanListener
-    from pipeplan.extensions.planning.choice.request import PlanProgress as PlanProgress
-    from pipeplan.extensions.planning.choice.request import part_of as part_of
-    from pipeplan.extensions.planning.choice.request import read_fixed as read_fixed
-    from pipeplan.extensions.planning.choice.request import short_name as short_name
-    from pipeplan.extensions.planning.choice.request import written as written
-    from pipeplan.extensions.planning.configuration import Configuration as Configuration
-    from pipeplan.extensions.planning.error_bars import error_bar as error_bar
-    from pipeplan.extensions.planning.estimates.calibrating import calibrated as calibrated
-    from pipeplan.extensions.planning.estimates.calibrating import updated_by_run as updated_by_run
-    from pipeplan.extensions.planning.estimates.estimating import estimate as estimate
-    from pipeplan.extensions.planning.estimates.memory_rules import memory_rules as memory_rules
-    from pipeplan.extensions.planning.estimates.memory_rules import software_with as software_with
-    from pipeplan.extensions.planning.estimates.running import costs_of as costs_of
-    from pipeplan.extensions.planning.estimates.running import placed as placed
-    from pipeplan.extensions.planning.estimates.running import schedule_of as schedule_of
-    from pipeplan.extensions.planning.estimates.software import EARLY as EARLY
-    from pipeplan.extensions.planning.estimates.software import software as software
-    from pipeplan.extensions.planning.estimates.stages import even_layout as even_layout
-    from pipeplan.extensions.planning.estimates.stages import layout_of as layout_of
-    from pipeplan.extensions.planning.estimates.stages import stage_costs as stage_costs
-    from pipeplan.extensions.planning.fitting import default_limit as default_limit
-    from pipeplan.extensions.planning.fitting import fit_of as fit_of
-    from pipeplan.extensions.planning.fitting import widest_limit as widest_limit
-    from pipeplan.extensions.planning.results import ClosestMiss as ClosestMiss
-    from pipeplan.extensions.planning.results import CostsFrom as CostsFrom
-    from pipeplan.extensions.planning.results import Counts as Counts
-    from pipeplan.extensions.planning.results import ErrorBar as ErrorBar
-    from pipeplan.extensions.planning.results import Estimate as Estimate
-    from pipeplan.extensions.planning.results import Fit as Fit
-    from pipeplan.extensions.planning.results import GpuMemory as GpuMemory
-    from pipeplan.extensions.planning.results import Objective as Objective
-    from pipeplan.extensions.planning.results import Pipelined as Pipelined
-    from pipeplan.extensions.planning.results import PlanResult as PlanResult
-    from pipeplan.extensions.planning.results import RunnerUp as RunnerUp
-    from pipeplan.extensions.planning.results import SearchedOrder as SearchedOrder
-    from pipeplan.extensions.planning.results import Sensitivity as Sensitivity
-    from pipeplan.extensions.planning.results import StepTime as StepTime
-    from pipeplan.extensions.planning.results import Totals as Totals
-    from pipeplan.extensions.planning.results import TrainerPlan as TrainerPlan
-
-    __all__: list[str]
-else:
-    __all__, __getattr__, __dir__ = lazy_names(__name__)
+_HOMES = {
+    "calibration": (
+        "Calibration CalibrationRecord Correction read_calibration require_calibration_file write_calibration"
+    ),
+    "choice.finalists": "best_layout_of",
+    "choice.legality": "UNUSUAL",
+    "choice.plans": "DEFAULT_TOKENS plan",
+    "choice.request": "CHOICES PlanListener PlanProgress part_of read_fixed short_name written",
+    "configuration": "Configuration",
+    "error_bars": "error_bar",
+    "estimates.calibrating": "calibrated updated_by_run",
+    "estimates.estimating": "estimate",
+    "estimates.memory_rules": "memory_rules software_with",
+    "estimates.running": "costs_of placed schedule_of",
+    "estimates.software": "EARLY software",
+    "estimates.stages": "even_layout layout_of stage_costs",
+    "fitting": "default_limit fit_of widest_limit",
+    "results": (
+        "ClosestMiss CostsFrom Counts ErrorBar Estimate Fit GpuMemory Objective Pipelined PlanResult RunnerUp "
+        "SearchedOrder Sensitivity StepTime Totals TrainerPlan"
+    ),
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -45,4 +45,31 @@ EXTENSION = Extension(
         "calibration": "pipeplan.extensions.planning.answers.calibrations:CalibrationProfile",
     },
     registries=("pipeplan.extensions.planning.workload:MODELS", "pipeplan.extensions.planning.hardware:PRESETS"),
+    names={
+        "answers.estimates": "Estimates",
+        "answers.estimation": "estimate",
+        "answers.planned": "plan",
+        "answers.plans": "Plan",
+        "answers.presets": "gpus models",
+    },
+    lists={
+        "models": "pipeplan.extensions.planning.answers.presets:models",
+        "gpus": "pipeplan.extensions.planning.answers.presets:gpus",
+    },
+    spellings={
+        ("plan", "--models"): ("list", "models"),
+        ("plan", "--gpus"): ("list", "gpus"),
+        ("plan", "--clusters"): ("list", "gpus"),
+        ("profile", "--calibrate"): ("calibrate",),
+    },
+    pages=(
+        "explanation/accuracy.md",
+        "explanation/memory.md",
+        "how-to/layouts.md",
+        "how-to/planning.md",
+        "notebooks/from-config-to-configuration.ipynb",
+        "reference/hardware.md",
+        "reference/models.md",
+        "tutorials/from-config-to-flags.md",
+    ),
 )

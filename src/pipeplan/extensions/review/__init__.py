@@ -1,37 +1,16 @@
 """Reviews of configurations: readers of every trainer's files, rules as rows, findings, and patches."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from pipeplan.foundation.lazy import lazy_names
 
-if TYPE_CHECKING:
-    from pipeplan.extensions.review.conversion import configured as configured
-    from pipeplan.extensions.review.conversion import missing_facts as missing_facts
-    from pipeplan.extensions.review.edits import Patch as Patch
-    from pipeplan.extensions.review.edits import patched as patched
-    from pipeplan.extensions.review.edits import plain as plain
-    from pipeplan.extensions.review.edits import spelling as spelling
-    from pipeplan.extensions.review.estimating import Estimated as Estimated
-    from pipeplan.extensions.review.facts import NotSet as NotSet
-    from pipeplan.extensions.review.facts import ReviewFacts as ReviewFacts
-    from pipeplan.extensions.review.facts import SettingPlace as SettingPlace
-    from pipeplan.extensions.review.improving import VerifiedChange as VerifiedChange
-    from pipeplan.extensions.review.improving import combined as combined
-    from pipeplan.extensions.review.improving import estimate_or_none as estimate_or_none
-    from pipeplan.extensions.review.improving import improvements as improvements
-    from pipeplan.extensions.review.readers import Reading as Reading
-    from pipeplan.extensions.review.readers import read_configurations as read_configurations
-    from pipeplan.extensions.review.readers import read_text_of as read_text_of
-    from pipeplan.extensions.review.rule import SEVERITIES as SEVERITIES
-    from pipeplan.extensions.review.rule import RuleFault as RuleFault
-    from pipeplan.extensions.review.rule import RuleRow as RuleRow
-    from pipeplan.extensions.review.rule import Severity as Severity
-    from pipeplan.extensions.review.rule import judged as judged
-    from pipeplan.extensions.review.rules import RULES as RULES
-    from pipeplan.extensions.review.settings import SETTINGS as SETTINGS
-
-    __all__: list[str]
-else:
-    __all__, __getattr__, __dir__ = lazy_names(__name__)
+_HOMES = {
+    "conversion": "configured missing_facts",
+    "edits": "Patch patched plain spelling",
+    "estimating": "Estimated",
+    "facts": "NotSet ReviewFacts SettingPlace",
+    "improving": "VerifiedChange combined estimate_or_none improvements",
+    "readers": "Reading read_configurations read_text_of",
+    "rule": "SEVERITIES RuleFault RuleRow Severity judged",
+    "rules": "RULES",
+    "settings": "SETTINGS",
+}
+__all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -22,4 +22,12 @@ EXTENSION = Extension(
         "answer-review": "pipeplan.extensions.review.answers.result:Review",
         "answer-review-rules": "pipeplan.extensions.review.answers.rules_table:ReviewRules",
     },
+    names={
+        "answers.result": "Review",
+        "answers.review": "review",
+        "answers.rules_table": "review_rules",
+    },
+    lists={"rules": "pipeplan.extensions.review.answers.rules_table:review_rules"},
+    spellings={("review", "--rules"): ("list", "rules")},
+    pages=("how-to/review.md",),
 )

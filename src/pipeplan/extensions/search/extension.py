@@ -30,4 +30,17 @@ EXTENSION = Extension(
         "answer-pareto": "pipeplan.extensions.search.answers.fronts:ParetoFront",
         "pipeplan-result": "pipeplan.extensions.search.answers.searched_result:SearchedResult",
     },
+    names={
+        "answers.fronts": "ParetoFront",
+        "answers.replanning": "Replanner",
+        "answers.searches": "pareto search",
+    },
+    spellings={("search", "--pareto"): ("pareto",)},
+    pages=(
+        "explanation/layouts.md",
+        "explanation/search.md",
+        "how-to/search.md",
+        "notebooks/search-under-a-memory-limit.ipynb",
+        "tutorials/memory-is-short.md",
+    ),
 )

@@ -40,4 +40,16 @@ EXTENSION = Extension(
         "answer-profile": "pipeplan.extensions.training.answers.cost_profiles:CostProfile",
         "answer-run": "pipeplan.extensions.training.answers.training_runs:TrainingRun",
     },
+    names={
+        "answers.cost_profiles": "CostProfile profile",
+        "answers.training_runs": "TrainingRun run",
+        "diff.diff": "diff",
+        "diff.difference": "Diff",
+    },
+    pages=(
+        "how-to/traces.md",
+        "how-to/training.md",
+        "tutorials/read-a-trace.md",
+        "tutorials/train-and-compare.md",
+    ),
 )

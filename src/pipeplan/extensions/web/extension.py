@@ -22,4 +22,5 @@ EXTENSION = Extension(
             place=170,
         ),
     ),
+    pages=("how-to/agents.md", "how-to/serve.md"),
 )

@@ -1,0 +1,59 @@
+"""Names of pipeplan, made by ``python -m docs.build.stubs --write``."""
+
+__version__: str
+__all__: list[str]
+
+from pipeplan import costs as costs
+from pipeplan import formats as formats
+from pipeplan import model as model
+from pipeplan import passes as passes
+from pipeplan import runtime as runtime
+from pipeplan import strategies as strategies
+from pipeplan import testing as testing
+from pipeplan import trainers as trainers
+from pipeplan.answers.answers import save as save
+from pipeplan.answers.checking.checks import Verdict as Verdict
+from pipeplan.answers.checking.checks import check as check
+from pipeplan.answers.comparing.compare import compare as compare
+from pipeplan.answers.comparing.comparison import Comparison as Comparison
+from pipeplan.answers.explaining.explanation import Explanation as Explanation
+from pipeplan.answers.explaining.explanation import explain as explain
+from pipeplan.answers.exporting.exports import Export as Export
+from pipeplan.answers.exporting.exports import export as export
+from pipeplan.answers.listing.catalogue import machines as machines
+from pipeplan.answers.listing.catalogue import schedules as schedules
+from pipeplan.answers.registering import register as register
+from pipeplan.answers.simulating.result import Result as Result
+from pipeplan.answers.simulating.simulate import simulate as simulate
+from pipeplan.answers.sources import read_schedule as read_schedule
+from pipeplan.answers.sources import read_timeline as read_timeline
+from pipeplan.answers.sweeping.study import Study as Study
+from pipeplan.answers.sweeping.study import sweep as sweep
+from pipeplan.costs import Costs as Costs
+from pipeplan.costs import Settings as Settings
+from pipeplan.extensions.planning.answers.estimates import Estimates as Estimates
+from pipeplan.extensions.planning.answers.estimation import estimate as estimate
+from pipeplan.extensions.planning.answers.planned import plan as plan
+from pipeplan.extensions.planning.answers.plans import Plan as Plan
+from pipeplan.extensions.planning.answers.presets import gpus as gpus
+from pipeplan.extensions.planning.answers.presets import models as models
+from pipeplan.extensions.review.answers.result import Review as Review
+from pipeplan.extensions.review.answers.review import review as review
+from pipeplan.extensions.review.answers.rules_table import review_rules as review_rules
+from pipeplan.extensions.search.answers.fronts import ParetoFront as ParetoFront
+from pipeplan.extensions.search.answers.replanning import Replanner as Replanner
+from pipeplan.extensions.search.answers.searches import pareto as pareto
+from pipeplan.extensions.search.answers.searches import search as search
+from pipeplan.extensions.training.answers.cost_profiles import CostProfile as CostProfile
+from pipeplan.extensions.training.answers.cost_profiles import profile as profile
+from pipeplan.extensions.training.answers.training_runs import TrainingRun as TrainingRun
+from pipeplan.extensions.training.answers.training_runs import run as run
+from pipeplan.extensions.training.diff.diff import diff as diff
+from pipeplan.extensions.training.diff.difference import Diff as Diff
+from pipeplan.formats import Training as Training
+from pipeplan.foundation.errors import PipeplanError as PipeplanError
+from pipeplan.model import Kind as Kind
+from pipeplan.model import Op as Op
+from pipeplan.model import Placement as Placement
+from pipeplan.model import Schedule as Schedule
+from pipeplan.model import Timeline as Timeline
