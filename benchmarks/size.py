@@ -1,8 +1,8 @@
 """How large the code is and how much of it one command uses: ``make size``.
 
-Prints a table of counts: lines and files, the functions, files and modules of a cold ``simulate``, how often that command
-builds and checks settings, public names, attributes of a result, class names defined more than once, circles of imports, and
-the longest function.
+Prints a table of counts: lines and files of the package, of its core and of each extension; the imports that tie the core to
+extensions; the functions, files and CPU time of a cold ``simulate``; the options of two commands; the files that name one
+command, trainer and kind of option; public names, ambiguous class names, and circles of imports.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import os
 import re
+import resource
 import subprocess
 import sys
 from collections import defaultdict
@@ -21,8 +23,12 @@ from types import FrameType
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "pipeplan"
 PAGES = ROOT / "web_ui" / "src"
+EXTENSIONS = PACKAGE / "extensions"
 OPTION = "full_backward"
 """The option whose declarations are counted, as an example of all options."""
+
+EXAMPLES = {"command": "calibrate", "kind of option": "duration", "trainer": "deepspeed"}
+"""An example of each: a word that the files name which its like would touch."""
 
 Graph = Mapping[str, Iterable[str]]
 
@@ -38,9 +44,17 @@ def main() -> None:
     python_circles = circles(_python_imports(trees, local=False))
     local_circles = circles(_python_imports(trees, local=True))
     page_circles = circles(_page_imports())
+    core = [path for path in sources if EXTENSIONS not in path.parents]
     rows = {
         "Python lines in src": f"{sum(lines.values()):,}",
         "Python files in src": len(sources),
+        "core: lines / files": f"{sum(lines[path] for path in core):,} / {len(core)}",
+        **{
+            f"{folder.name}: lines / files": _size(lines, folder)
+            for folder in sorted(EXTENSIONS.iterdir())
+            if (folder / "extension.py").exists()
+        },
+        "imports from the core to extensions": _ties(trees),
         "of them with 60 lines or fewer, without __init__": len(short),
         "longest file in src": "{1} lines, {0}".format(
             *max(((_name(p), n) for p, n in lines.items()), key=lambda x: x[1])
@@ -48,6 +62,9 @@ def main() -> None:
         "longest function in src": "{} lines, {}".format(*max(_functions(trees))),
         "Python lines in tests": f"{sum(_lines(path) for path in (ROOT / 'tests').rglob('*.py')):,}",
         **_cold_simulate(),
+        **_options(),
+        **{f"files that name the {kind} {word}": _naming(trees, word) for kind, word in EXAMPLES.items()},
+        "else of TYPE_CHECKING / defstruct": f"{_type_checking_else(trees)} / {_calls(trees, 'defstruct')}",
         f"lines / files of src that name {OPTION}": f"{sum(naming.values())} / {sum(map(bool, naming.values()))}",
         **_public(),
         "public class names defined more than once": len(ambiguous),
@@ -96,6 +113,36 @@ def circles(graph: Graph) -> list[list[str]]:
 
 def _lines(path: Path) -> int:
     return len(path.read_text().splitlines())
+
+
+def _size(lines: Mapping[Path, int], folder: Path) -> str:
+    files = [path for path in lines if folder in path.parents]
+    return f"{sum(lines[path] for path in files):,} / {len(files)}"
+
+
+def _ties(trees: Mapping[Path, ast.Module]) -> int:
+    """Count the imports of extensions in the core, for types and in functions too; ``runtime.py`` is training's door."""
+    graph = _python_imports(trees, local=True)
+    inner = {name for name in graph if name.startswith("pipeplan.extensions.")}
+    return sum(len({*targets} & inner) for name, targets in graph.items() if name not in {*inner, "pipeplan.runtime"})
+
+
+def _naming(trees: Mapping[Path, ast.Module], word: str) -> int:
+    """Count the files that have this word as a text."""
+    texts = {
+        path: {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)} for path, tree in trees.items()
+    }
+    return sum(word in values for values in texts.values())
+
+
+def _type_checking_else(trees: Mapping[Path, ast.Module]) -> int:
+    conditions = (node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.If))
+    return sum(bool(node.orelse) and getattr(node.test, "id", "") == "TYPE_CHECKING" for node in conditions)
+
+
+def _calls(trees: Mapping[Path, ast.Module], function: str) -> int:
+    calls = (node.func for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return sum(function in (getattr(called, "attr", ""), getattr(called, "id", "")) for called in calls)
 
 
 def _name(path: Path) -> str:
@@ -171,15 +218,43 @@ def _public() -> dict[str, object]:
     }
 
 
+def _options() -> dict[str, object]:
+    """Return the number of options of two commands: all, and those that the first view of help shows."""
+    counts = (f"{_shown(name, '--help-all')} / {_shown(name, '--help')}" for name in ("simulate", "search"))
+    return {"options / in the first view: simulate; search": "; ".join(counts)}
+
+
+def _shown(command: str, extent: str) -> int:
+    """Count the options in a help text: lines of its panels that begin with one."""
+    words = [sys.executable, "-m", "pipeplan", command, extent]
+    environment = os.environ | {"COLUMNS": "300"}
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT, env=environment)
+    return len(re.findall(r"^│ +(?:\* +)?--", done.stdout, re.MULTILINE))
+
+
+def _cpu(*command: str) -> float:
+    """Return the least CPU time of a command in seven processes, in seconds."""
+    times = []
+    for _ in range(7):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, *command], stdout=subprocess.DEVNULL, check=True, cwd=ROOT)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return min(times)
+
+
 def _cold_simulate() -> dict[str, object]:
     """Return what ``simulate -p 4 -m 8 --json`` uses, measured in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.size", "simulate"], capture_output=True, text=True, check=True, cwd=ROOT
     )
     functions, files, modules, built, checks = done.stdout.split()
+    simulate = _cpu("-m", "pipeplan", "simulate", "-p", "4", "-m", "8", "--json")
+    numpy = _cpu("-c", "import numpy")
     return {
         "functions / files / modules of ours in a cold simulate": f"{functions} / {files} / {modules}",
         "settings built / checks in it": f"{built} / {checks}",
+        "its CPU time against that of import numpy": f"{simulate / numpy:.2f} times",
     }
 
 
