@@ -24,7 +24,7 @@ CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test
 	extensions/planning/hardware/test_presets.py extensions/planning/test_configuration.py foundation/sweeps/test_store.py drawing/test_svg.py answers/test_names.py \
 	cli/test_names.py extensions/web/test_guard.py extensions/training/runtime/test_recorder.py)
 
-.PHONY: axe demo demo-page check check-tests test test-all lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture warm web-ui web-ui-check lock audit clean
+.PHONY: axe demo demo-page check check-tests test test-all without lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture warm web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -49,6 +49,12 @@ test: .venv/.installed-dev
 # The reasons of skipped tests are printed.
 test-all: .venv/.installed-dev axe
 	$(BIN)/python -m pytest -n auto --dist loadfile -rs
+
+# Without each extension in turn, and those that need it: all that is left is imported, and the doors of the core are tested; with
+# ALL=--all everything that is left and not slow.
+ALL ?=
+without: .venv/.installed-dev
+	for name in web training review planning search; do $(BIN)/python .ci/without.py $$name $(ALL) || exit 1; done
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check $(SOURCES)

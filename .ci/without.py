@@ -1,7 +1,7 @@
 """Delete an extension, and those that need it, from a copy of the checkout, and run the tests that are left.
 
-``python .ci/without.py web`` runs the quick tests of the core and of the extensions that stay; ``--all`` runs all that are not slow.
-Tests outside an extension's folder that need it say so by ``pytest.importorskip``.
+``python .ci/without.py web`` imports every test that is left, and runs those of the core's doors; ``--all`` runs all that are not slow.
+``tests/conftest.py`` knows which tests of the core need an extension.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from pipeplan.foundation.extensions import NAMES, extension
 
 ROOT = Path(__file__).parents[1]
 
-QUICK = ("tests/test_extensions.py", "tests/test_public_api.py", "tests/test_lazy.py", "tests/answers", "tests/cli")
-"""Tests of the doors of the core: what an absent extension could break."""
+DOORS = ("tests/test_extensions.py", "tests/test_public_api.py", "tests/test_lazy.py", "tests/answers", "tests/cli")
+"""Tests of what finds extensions: the public names, the answers and the commands of the core."""
 
 
 def main() -> int:
     """Delete, run, and return the exit code of the tests."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=NAMES, help="extension to delete")
-    parser.add_argument("--all", action="store_true", help="run all tests that are not slow, not only the quick ones")
+    parser.add_argument("--all", action="store_true", help="run all tests that are not slow")
     arguments = parser.parse_args()
     gone = deleted_with(arguments.name)
     with tempfile.TemporaryDirectory() as folder:
@@ -34,10 +34,13 @@ def main() -> int:
         copy_without(gone, copy)
         left = [name for name in NAMES if name not in gone]
         print(f"without {', '.join(gone)}: the tests of the core and of {', '.join(left)}", flush=True)
-        tests = ["tests"] if arguments.all else [*QUICK, *(f"tests/extensions/{name}" for name in left)]
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "--dist", "loadfile", "-m", "not slow"]
-        environment = os.environ | {"PYTHONPATH": str(copy / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
-        return subprocess.run([*command, *tests], cwd=copy, env=environment, check=False).returncode
+        environment = os.environ | {"PYTHONPATH": str(copy / "src")}
+        pytest = [sys.executable, "-m", "pytest", "-q", "-m", "not slow"]
+        runs = [["-n", "auto", "--dist", "loadfile", "tests"]]
+        if not arguments.all:
+            runs = [["--collect-only", "-qq", "tests"], ["-n", "auto", "--dist", "loadfile", *DOORS]]
+        codes = (subprocess.run([*pytest, *run], cwd=copy, env=environment, check=False).returncode for run in runs)
+        return next((code for code in codes if code), 0)
 
 
 def deleted_with(name: str) -> list[str]:
