@@ -462,9 +462,9 @@ COMMANDS_LEFT_OUT = {
     "list": "lists what is built in",
     "profile": "measures a model: tests/extensions/training/runtime",
     "calibrate": "measures a GPU: tests/extensions/planning",
-    "run": "trains a model: tests/runtime, tests/cli/test_run.py",
+    "run": "trains a model: tests/extensions/training",
     "serve": "runs until it is stopped: tests/extensions/web",
-    "mcp": "runs until it is stopped: tests/cli/test_tool_server.py",
+    "mcp": "runs until it is stopped: tests/extensions/web/test_tool_server.py",
     "warm": "prepares a machine, and has no options",
 }
 """Commands whose further options have no question, and why."""
