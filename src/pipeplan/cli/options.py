@@ -300,10 +300,7 @@ _READERS: dict[SettingKind, Callable[[Path], Any]] = {
 class PictureOptions(LookOptions):
     """Theme and size of pictures, and whether to draw any."""
 
-    no_visualization: bool = option(
-        False, kind="flag", title="No pictures", group="output",
-        help="Draw nothing except --output files.",
-    )  # fmt: skip
+    no_visualization: bool = option(False, kind="flag", group="output", help="Draw nothing except --output files.")
 
 
 def output_option(description: str) -> Any:
@@ -326,12 +323,12 @@ class SourceOptions(Options):
     """Traces to read instead of measuring, and the file to write."""
 
     source: Path | None = option(
-        kind="file", title="Traces", group="training", flags=("--from",),
+        kind="file",
+        group="training",
+        flags=("--from",),
         help="Traces of a run to read costs from instead of measuring: a folder, or a file of `pipeplan run`.",
-    )  # fmt: skip
-    output: Path | None = option(
-        kind="file", title="Output", group="output", flags=("-o",), help="File to write, .yaml or .json."
     )
+    output: Path | None = option(kind="file", group="output", flags=("-o",), help="File to write, .yaml or .json.")
 
     @property
     def outputs(self) -> tuple[Path, ...]:

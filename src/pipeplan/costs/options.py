@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from numbers import Integral
 from types import MappingProxyType
@@ -63,9 +63,22 @@ Python object that is checked where it is used.
 """
 
 Group = Literal[
-    "search", "order", "training", "choosing", "work", "calibration", "trainer", "shape", "times", "memory", "microbatches",
-    "details", "held", "more", "output",
-]  # fmt: skip
+    "search",
+    "order",
+    "training",
+    "choosing",
+    "work",
+    "calibration",
+    "trainer",
+    "shape",
+    "times",
+    "memory",
+    "microbatches",
+    "details",
+    "held",
+    "more",
+    "output",
+]
 
 GROUPS: dict[Group, str] = {
     "search": "Search",
@@ -103,14 +116,14 @@ class Setting:
         Name in Python, config files and JSON; ``--name-of-it`` in the shell.
     kind
         Kind of its values.
-    title
-        Label in the form.
     group
         Group in which it is shown.
     help
         One sentence for the shell's help, the API's description and the docs.
+    title
+        Label in the form; by default the words of its name.
     default
-        Description of the default, in a few words; empty if ``help`` contains it.
+        Description of the default, in a few words; by default the value that the field has, if that is a number or a text.
     unit
         Unit of its numbers, in words; empty for counts and words.
     range
@@ -137,24 +150,24 @@ class Setting:
         Type of its Python keyword, if that differs from the type of its field.
     """
 
-    name: str = ""
+    name: str
     kind: SettingKind
-    title: str
     group: Group
     help: str
-    default: str = ""
-    unit: str = ""
-    range: Range | None = None
-    aliases: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
-    hint: str = ""
-    slider: tuple[float, float, float] | None = None
-    follows: tuple[tuple[str, float], ...] = ()
-    only_with: tuple[str, str] | None = None
-    in_form: bool = True
-    longest: int = 40
-    keyword: str = ""
+    title: str
+    default: str
+    unit: str
+    range: Range | None
+    aliases: tuple[str, ...]
+    flags: tuple[str, ...]
+    choices: tuple[str, ...]
+    hint: str
+    slider: tuple[float, float, float] | None
+    follows: tuple[tuple[str, float], ...]
+    only_with: tuple[str, str] | None
+    in_form: bool
+    longest: int
+    keyword: str
 
     @property
     def in_bytes(self) -> bool:
@@ -195,12 +208,59 @@ class Setting:
             check(self, value)
 
 
-def option(default: Any = None, /, **setting: Any) -> Any:
-    """Declare a field of a record of options with its :class:`Setting`, named after the field.
+def option(
+    value: Any = None,
+    /,
+    *,
+    kind: SettingKind,
+    group: Group,
+    help: str,
+    title: str = "",
+    default: str = "",
+    unit: str = "",
+    range: Range | None = None,
+    aliases: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (),
+    choices: tuple[str, ...] = (),
+    hint: str = "",
+    slider: tuple[float, float, float] | None = None,
+    follows: tuple[tuple[str, float], ...] = (),
+    only_with: tuple[str, str] | None = None,
+    in_form: bool = True,
+    longest: int = 40,
+    keyword: str = "",
+) -> Any:
+    """Declare a field of a record of options with its :class:`Setting`, which is named after the field.
 
-    A default of ``...`` means that the option is required.
+    ``value`` is the default of the field; ``...`` means that the option is required.
     """
-    return field(metadata={"setting": setting}, **({} if default is ... else {"default": default}))
+    setting = Setting(
+        name="",
+        kind=kind,
+        group=group,
+        help=help,
+        title=title,
+        default=default or _in_words(value),
+        unit=unit,
+        range=range,
+        aliases=aliases,
+        flags=flags,
+        choices=choices,
+        hint=hint,
+        slider=slider,
+        follows=follows,
+        only_with=only_with,
+        in_form=in_form,
+        longest=longest,
+        keyword=keyword,
+    )
+    return field(metadata={"setting": setting}, **({} if value is ... else {"default": value}))
+
+
+def _in_words(default: Any) -> str:
+    """Return a default as help texts show it; empty for flags that are off and for None."""
+    number = isinstance(default, int | float) and not isinstance(default, bool)
+    return f"{default:g}" if number else default if isinstance(default, str) else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,17 +289,15 @@ def table_of(record: type[Any]) -> Mapping[str, Setting]:
 def _table_of(record: Hashable) -> Mapping[str, Setting]:
     return MappingProxyType(
         {
-            item.name: Setting(name=item.name, **{"default": _in_words(item.default), **item.metadata["setting"]})
+            item.name: _named(item.metadata["setting"], item.name)
             for item in fields(cast("Any", record))
             if "setting" in item.metadata
         }
     )
 
 
-def _in_words(default: Any) -> str:
-    """Return a default as help texts show it; empty for flags that are off and for None."""
-    number = isinstance(default, int | float) and not isinstance(default, bool)
-    return f"{default:g}" if number else default if isinstance(default, str) else ""
+def _named(setting: Setting, name: str) -> Setting:
+    return replace(setting, name=name, title=setting.title or name.replace("_", " ").capitalize())
 
 
 _Record = TypeVar("_Record", bound=Options)

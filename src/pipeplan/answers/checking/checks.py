@@ -121,15 +121,20 @@ class CheckOptions(Options):
     """Options of a check."""
 
     trainer: str | None = option(
-        kind="name", title="Trainer", group="trainer", choices=get_args(TrainerName), flags=("--for",),
+        kind="name",
+        group="trainer",
+        choices=get_args(TrainerName),
+        flags=("--for",),
         keyword="TrainerName | str | None",
         help="Trainer to check for: report what it refuses or would train with wrong gradients. For PyTorch the schedule "
         "itself is checked, for the others whether it can be exported to them.",
-    )  # fmt: skip
+    )
     trainer_version: str | None = option(
-        kind="text", title="Release", group="trainer",
-        help="Release of PyTorch, with --for pytorch.", default=f"the installed one, else {TORCH_RELEASES[-1]}",
-    )  # fmt: skip
+        kind="text",
+        group="trainer",
+        help="Release of PyTorch, with --for pytorch.",
+        default=f"the installed one, else {TORCH_RELEASES[-1]}",
+    )
 
 
 @takes(CheckOptions, ConfiguredSettings)
@@ -204,8 +209,12 @@ _OF_ORDERS = ("unshard_times", "reduce_times", "offload_times")
 
 _OF_TIMES = (
     *(name for name, setting in SETTINGS.items() if setting.unit in ("time", "shares") and name not in _OF_ORDERS),
-    "times_per", "p2p_bytes", "p2p_bandwidth", "machine", "attention_model",
-)  # fmt: skip
+    "times_per",
+    "p2p_bytes",
+    "p2p_bandwidth",
+    "machine",
+    "attention_model",
+)
 """Settings on which only times depend."""
 
 

@@ -52,16 +52,13 @@ class RearrangementOptions(Options):
     """Passes over a schedule's order of ops, applied one after the other."""
 
     split_backward: bool = option(
-        False, kind="flag", title="Split backwards", group="order",
+        False,
+        kind="flag",
+        group="order",
         help="Split every full backward pass into one for the inputs and one for the weights.",
-    )  # fmt: skip
-    retime: bool = option(
-        False, kind="flag", title="Retime", group="order", help="Move weight gradients into earlier idle steps."
     )
-    merge_backward: bool = option(
-        False, kind="flag", title="Merge backwards", group="order",
-        help="Merge adjacent halves of a backward pass.",
-    )  # fmt: skip
+    retime: bool = option(False, kind="flag", group="order", help="Move weight gradients into earlier idle steps.")
+    merge_backward: bool = option(False, kind="flag", group="order", help="Merge adjacent halves of a backward pass.")
 
     @property
     def rearrangement(self) -> Rearrangement:

@@ -137,12 +137,11 @@ class SweepOptions(Options):
     """Workers of a study, and its store."""
 
     workers: int = option(
-        1, kind="count", title="Workers", group="work", range=WORKERS, help="Number of worker processes; 1 is this process.",
-    )  # fmt: skip
+        1, kind="count", group="work", range=WORKERS, help="Number of worker processes; 1 is this process."
+    )
     store: str | os.PathLike[str] | None = option(
-        kind="file", title="Store", group="work",
-        help="Checkpoint file; the same study, or a larger one, resumes from it.",
-    )  # fmt: skip
+        kind="file", group="work", help="Checkpoint file; the same study, or a larger one, resumes from it."
+    )
 
 
 @takes(SweepOptions, ConfiguredSettings)

@@ -23,10 +23,7 @@ class TraceOptions(Options):
     """File of a run's trace."""
 
     trace: Path | None = option(
-        kind="file",
-        title="Trace",
-        group="training",
-        help="File for the measured timeline, as a Chrome or Perfetto trace.",
+        kind="file", group="training", help="File for the measured timeline, as a Chrome or Perfetto trace."
     )
 
 

@@ -55,34 +55,37 @@ AUTO = "auto"
 class ReviewOptions(Options):
     """Options of a review."""
 
+    # A table, read by columns: formatted, it would have a line for every argument.
+    # fmt: off
     trainer: str = option(
-        AUTO, kind="choice", title="Trainer", group="trainer", choices=(AUTO, *trainer_names()),
+        AUTO, kind="choice", group="trainer", choices=(AUTO, *trainer_names()),
         flags=("--for",), help="Trainer of the configuration; auto: as the file shows.",
-    )  # fmt: skip
+    )
     trainer_version: str | None = option(
         kind="text", title="Release", group="trainer",
         help="Release of the trainer, such as 0.16 for megatron-lm: only its rules apply.", default="the newest",
-    )  # fmt: skip
+    )
     model: ModelLike | None = option(
-        kind="object", title="Model", group="training", longest=4096,
+        kind="object", group="training", longest=4096,
         help="Model, where the file does not name it: a preset or a config.json.",
-    )  # fmt: skip
+    )
     cluster: ClusterLike | None = option(
-        kind="object", title="Cluster", group="training", longest=4096,
+        kind="object", group="training", longest=4096,
         help="Cluster, where the file does not name it: GPU:PER_NODExNODES, such as h100-sxm:8x16, or a file.",
-    )  # fmt: skip
+    )
     global_batch: int | None = option(
-        kind="count", title="Global batch", group="training", unit="sequences", range=COUNT,
+        kind="count", group="training", unit="sequences", range=COUNT,
         help="Sequences per step, where the file does not say.",
-    )  # fmt: skip
+    )
     sequence: int | None = option(
-        kind="count", title="Sequence", group="training", unit="tokens", range=COUNT,
+        kind="count", group="training", unit="tokens", range=COUNT,
         help="Sequence length in tokens, where the file does not say.",
-    )  # fmt: skip
+    )
     trace: FilePath | None = option(
         kind="file", title="Traces", group="training",
         help="Folder with the traces of a run of this configuration, which is reviewed, too.",
-    )  # fmt: skip
+    )
+    # fmt: on
 
 
 _ALONE = "configuration"

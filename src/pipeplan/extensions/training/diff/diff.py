@@ -49,13 +49,13 @@ class DiffOptions(Options):
     """Calibration that a run updates."""
 
     configuration: FilePath | None = option(
-        kind="file", title="Configuration", group="calibration",
-        help="Configuration that ran, in the format of `pipeplan estimate`.",
-    )  # fmt: skip
+        kind="file", group="calibration", help="Configuration that ran, in the format of `pipeplan estimate`."
+    )
     calibration: FilePath | None = option(
-        kind="file", title="Calibration", group="calibration",
+        kind="file",
+        group="calibration",
         help="Calibration file to update with the ratio of measured to expected stage times; created if missing.",
-    )  # fmt: skip
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
