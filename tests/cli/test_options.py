@@ -6,10 +6,11 @@ from typing import Any
 
 import pipeplan
 from pipeplan.cli.app import command_line, describe
-from pipeplan.costs import SETTINGS, RunOptions, table_of
+from pipeplan.costs import SETTINGS, table_of
 from pipeplan.costs.settings import SettingsTable
 from pipeplan.extensions.planning.answers.options import PlanOptions
 from pipeplan.extensions.search.answers.options import ParetoOptions, SearchOptions
+from pipeplan.extensions.training.options import RunOptions
 from pipeplan.strategies import STRATEGIES
 
 

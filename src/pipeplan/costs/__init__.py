@@ -21,12 +21,12 @@ from pipeplan.costs.costs_file import (
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,
+    DeviceOptionsKeywords,
     GivenFactors,
     GivenLengths,
     GivenSizes,
     GivenTimes,
-    ProfileOptionsKeywords,
-    RunOptionsKeywords,
+    MeasuringOptionsKeywords,
     SettingsKeywords,
 )
 from pipeplan.costs.layers import (
@@ -74,14 +74,12 @@ from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_duration, parse_
 from pipeplan.costs.work_options import (
     MOST_SECONDS,
     SEED,
+    STEPS,
     WORKERS,
     CalibrationOptions,
-    DataType,
     Device,
-    ModelOptions,
-    ProfileOptions,
-    Receives,
-    RunOptions,
+    DeviceOptions,
+    MeasuringOptions,
 )
 
 __all__ = ["Layer", "Limits", "balanced_layers", "stage_settings"]

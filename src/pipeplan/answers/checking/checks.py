@@ -11,14 +11,13 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.answers.arguments import ScheduleLike, options_and_settings, takes
-from pipeplan.answers.keywords import CheckKeywords
+from pipeplan.answers.arguments import ScheduleLike, options_and_settings
 from pipeplan.answers.sharding import sharded, sharding_used
 from pipeplan.answers.simulating.simulate import messages
 from pipeplan.answers.sources import Source, file_of, label, opened, resolve
 from pipeplan.checking import Finding, check_times, finding, marked_grid
 from pipeplan.checking import check as check_schedule
-from pipeplan.costs import SETTINGS, ConfiguredSettings, Options, Settings, option
+from pipeplan.costs import SETTINGS, Options, Settings, option
 from pipeplan.drawing import View, order_of
 from pipeplan.formats import SIZE_LIMIT, TORCH_RELEASES, has_waits, is_printed_by_torch, torch_release, unpacked_name
 from pipeplan.foundation.errors import InputError, InvalidScheduleError
@@ -30,6 +29,7 @@ from pipeplan.strategies import Strategy
 from pipeplan.trainers import refusal, trainer_kind
 
 if TYPE_CHECKING:
+    from pipeplan.answers.keywords import CheckKeywords
     from pipeplan.answers.parts import Part
 
 
@@ -137,7 +137,6 @@ class CheckOptions(Options):
     )
 
 
-@takes(CheckOptions, ConfiguredSettings)
 def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdict:
     """Check a schedule: structure, order, deadlock, channels, and with ``memory_limit`` its memory.
 
@@ -150,6 +149,17 @@ def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdic
         The options of a check, and of the shape and costs what it depends on: ``memory_limit`` with its bytes,
         ``communication="blocking"`` for sends that wait for their receives, ``"streams"`` for messages that run in order on
         communication streams.
+
+    Other Parameters
+    ----------------
+    trainer
+        Trainer to check for: report what it refuses or would train with wrong gradients. For PyTorch the schedule
+        itself is checked, for the others whether it can be exported to them.
+    trainer_version
+        Release of PyTorch, with --for pytorch (default: the installed one, else 2.15).
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Raises
     ------
