@@ -23,6 +23,7 @@ from pipeplan.answers.published import AllowOptions
 from pipeplan.answers.sweeping.study import SweepOptions
 from pipeplan.costs import (
     GROUPS,
+    KINDS,
     SETTING_GROUPS,
     SETTINGS,
     CalibrationOptions,
@@ -195,17 +196,6 @@ _VARIED = '''class SweepKeywords(SweepOptionsKeywords, total=False):
 _BY_PLACE = {"model", "cluster"}
 """Options of a plan that its function also takes by place."""
 
-_BY_KIND = {
-    "layers": "Sequence[Layer | Mapping[str, Any]] | None",
-    "layout": "Sequence[int] | None",
-    "stage_layers": "Sequence[int] | str | None",
-    "limit": "float | str | Sequence[float | str] | None",
-    "per_microbatch": "GivenFactors | None",
-    "lengths": "GivenLengths | None",
-    "stages": "str | Sequence[int] | None",
-}
-"""The types of keywords that are wider than those of the fields, which hold tuples."""
-
 
 def settings_markdown() -> str:
     """The reference: a section a group, a row a setting."""
@@ -301,7 +291,7 @@ def _type(record: type[Any], field: Field[Any]) -> str:
     if about.kind == "per_stage":
         found = f"{'GivenSizes' if about.in_bytes else 'GivenTimes'} | None"
     else:
-        found = about.keyword or _BY_KIND.get(about.kind, str(field.type))
+        found = about.keyword or KINDS[about.kind].keyword or str(field.type)
     if about.in_bytes and about.kind == "number":
         found = f"float | str{' | None' if 'None' in found else ''}"
     if record is SettingsTable and "None" not in found:

@@ -39,8 +39,8 @@ def _arguments(function: Any) -> dict[str, str]:
     for name, each in inspect.signature(function).parameters.items():
         if each.kind is each.VAR_KEYWORD:
             for record in FUNCTIONS.get(function, (LookOptions,)):  # of save: how pictures look
-                needed = missing_in(record, {})
-                options = {name: "name needed" if name in needed else "name" for name in table_of(record)}
+                required = missing_in(record, {})
+                options = {name: "name needed" if name in required else "name" for name in table_of(record)}
                 found = options | found
             continue
         given: dict[Any, str] = {each.POSITIONAL_ONLY: "place", each.VAR_POSITIONAL: "place", each.KEYWORD_ONLY: "name"}

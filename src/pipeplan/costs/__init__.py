@@ -29,6 +29,7 @@ from pipeplan.costs.keywords import (
     MeasuringOptionsKeywords,
     SettingsKeywords,
 )
+from pipeplan.costs.kinds import KINDS, OptionKind, SettingKind, size_of, sizes_of
 from pipeplan.costs.layers import (
     Layer,
     Layout,
@@ -49,7 +50,7 @@ from pipeplan.costs.options import (
     Group,
     Options,
     Setting,
-    SettingKind,
+    Shell,
     missing_in,
     names_of,
     option,
