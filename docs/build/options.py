@@ -50,7 +50,8 @@ _HEAD = """# Settings
 
 The settings of shape and costs have the same names everywhere: in the shell (`--forward-times`), in config files
 (`forward_times: 12.1`), in Python (`pipeplan.simulate("zbv", forward_times=12.1)`), and in the form and the JSON API of the
-web app. An error names the setting that it is about. [Options of commands](options.md) lists the other options.
+web app. An error names the setting that it is about. Details that usually come from a profile have no
+option in the shell: set them in a config file (`-c`). [Options of commands](options.md) lists the other options.
 
 A list has one value per stage, or one per rank; with as many stages as ranks it is per stage. A time for a rank, as one
 number for all ranks or in a list, is the time of all chunks of the rank together, unless `times_per` is `stage`; such a
@@ -214,12 +215,19 @@ def _sections() -> Iterator[str]:
 def _row(setting: Setting) -> str:
     cells = (
         f"`{setting.name}`",
-        ", ".join(f"`{flag}`" for flag in setting.options),
+        _shell(setting),
         setting.help,
         setting.default or "-",
         _range(setting),
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _shell(setting: Setting) -> str:
+    if setting.shell == "none":
+        return "config files only"
+    options = ", ".join(f"`{option}`" for option in setting.options)
+    return options if setting.shell == "all" else f"{options}; of searches, config files only"
 
 
 def _range(setting: Setting) -> str:

@@ -10,7 +10,7 @@ import pipeplan
 from docs.build.options import FUNCTIONS
 from docs.build.python_pages import PUBLIC
 from pipeplan.answers import all_formats, schedules
-from pipeplan.cli.app import ALIASES, OTHER_SPELLINGS, command_line
+from pipeplan.cli.app import ALIASES, OTHER_OPTIONS, OTHER_SPELLINGS, command_line
 from pipeplan.cli.commands import commands
 from pipeplan.costs import SETTINGS, missing_in, table_of
 from pipeplan.drawing import LookOptions
@@ -58,6 +58,8 @@ def _options() -> dict[str, list[str]]:
     given |= {alias: {*given[command]} for alias, (command, *_) in ALIASES.items()}
     for (command, switch), (other, *_) in OTHER_SPELLINGS.items():
         given[command] |= {switch, *given[other]}
+    for command, other in OTHER_OPTIONS:
+        given[command].add(other)
     return {command: sorted(filter(partial(_is_option, names), names)) for command, names in given.items()}
 
 

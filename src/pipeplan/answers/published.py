@@ -31,6 +31,7 @@ class AllowOptions(Options):
     allow: NeedsLike | None = option(
         kind="names",
         group="choosing",
+        usual=False,
         choices=NEEDS,
         default="what settings and named schedules need",
         help="Needs that the best or recommended schedule may have: slices (attention over earlier slices of a sequence and "

@@ -170,7 +170,9 @@ class SearchSettings(LineSettings):
 class PictureOptions(LookOptions):
     """Theme and size of pictures, and whether to draw any."""
 
-    no_visualization: bool = option(False, kind="flag", group="output", help="Draw nothing except --output files.")
+    no_visualization: bool = option(
+        False, kind="flag", group="output", usual=False, help="Draw nothing except --output files."
+    )
 
 
 def output_option(description: str) -> Any:
@@ -236,7 +238,10 @@ def _is_record(annotation: Any) -> bool:
 
 
 def _table(record: type[Options | LineSettings]) -> Mapping[str, Setting]:
-    return record.table() if issubclass(record, LineSettings) else table_of(record)
+    """Return the options of a record that the shell has."""
+    if issubclass(record, LineSettings):
+        return record.table()
+    return {name: setting for name, setting in table_of(record).items() if setting.shell != "none"}
 
 
 def _checked(record: type[Options], values: Mapping[str, Any], function: Callable[..., int]) -> Options:

@@ -62,7 +62,7 @@ class SettingsTable(Options):
         range=COUNT, aliases=("num_chunks",), flags=("-v",), slider=(1, 8, 1),
     )
     stages: int | None = option(
-        kind="count", group="shape", help="Number of stages, ranks x chunks; alone it sets the ranks.",
+        kind="count", group="shape", usual=False, help="Number of stages, ranks x chunks; alone it sets the ranks.",
         range=COUNT, aliases=("num_stages",), flags=("-s",), in_form=False,
     )
     forward_times: Times | None = option(
@@ -76,12 +76,14 @@ class SettingsTable(Options):
         hint="With I and W empty, each is half of it.",
     )
     backward_input_times: Times | None = option(
-        kind="per_stage", title="Backward for inputs, I", group="times", help="Time of the backward pass for the inputs.",
+        kind="per_stage", title="Backward for inputs, I", group="times", usual=False,
+        help="Time of the backward pass for the inputs.",
         default="half the full backward", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
         follows=(("backward_times", 0.5), ("forward_times", 1.0)),
     )
     backward_weight_times: Times | None = option(
-        kind="per_stage", title="Backward for weights, W", group="times", help="Time of the backward pass for the weights.",
+        kind="per_stage", title="Backward for weights, W", group="times", usual=False,
+        help="Time of the backward pass for the weights.",
         default="half the full backward", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
         follows=(("backward_times", 0.5), ("forward_times", 1.0)),
     )
@@ -99,17 +101,17 @@ class SettingsTable(Options):
         default="the forward time", unit="time", range=POSITIVE,
     )
     offload: str | tuple[int, ...] = option(
-        "none", kind="stages", group="details",
+        "none", kind="stages", group="details", shell="none",
         help="Stages that offload activations to the host until the backward pass: none, all, or a list such as 0-3,6.",
         hint="none, all, or a list of stages such as 0-3,6; needs a bandwidth or a time.", longest=200_000,
     )
     offload_times: Times | None = option(
-        kind="per_stage", title="Copy to the host", group="details",
+        kind="per_stage", title="Copy to the host", group="details", shell="none",
         help="Time to copy the offloaded activations of a microbatch to the host, and again to copy them back.",
         default="offloaded bytes / bandwidth", unit="time", range=NOT_NEGATIVE,
     )
     offload_bandwidth: float | None = option(
-        kind="number", title="Bandwidth to the host, bytes per unit of time", group="details",
+        kind="number", title="Bandwidth to the host, bytes per unit of time", group="details", shell="none",
         help="Bandwidth between a rank and its host in each direction, in bytes per unit of time.",
         default="none", unit="bytes in a unit of time", range=POSITIVE,
     )
@@ -128,7 +130,7 @@ class SettingsTable(Options):
         default="none", hint="Such as us or ms.", longest=12,
     )
     costs_name: str = option(
-        "", kind="text", title="Name of the costs", group="details", in_form=False, longest=80,
+        "", kind="text", title="Name of the costs", group="details", shell="none", in_form=False, longest=80,
         help="Name of the costs in pictures.", default="the config file's name",
     )
     layers: tuple[Layer, ...] | None = option(
@@ -141,19 +143,19 @@ class SettingsTable(Options):
         default="the split with the fastest slowest stage",
     )
     unshard_times: Times | None = option(
-        kind="per_stage", title="Gathering parameters", group="details",
+        kind="per_stage", title="Gathering parameters", group="details", shell="schedules",
         help="Time to gather sharded parameters over their data-parallel group (UNSHARD): for all chunks of a rank "
         "together, or one per stage.",
         default="0", unit="time", range=NOT_NEGATIVE,
     )
     reduce_times: Times | None = option(
-        kind="per_stage", title="Reducing gradients", group="details",
+        kind="per_stage", title="Reducing gradients", group="details", shell="schedules",
         help="Time to reduce gradients over their data-parallel group (REDUCE_GRAD): for all chunks of a rank together, "
         "or one per stage.",
         default="0", unit="time", range=NOT_NEGATIVE,
     )
     sharding: Sharding | None = option(
-        kind="choice", title="Collectives of sharded stages", group="details", choices=get_args(Sharding),
+        kind="choice", title="Collectives of sharded stages", group="details", shell="schedules", choices=get_args(Sharding),
         help="Places of UNSHARD, RESHARD and REDUCE_GRAD in schedules: none, by PyTorch's rule (pytorch), or by "
         "Megatron-LM's (megatron).",
         default="pytorch if one of their times or sizes is set; a file keeps its own",
@@ -161,11 +163,12 @@ class SettingsTable(Options):
         "set.",
     )
     max_active_stages: int | None = option(
-        kind="count", title="Stages kept gathered", group="details", default="3", range=COUNT,
+        kind="count", title="Stages kept gathered", group="details", shell="none", default="3", range=COUNT,
         help="Number of next stages that PyTorch's rule keeps gathered on a rank.",
     )
     unshard_lookahead: str | None = option(
-        kind="text", keyword="str | int | Sequence[int]", title="Stages gathered ahead", group="details", default="full",
+        kind="text", keyword="str | int | Sequence[int]", title="Stages gathered ahead", group="details", shell="none",
+        default="full",
         longest=200,
         help="Number of these that PyTorch's rule gathers ahead: full for all, auto for rank + 2, one number, or one per "
         "rank such as 2,3,4,4.",
@@ -230,12 +233,13 @@ class SettingsTable(Options):
         help="Part of the activation bytes that only the backward pass for the weights frees.", range=NOT_NEGATIVE,
     )
     recompute_bytes: Times | None = option(
-        kind="per_stage", title="Part kept when recomputing", group="held", default="0", unit="bytes",
+        kind="per_stage", title="Part kept when recomputing", group="held", shell="schedules", default="0",
+        unit="bytes",
         help="Part of the activation bytes that a recomputed stage keeps: its input.",
         range=NOT_NEGATIVE,
     )
     offload_bytes: Times | None = option(
-        kind="per_stage", title="Part that is offloaded", group="held", default="all", unit="bytes",
+        kind="per_stage", title="Part that is offloaded", group="held", shell="none", default="all", unit="bytes",
         help="Part of the activation bytes that an offloaded stage copies to the host.",
         range=NOT_NEGATIVE,
     )
@@ -244,12 +248,14 @@ class SettingsTable(Options):
         help="Memory of parameters, gradients and optimizer state.",
     )
     parameter_bytes: Times | None = option(
-        kind="per_stage", title="Gathered parameters", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
+        kind="per_stage", title="Gathered parameters", group="held", shell="none", default="0",
+        unit="bytes", range=NOT_NEGATIVE,
         help="Memory of gathered parameters, held from UNSHARD to RESHARD beside the static bytes: for all chunks of a "
         "rank together, or one per stage.",
     )
     gradient_bytes: Times | None = option(
-        kind="per_stage", title="Unreduced gradients", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
+        kind="per_stage", title="Unreduced gradients", group="held", shell="none", default="0",
+        unit="bytes", range=NOT_NEGATIVE,
         help="Memory of the whole gradients of a stage, held from the start of its first weight gradient until the rank has "
         "waited for their REDUCE_GRAD, beside the static bytes.",
     )
@@ -267,16 +273,18 @@ class SettingsTable(Options):
         hint="One number per microbatch.",
     )
     reference_length: float | None = option(
-        kind="number", title="Tokens of the costs", group="microbatches", default="the mean of the lengths", unit="tokens",
+        kind="number", title="Tokens of the costs", group="microbatches", shell="none",
+        default="the mean of the lengths", unit="tokens",
         help="Tokens of the microbatch that times and bytes are for.", range=POSITIVE,
     )
     attention_share: Times | None = option(
-        kind="per_stage", title="Share of attention", group="microbatches", default="0", unit="shares", range=SHARE,
+        kind="per_stage", title="Share of attention", group="microbatches", shell="none", default="0",
+        unit="shares", range=SHARE,
         help="Share of the forward time that grows with the square of the length, at the reference length: one number, or "
         "one per stage.",
     )
     attention_model: str | None = option(
-        kind="text", title="Model of the share", group="microbatches", default="none", longest=200,
+        kind="text", title="Model of the share", group="microbatches", shell="none", default="none", longest=200,
         help="Model whose FLOPs determine the share of attention, such as llama3-8b.",
     )
     group_size: int | None = option(
@@ -288,12 +296,13 @@ class SettingsTable(Options):
         default="the schedule's", range=COUNT, hint="Slices per sequence, for seq1f1b, slimpipe, svpp and mepipe.",
     )
     slice_attention: Times | None = option(
-        kind="per_stage", title="Attention of slices", group="more", default="0", unit="shares", range=SHARE,
+        kind="per_stage", title="Attention of slices", group="more", shell="none", default="0",
+        unit="shares", range=SHARE,
         help="Share of a sequence's forward time that is causal attention, which makes later slices longer: one number, or "
         "one per stage; 0: slices take equally long, as if ranks exchange attention (SlimPipe).",
     )
     variant: str | None = option(
-        kind="text", group="more", help="Variant of the schedule.",
+        kind="text", group="more", shell="schedules", help="Variant of the schedule.",
         default="the first",
     )
     # fmt: on

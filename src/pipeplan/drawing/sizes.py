@@ -25,11 +25,17 @@ class LookOptions(Options):
     """Options of pictures."""
 
     theme: ThemeName | None = option(
-        kind="choice", group="output", choices=get_args(ThemeName), default="light", help="Colours of pictures."
+        kind="choice",
+        group="output",
+        usual=False,
+        choices=get_args(ThemeName),
+        default="light",
+        help="Colours of pictures.",
     )
     size: SizeName | None = option(
         kind="choice",
         group="output",
+        usual=False,
         choices=get_args(SizeName),
         default="page",
         help="Size of pictures: a 16:9 slide, a page of any height, or the column of a paper.",

@@ -39,23 +39,23 @@ class ScheduleSearchOptions(AllowOptions):
         default="10; for a Pareto front, 10 per limit", range=Range(0, most=MOST_SECONDS),
     )
     seed: int = option(
-        0, kind="count", group="search", help="Random seed.", range=SEED
+        0, kind="count", group="search", usual=False, help="Random seed.", range=SEED
     )
     workers: int | None = option(
-        kind="count", group="search", default="the number of cores",
+        kind="count", group="search", usual=False, default="the number of cores",
         help="Number of threads.", range=WORKERS,
     )
     full_backward: bool = option(
-        False, kind="flag", group="search",
+        False, kind="flag", group="search", shell="none",
         help="Keep every backward pass whole; alias of leave=split.",
     )
     leave: Names = option(
-        (), kind="names", group="search",
+        (), kind="names", group="search", usual=False,
         help="Choices to keep fixed: split, overlap, weight-order; repeatable or comma-separated.",
     )
 
     objective: Objective = option(
-        "makespan", kind="choice", group="search", choices=get_args(Objective),
+        "makespan", kind="choice", group="search", usual=False, choices=get_args(Objective),
         help="Objective to minimize: the makespan, or the longest span of a rank, with ops that start as soon as they can.",
     )
     evaluations: int | None = option(
@@ -68,7 +68,7 @@ class ScheduleSearchOptions(AllowOptions):
         help="Schedule to start from, a name or a file; repeatable. The answer is never worse than it.",
     )
     decide: Names = option(
-        (), kind="names", group="search",
+        (), kind="names", group="search", usual=False,
         help="Further choices to optimize: recompute, offload; repeatable or comma-separated.",
     )
     # fmt: on
@@ -81,6 +81,7 @@ class SearchOptions(ScheduleSearchOptions):
     layout: LayoutChoice | None = option(
         kind="choice",
         group="search",
+        shell="none",
         choices=(AUTO,),
         help="auto: also search for the layers of each stage and the number of chunks, from the costs of each layer "
         "(layers); the same as layers_per_stage auto.",
