@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ settings.load_profile("pipeplan")
 ROOT = Path(__file__).parent
 
 SLOW = (
-    "cli/test_run.py",
     "cli/test_signals.py",
     "cli/test_streams.py",
     "docs/test_pages.py",
@@ -35,6 +34,7 @@ SLOW = (
     "extensions/training/runtime/test_train_text.py",
     "extensions/training/runtime/test_train_tied.py",
     "extensions/training/runtime/test_trained_by_csv.py",
+    "extensions/training/test_commands_run.py",
     "extensions/web/pages",
     "extensions/web/test_schema.py",
     "foundation/sweeps/test_cluster.py",
@@ -73,6 +73,26 @@ def browser(started: tuple[Any, asyncio.AbstractEventLoop]) -> Iterator[Any]:
     asyncio._set_running_loop(loop)
     yield found
     asyncio._set_running_loop(None)
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the test in an empty folder, 80 columns wide."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], empty_folder: None) -> Callable[[str], tuple[int, str, str]]:
+    """A command line, run in an empty folder: its exit code, and what it prints on stdout and stderr."""
+
+    def run(line: str) -> tuple[int, str, str]:
+        from pipeplan.cli import main
+
+        code = main(line.split())
+        return code, *capsys.readouterr()
+
+    return run
 
 
 def pytest_configure() -> None:

@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
+import pipeplan
 from docs.build.commands import options_markdown
 from pipeplan.answers.checking.checks import CheckOptions
 from pipeplan.answers.exporting.exports import ExportOptions
@@ -19,24 +23,24 @@ from pipeplan.answers.published import AllowOptions
 from pipeplan.answers.sweeping.study import SweepOptions
 from pipeplan.costs import (
     GROUPS,
+    KINDS,
     SETTING_GROUPS,
     SETTINGS,
     CalibrationOptions,
     ConfiguredSettings,
     Options,
-    ProfileOptions,
     Range,
-    RunOptions,
     Setting,
     SettingsTable,
     table_of,
 )
-from pipeplan.extensions.planning.answers.options import PlanOptions
+from pipeplan.extensions.planning.answers.options import EstimateOptions, PlanOptions
 from pipeplan.extensions.planning.hardware import PRESETS
 from pipeplan.extensions.planning.workload import MODELS
 from pipeplan.extensions.review.answers.review import ReviewOptions
 from pipeplan.extensions.search.answers.options import ParetoOptions, SearchOptions
 from pipeplan.extensions.training.diff.diff import DiffOptions
+from pipeplan.extensions.training.options import ProfileOptions, RunOptions
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers import runners
 
@@ -46,7 +50,8 @@ _HEAD = """# Settings
 
 The settings of shape and costs have the same names everywhere: in the shell (`--forward-times`), in config files
 (`forward_times: 12.1`), in Python (`pipeplan.simulate("zbv", forward_times=12.1)`), and in the form and the JSON API of the
-web app. An error names the setting that it is about. [Options of commands](options.md) lists the other options.
+web app. An error names the setting that it is about. Details that usually come from a profile have no
+option in the shell: set them in a config file (`-c`). [Options of commands](options.md) lists the other options.
 
 A list has one value per stage, or one per rank; with as many stages as ranks it is per stage. A time for a rank, as one
 number for all ranks or in a list, is the time of all chunks of the rank together, unless `times_per` is `stage`; such a
@@ -74,7 +79,8 @@ from typing import Literal
 
 {literals}'''
 
-_SETTINGS_IMPORTS = """import os
+_IMPORTS = {
+    "costs": """import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
@@ -83,7 +89,7 @@ from numpy.typing import NDArray
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
-from pipeplan.costs.work_options import DataType, Device, Layered, Receives
+from pipeplan.costs.work_options import Device
 from pipeplan.model import Sharding, Streams
 
 GivenTimes = float | Sequence[float] | NDArray[Any]
@@ -97,11 +103,10 @@ GivenLengths = Sequence[float | Sequence[float]] | NDArray[Any]
 
 GivenFactors = GivenLengths | Mapping[str, GivenLengths] | FactorTables
 \"\"\"One table of factors, or one for each field of ``FactorTables``.\"\"\"
-"""
+""",
+    "answers": """from typing import TYPE_CHECKING, TypedDict
 
-_API_IMPORTS = """from typing import TYPE_CHECKING, Required, TypedDict
-
-from pipeplan.costs import ProfileOptionsKeywords, RunOptionsKeywords, SettingsKeywords
+from pipeplan.costs import SettingsKeywords
 
 if TYPE_CHECKING:
     import os
@@ -110,7 +115,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeplan.answers.arguments import ScheduleLike
     from pipeplan.answers.published import NeedsLike
     from pipeplan.costs import (
         Communication,
@@ -122,39 +126,65 @@ if TYPE_CHECKING:
         SettingsLike,
         TimesPer,
     )
-    from pipeplan.extensions.planning import Objective as PlanObjective
-    from pipeplan.extensions.planning.answers.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
-    from pipeplan.extensions.search.answers.options import LayoutChoice, Names
     from pipeplan.foundation.names import TrainerName
-    from pipeplan.model import Objective, Sharding, Streams
+    from pipeplan.model import Sharding, Streams
 
     Value = TypeVar("Value")
     Varied: TypeAlias = Value | Sequence[Value] | Mapping[str, Value] | NDArray[Any]
-"""
+""",
+    "extensions/search": """from typing import TYPE_CHECKING
 
-_OF_RUNS = (RunOptions, ProfileOptions, CalibrationOptions)
-_OF_THE_API = (
-    AllowOptions,
-    SearchOptions,
-    ParetoOptions,
-    PlanOptions,
-    CheckOptions,
-    DiffOptions,
-    ExportOptions,
-    ReviewOptions,
-    SweepOptions,
-)
-_FUNCTIONS: dict[str, type[Options]] = {
-    "SearchKeywords": SearchOptions,
-    "ParetoKeywords": ParetoOptions,
-    "RunKeywords": RunOptions,
-    "ProfileKeywords": ProfileOptions,
-    "CheckKeywords": CheckOptions,
-    "CompareKeywords": AllowOptions,
-    "ExplainKeywords": AllowOptions,
-    "DiffKeywords": DiffOptions,
-    "ExportKeywords": ExportOptions,
+from pipeplan.answers.keywords import AllowOptionsKeywords
+from pipeplan.costs import SettingsKeywords
+
+if TYPE_CHECKING:
+    from pipeplan.answers.arguments import ScheduleLike
+    from pipeplan.extensions.search.answers.options import LayoutChoice, Names
+    from pipeplan.model import Objective
+""",
+    "extensions/planning": """from typing import TYPE_CHECKING, Required, TypedDict
+
+if TYPE_CHECKING:
+    from pipeplan.extensions.planning import Objective as PlanObjective
+    from pipeplan.extensions.planning.answers.options import AllowLike, FilePath, FixLike
+""",
+    "extensions/review": """from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from pipeplan.extensions.planning.answers.options import ClusterLike, FilePath, ModelLike
+""",
+    "extensions/training": """from typing import TYPE_CHECKING, TypedDict
+
+from pipeplan.costs import DeviceOptionsKeywords, MeasuringOptionsKeywords, SettingsKeywords
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from pipeplan.answers.answers import FilePath
+    from pipeplan.extensions.training.options import DataType, Layered
+    from pipeplan.passes import Receives
+""",
 }
+"""Imports of the generated module ``keywords`` in each folder."""
+
+FUNCTIONS: dict[Callable[..., Any], tuple[type[Options], ...]] = {
+    pipeplan.simulate: (ConfiguredSettings,),
+    pipeplan.compare: (AllowOptions, ConfiguredSettings),
+    pipeplan.explain: (AllowOptions, ConfiguredSettings),
+    pipeplan.check: (CheckOptions, ConfiguredSettings),
+    pipeplan.export: (ExportOptions, ConfiguredSettings),
+    pipeplan.sweep: (SweepOptions, ConfiguredSettings),
+    pipeplan.search: (SearchOptions, ConfiguredSettings),
+    pipeplan.pareto: (ParetoOptions, ConfiguredSettings),
+    pipeplan.plan: (PlanOptions,),
+    pipeplan.estimate: (EstimateOptions,),
+    pipeplan.review: (ReviewOptions,),
+    pipeplan.run: (RunOptions, ConfiguredSettings),
+    pipeplan.profile: (ProfileOptions, CalibrationOptions, ConfiguredSettings),
+    pipeplan.diff: (DiffOptions, ConfiguredSettings),
+}
+"""Functions with the records whose options are their keywords."""
 
 _VARIED = '''class SweepKeywords(SweepOptionsKeywords, total=False):
     """Keywords of a study: each setting has one value, or a list of them."""
@@ -166,17 +196,6 @@ _VARIED = '''class SweepKeywords(SweepOptionsKeywords, total=False):
 
 _BY_PLACE = {"model", "cluster"}
 """Options of a plan that its function also takes by place."""
-
-_BY_KIND = {
-    "layers": "Sequence[Layer | Mapping[str, Any]] | None",
-    "layout": "Sequence[int] | None",
-    "stage_layers": "Sequence[int] | str | None",
-    "limit": "float | str | Sequence[float | str] | None",
-    "per_microbatch": "GivenFactors | None",
-    "lengths": "GivenLengths | None",
-    "stages": "str | Sequence[int] | None",
-}
-"""The types of keywords that are wider than those of the fields, which hold tuples."""
 
 
 def settings_markdown() -> str:
@@ -196,12 +215,19 @@ def _sections() -> Iterator[str]:
 def _row(setting: Setting) -> str:
     cells = (
         f"`{setting.name}`",
-        ", ".join(f"`{flag}`" for flag in setting.options),
+        _shell(setting),
         setting.help,
         setting.default or "-",
         _range(setting),
     )
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _shell(setting: Setting) -> str:
+    if setting.shell == "none":
+        return "config files only"
+    options = ", ".join(f"`{option}`" for option in setting.options)
+    return options if setting.shell == "all" else f"{options}; of searches, config files only"
 
 
 def _range(setting: Setting) -> str:
@@ -219,22 +245,32 @@ def _in_words(range_: Range) -> str:
     return f"more than {range_.least:g}" if range_.open else f"at least {range_.least:g}"
 
 
-def keywords(imports: str, records: Sequence[type[Options]], functions: Mapping[str, type[Options]]) -> str:
-    """A module with a ``TypedDict`` for each record, below those of the records that it extends, and for each function."""
+def keywords(folder: str) -> str:
+    """The module of keywords in a folder: a ``TypedDict`` for each record and each function that belong to it."""
     written: dict[type[Any], str] = {}
-    for record in records:
-        for each in reversed(record.__mro__):
-            if issubclass(each, Options) and _fields(each):
-                written.setdefault(each, _class(each))
-    of_functions = [
-        f'class {name}(SettingsKeywords, {_name(record)}, total=False):\n    """Options and settings of a function."""\n'
-        for name, record in functions.items()
-    ]
-    if SweepOptions in records:
+    of_functions = []
+    for function, records in FUNCTIONS.items():
+        for record in reversed([base for each in records for base in each.__mro__]):
+            if issubclass(record, Options) and _fields(record) and _folder(record) == folder:
+                written.setdefault(record, _class(record))
+        if len(records) > 1 and _folder(function) == folder and function is not pipeplan.sweep:
+            name = f"{function.__name__.capitalize()}Keywords"
+            of_functions.append(
+                f"class {name}(SettingsKeywords, {_name(records[0])}, total=False):\n"
+                f'    """Options and settings of :func:`pipeplan.{function.__name__}`."""\n'
+            )
+    if folder == _folder(SweepOptions):
         types = ((each.name, _type(SettingsTable, each)) for each in _fields(SettingsTable))
         several = (f"    {name}: Varied[{type_}]" for name, type_ in types)
         of_functions.append(_VARIED.format(fields="\n".join(several)))
-    return _KEYWORDS.format(imports=imports, classes="\n\n".join([*written.values(), *of_functions]))
+    return _KEYWORDS.format(imports=_IMPORTS[folder], classes="\n\n".join([*written.values(), *of_functions]))
+
+
+def _folder(owner: Any) -> str:
+    """Return the folder in the package that a function or a record belongs to: that of its extension, if it has one."""
+    folders = owner.__module__.split(".")[1:]
+    folder = "/".join(folders[: 2 if folders[0] == "extensions" else 1])
+    return folder if folder in _IMPORTS else "answers"
 
 
 def _class(record: type[Any]) -> str:
@@ -263,7 +299,7 @@ def _type(record: type[Any], field: Field[Any]) -> str:
     if about.kind == "per_stage":
         found = f"{'GivenSizes' if about.in_bytes else 'GivenTimes'} | None"
     else:
-        found = about.keyword or _BY_KIND.get(about.kind, str(field.type))
+        found = about.keyword or KINDS[about.kind].keyword or str(field.type)
     if about.in_bytes and about.kind == "number":
         found = f"float | str{' | None' if 'None' in found else ''}"
     if record is SettingsTable and "None" not in found:
@@ -288,6 +324,54 @@ def _literal(kind: str, about: str, named: Iterable[str]) -> str:
     return f'{kind} = Literal[\n{lines}]\n"""{about}"""\n'
 
 
+def documented(source: str, function: str, records: Sequence[type[Options]]) -> str:
+    """Return the source of a module with the options of a function in its docstring: its section *Other Parameters*."""
+    definition = next(
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and node.name == function and ast.get_docstring(node)
+    )
+    text = definition.body[0]
+    lines = source.split("\n")
+    docstring = lines[text.lineno - 1 : text.end_lineno]
+    sections = [place for place, line in enumerate(docstring) if set(line.strip()) == {"-"}]
+    titles = [docstring[place - 1].strip() for place in sections]
+    ends = [*(place - 1 for place in sections), len(docstring) - 1]
+    own = titles.index(_SECTION) if _SECTION in titles else titles.index("Parameters")
+    start = ends[own] if _SECTION in titles else ends[own + 1]
+    lines[text.lineno - 1 + start : text.lineno - 1 + ends[own + 1]] = _section(function, records)
+    return "\n".join(lines)
+
+
+_SECTION = "Other Parameters"
+
+
+def _section(function: str, records: Sequence[type[Options]]) -> Iterator[str]:
+    placed = {*_BY_PLACE} if function == "plan" else {"calibrate"}
+    yield f"    {_SECTION}"
+    yield f"    {'-' * len(_SECTION)}"
+    options = {name: option.full_help for record in records[:2] for name, option in _own_options(record)}
+    for name, text in options.items():
+        if name not in placed:
+            yield f"    {name}"
+            yield fill(text, 120, initial_indent=" " * 8, subsequent_indent=" " * 8)
+    if ConfiguredSettings in records:
+        yield "    settings, config"
+        yield fill(_OF_SETTINGS, 120, initial_indent=" " * 8, subsequent_indent=" " * 8)
+    yield ""
+
+
+_OF_SETTINGS = (
+    "Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All are "
+    "keywords, too: ``docs/reference/settings.md`` lists them."
+)
+
+
+def _own_options(record: type[Options]) -> Iterator[tuple[str, Setting]]:
+    if not issubclass(record, ConfiguredSettings):
+        yield from table_of(record).items()
+
+
 def files() -> dict[Path, str]:
     """The files with what they must hold."""
     source = ROOT / "src" / "pipeplan"
@@ -295,9 +379,19 @@ def files() -> dict[Path, str]:
         source / "foundation" / "names.py": names(),
         ROOT / "docs" / "reference" / "settings.md": settings_markdown(),
         ROOT / "docs" / "reference" / "options.md": options_markdown(),
-        source / "costs" / "keywords.py": keywords(_SETTINGS_IMPORTS, [ConfiguredSettings, *_OF_RUNS], {}),
-        source / "answers" / "keywords.py": keywords(_API_IMPORTS, _OF_THE_API, _FUNCTIONS),
+        **{source / folder / "keywords.py": keywords(folder) for folder in _IMPORTS},
+        **_documented(),
     }
+
+
+def _documented() -> dict[Path, str]:
+    """The modules of the functions, with the options in their docstrings."""
+    modules: dict[Path, str] = {}
+    for function, records in FUNCTIONS.items():
+        path = Path(inspect.getfile(function))
+        text = modules.get(path) or path.read_text(encoding="utf-8")
+        modules[path] = documented(text, function.__name__, records)
+    return modules
 
 
 if __name__ == "__main__":

@@ -58,11 +58,12 @@ def test_what_recomputed_forwards_keep_is_held():
 
 def test_the_shell(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    gpipe = ["simulate", "gpipe", "-p", "2", "-m", "4", "--offload", "all"]
-    assert main([*gpipe, "--offload-times", "0.5"]) == 0
-    assert main(gpipe) == 2
-    assert "set an offload bandwidth" in capsys.readouterr().err
-    assert main([*gpipe, "--offload-bandwidth", "0"]) == 2
+    gpipe = ["simulate", "gpipe", "-p", "2", "-m", "4", "-c", "offload.yaml"]
+    for more, code in (("offload_times: 0.5", 0), ("", 2), ("offload_bandwidth: 0", 2)):
+        (tmp_path / "offload.yaml").write_text(f"offload: all\n{more}\n")
+        assert main(gpipe) == code, more
+    assert main([*gpipe, "--offload-times", "0.5"]) == 2
+    assert "set in a config file: write 'offload_times: VALUE'" in capsys.readouterr().err
 
 
 def test_a_file_and_a_schedule_that_offloads():
@@ -87,4 +88,4 @@ def test_it_is_tried_where_memory_is_short():
 
 def test_the_shell_names_every_option_that_would_do(capsys):
     assert main(["search", "-p", "2", "--decide", "offload"]) == 2
-    assert "set --offload-times, or --offload-bandwidth and --activation-bytes" in capsys.readouterr().err
+    assert "set offload_times, or offload_bandwidth and activation_bytes" in capsys.readouterr().err

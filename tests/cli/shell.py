@@ -5,11 +5,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeplan.costs import SETTINGS
+
 
 def words_of(settings: Mapping[str, Any], folder: Path) -> list[str]:
     """Return settings as options of the shell; those that the shell reads from a file become files in the folder."""
-    words = []
+    words: list[str] = []
+    in_file = {name: value for name, value in settings.items() if SETTINGS[name].shell == "none"}
+    if in_file:
+        path = folder / "settings.json"
+        path.write_text(json.dumps({"costs_name": "", **in_file}))
+        words += ["-c", str(path)]
     for name, value in settings.items():
+        if name in in_file:
+            continue
         texts = list(_texts(name, value, folder))
         option = f"--{name.replace('_', '-')}"
         words += [option] if value is True else [f"{option}={text}" for text in texts]

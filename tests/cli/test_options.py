@@ -4,12 +4,15 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import pipeplan
 from pipeplan.cli.app import command_line, describe
-from pipeplan.costs import SETTINGS, RunOptions, table_of
+from pipeplan.costs import SETTINGS, table_of
 from pipeplan.costs.settings import SettingsTable
 from pipeplan.extensions.planning.answers.options import PlanOptions
 from pipeplan.extensions.search.answers.options import ParetoOptions, SearchOptions
+from pipeplan.extensions.training.options import RunOptions
 from pipeplan.strategies import STRATEGIES
 
 
@@ -39,9 +42,27 @@ def test_the_settings_of_shape_and_costs_have_a_help_of_their_own(run):
     code, out, _ = run("help costs")
     assert code == 0
     shown = set(re.findall(r"--?\w[\w-]*", out))
-    assert {option for setting in SETTINGS.values() for option in setting.options} <= shown
+    assert {option for setting in SETTINGS.values() if setting.shell != "none" for option in setting.options} <= shown
+    assert {name for name, setting in SETTINGS.items() if setting.shell == "none"} <= set(re.findall(r"\w+", out))
     assert "--output" not in shown
-    assert "'pipeplan help costs'" in run("simulate --help")[1]
+
+
+@pytest.mark.parametrize(("command", "most"), [("simulate", 45), ("search", 50)])
+def test_help_shows_few_options_first_and_all_on_request(run, command, most):
+    first, everything = (
+        set(re.findall(r"(?m)^│ (--?\w[\w-]*)", run(f"{command} {flag}")[1])) for flag in ("--help", "--help-all")
+    )
+    assert len(command_line()[command].assemble_argument_collection()) <= most + 1  # and the schedule
+    assert len(first) <= 15
+    assert first < everything
+    assert "More options: --help-all, or 'pipeplan help costs'" in run(f"{command} --help")[1]
+
+
+def test_an_option_of_config_files_is_refused_with_its_place(run):
+    for line, option in (("simulate --offload all", "offload"), ("search --sharding=none", "sharding")):
+        message = f"pipeplan: --{option} is set in a config file: write '{option}: VALUE' in FILE, and pass -c FILE\n"
+        assert run(line) == (2, "", message)
+    assert run("list --offload all")[2].startswith("pipeplan: Unknown option: --offload.")
 
 
 def test_a_command_is_described_by_the_same_sentence_everywhere():

@@ -48,7 +48,7 @@ search = "search -p 6 -m 18 --json --workers 1 --evaluations 500"
 with compiled_at_once():
     for command in (
         f"{search} --memory-limit 4act",
-        f"{search} --decide recompute,offload --offload-times 1 --memory-limit 3act",
+        f"{search} --decide recompute,offload -c offload.yaml --memory-limit 3act",
         "compare -p 4 -m 8 --json",
     ):
         assert main(command.split()) == 0
@@ -117,5 +117,6 @@ def test_every_kernel_is_compiled_and_no_later_process_compiles(tmp_path):
     warmed = json.loads(ran("-c", ALL_COMPILED))
     stored = set(folder.rglob("*.nbc"))
     assert len(stored) > warmed["kernels"] > 20
+    Path("offload.yaml").write_text("offload_times: 1\n")
     ran("-c", SEARCHED)
     assert set(folder.rglob("*.nbc")) == stored

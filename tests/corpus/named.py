@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any
 
 import pipeplan
+from docs.build.options import FUNCTIONS
 from docs.build.python_pages import PUBLIC
 from pipeplan.answers import all_formats, schedules
-from pipeplan.cli.app import command_line
+from pipeplan.cli.app import OTHER_OPTIONS, command_line
 from pipeplan.cli.commands import ALIASES, commands, spellings
-from pipeplan.costs import SETTINGS
+from pipeplan.costs import SETTINGS, missing_in, table_of
+from pipeplan.drawing import LookOptions
 
 
 def named() -> dict[str, Any]:
@@ -35,8 +37,11 @@ def _arguments(function: Any) -> dict[str, str]:
     """How each argument may be given, in their order: by ``place``, ``name`` or ``either``; ``needed`` where it must be."""
     found: dict[str, str] = {}
     for name, each in inspect.signature(function).parameters.items():
-        if each.kind is each.VAR_KEYWORD:  # of save: how pictures look
-            found |= dict.fromkeys(("theme", "size"), "name")
+        if each.kind is each.VAR_KEYWORD:
+            for record in FUNCTIONS.get(function, (LookOptions,)):  # of save: how pictures look
+                required = missing_in(record, {})
+                options = {name: "name needed" if name in required else "name" for name in table_of(record)}
+                found = options | found
             continue
         given: dict[Any, str] = {each.POSITIONAL_ONLY: "place", each.VAR_POSITIONAL: "place", each.KEYWORD_ONLY: "name"}
         needed = each.default is each.empty and each.kind is not each.VAR_POSITIONAL
@@ -53,6 +58,8 @@ def _options() -> dict[str, list[str]]:
     given |= {alias: {*given[command]} for alias, (command, *_) in ALIASES.items()}
     for (command, switch), (other, *_) in spellings("").items():
         given[command] |= {switch, *given[other]}
+    for command, other in OTHER_OPTIONS:
+        given[command].add(other)
     return {command: sorted(filter(partial(_is_option, names), names)) for command, names in given.items()}
 
 

@@ -208,6 +208,10 @@ GONE: frozenset[str] = frozenset({
     ".megatron.txt", "CalibrationProfile", "Gpus", "Models", "ScheduleLike", "SearchRecord", "convert", "machines", "read",
     "SteadyStates", "steady_state", "answer-steady-state", "--steady-state", "--most", "--schedule",
     "jitter", "slow_rank", "--jitter", "--slow-rank",
+    "--offload", "--offload-times", "--offload-bandwidth", "--offload-bytes", "--costs-name", "--unshard-lookahead",
+    "--max-active-stages", "--gradient-bytes", "--parameter-bytes", "--reference-length", "--attention-share",
+    "--attention-model", "--slice-attention", "--variant", "--recompute-bytes", "--sharding", "--unshard-times",
+    "--reduce-times",  # set in config files, the last ones for searches alone
     "dask", "searches", "rounds", "store", "--dask", "--searches", "--rounds", "--store",
 })  # fmt: skip
 """Names, options, schemas and suffixes of earlier versions that were removed on purpose."""

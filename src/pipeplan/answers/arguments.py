@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields
-from textwrap import fill
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -18,7 +14,6 @@ from pipeplan.costs import (
     ALIASES,
     SETTING_NAMES,
     Config,
-    ConfiguredSettings,
     Options,
     Settings,
     SettingsKeywords,
@@ -37,55 +32,7 @@ ScheduleLike = ScheduleName | str | os.PathLike[str] | Schedule | Timeline | Res
 
 DEFAULT_SCHEDULE = "1f1b"
 
-_INDENT = " " * 4
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 _Record = TypeVar("_Record", bound=Options)
-
-
-def takes(*records: type[Options]) -> Callable[[_Function], _Function]:
-    """Give a function with ``**options`` the signature of these records, and a docstring that describes their options.
-
-    The settings of shape and costs are in the signature only: ``docs/reference/settings.md`` describes them.
-    """
-
-    def decorated(function: _Function) -> _Function:
-        signature, types = inspect.signature(function), _types_of_keywords(function)
-        *own, _ = signature.parameters.values()
-        further: dict[str, inspect.Parameter] = {}
-        described: dict[str, str] = {}
-        for record in records:
-            for field in fields(record):
-                name, setting = field.name, table_of(record).get(field.name)
-                if setting is None or name in signature.parameters:
-                    continue
-                further[name] = inspect.Parameter(
-                    name,
-                    inspect.Parameter.KEYWORD_ONLY,
-                    default=inspect.Parameter.empty if field.default is MISSING else field.default,
-                    annotation=types.get(name, field.type),
-                )
-                if record is not ConfiguredSettings or name not in SETTING_NAMES:
-                    words = fill(setting.full_help, 113, initial_indent=_INDENT, subsequent_indent=_INDENT)
-                    described[name] = f"{name}\n{words}\n"
-        # What determines all others comes first.
-        further = {name: further[name] for name in ("settings", "config") if name in further} | further
-        function.__signature__ = signature.replace(parameters=[*own, *further.values()])  # type: ignore[attr-defined]
-        text = "".join(described.values())
-        # Docstrings are indented until Python 3.12.
-        function.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("**options\n", f"{text}**options\n")
-        return function
-
-    return decorated
-
-
-def _types_of_keywords(function: Callable[..., Any]) -> dict[str, str]:
-    """Return the types of keywords as type checkers see them: those of ``**options: Unpack[SomeKeywords]``."""
-    unpacked = re.fullmatch(r"Unpack\[(\w+)\]", str(function.__annotations__.get("options")))
-    if unpacked is None:
-        return {}
-    types = function.__globals__[unpacked[1]].__annotations__
-    return {name: re.sub(r"^Required\[(.*)\]$", r"\1", hint.__forward_arg__) for name, hint in types.items()}
 
 
 def options_and_settings(record: type[_Record], keywords: Mapping[str, Any]) -> tuple[_Record, Settings]:

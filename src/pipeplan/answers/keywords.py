@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Required, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from pipeplan.costs import ProfileOptionsKeywords, RunOptionsKeywords, SettingsKeywords
+from pipeplan.costs import SettingsKeywords
 
 if TYPE_CHECKING:
     import os
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeplan.answers.arguments import ScheduleLike
     from pipeplan.answers.published import NeedsLike
     from pipeplan.costs import (
         Communication,
@@ -25,11 +24,8 @@ if TYPE_CHECKING:
         SettingsLike,
         TimesPer,
     )
-    from pipeplan.extensions.planning import Objective as PlanObjective
-    from pipeplan.extensions.planning.answers.options import AllowLike, ClusterLike, FilePath, FixLike, ModelLike
-    from pipeplan.extensions.search.answers.options import LayoutChoice, Names
     from pipeplan.foundation.names import TrainerName
-    from pipeplan.model import Objective, Sharding, Streams
+    from pipeplan.model import Sharding, Streams
 
     Value = TypeVar("Value")
     Varied: TypeAlias = Value | Sequence[Value] | Mapping[str, Value] | NDArray[Any]
@@ -41,69 +37,11 @@ class AllowOptionsKeywords(TypedDict, total=False):
     allow: NeedsLike | None
 
 
-class ScheduleSearchOptionsKeywords(AllowOptionsKeywords, total=False):
-    """Keywords of ScheduleSearchOptions."""
-
-    placement: str
-    seconds: float | None
-    seed: int
-    workers: int | None
-    full_backward: bool
-    leave: Names
-    objective: Objective
-    evaluations: int | None
-    start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...]
-    decide: Names
-
-
-class SearchOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
-    """Keywords of SearchOptions."""
-
-    layout: LayoutChoice | None
-
-
-class ParetoOptionsKeywords(ScheduleSearchOptionsKeywords, total=False):
-    """Keywords of ParetoOptions."""
-
-    points: int
-
-
-class EstimateOptionsKeywords(TypedDict, total=False):
-    """Keywords of EstimateOptions."""
-
-    workers: int | None
-    store: FilePath | None
-    approximate: bool
-    calibration: FilePath | None
-
-
-class PlanKeywords(EstimateOptionsKeywords, total=False):
-    """Keywords of PlanOptions."""
-
-    global_batch: Required[int]
-    sequence: Required[int]
-    memory_limit: float | str | None
-    objective: PlanObjective
-    deadline: float | str | None
-    tokens: float
-    price: float | None
-    fix: FixLike | None
-    allow: AllowLike
-    seconds: float | None
-
-
 class CheckOptionsKeywords(TypedDict, total=False):
     """Keywords of CheckOptions."""
 
     trainer: TrainerName | str | None
     trainer_version: str | None
-
-
-class DiffOptionsKeywords(TypedDict, total=False):
-    """Keywords of DiffOptions."""
-
-    configuration: FilePath | None
-    calibration: FilePath | None
 
 
 class TrainingKeywords(TypedDict, total=False):
@@ -129,18 +67,6 @@ class ExportOptionsKeywords(RearrangementOptionsKeywords, TrainingKeywords, tota
     """Keywords of ExportOptions."""
 
 
-class ReviewOptionsKeywords(TypedDict, total=False):
-    """Keywords of ReviewOptions."""
-
-    trainer: str
-    trainer_version: str | None
-    model: ModelLike | None
-    cluster: ClusterLike | None
-    global_batch: int | None
-    sequence: int | None
-    trace: FilePath | None
-
-
 class SweepOptionsKeywords(TypedDict, total=False):
     """Keywords of SweepOptions."""
 
@@ -148,40 +74,20 @@ class SweepOptionsKeywords(TypedDict, total=False):
     store: str | os.PathLike[str] | None
 
 
-class SearchKeywords(SettingsKeywords, SearchOptionsKeywords, total=False):
-    """Options and settings of a function."""
-
-
-class ParetoKeywords(SettingsKeywords, ParetoOptionsKeywords, total=False):
-    """Options and settings of a function."""
-
-
-class RunKeywords(SettingsKeywords, RunOptionsKeywords, total=False):
-    """Options and settings of a function."""
-
-
-class ProfileKeywords(SettingsKeywords, ProfileOptionsKeywords, total=False):
-    """Options and settings of a function."""
-
-
-class CheckKeywords(SettingsKeywords, CheckOptionsKeywords, total=False):
-    """Options and settings of a function."""
-
-
 class CompareKeywords(SettingsKeywords, AllowOptionsKeywords, total=False):
-    """Options and settings of a function."""
+    """Options and settings of :func:`pipeplan.compare`."""
 
 
 class ExplainKeywords(SettingsKeywords, AllowOptionsKeywords, total=False):
-    """Options and settings of a function."""
+    """Options and settings of :func:`pipeplan.explain`."""
 
 
-class DiffKeywords(SettingsKeywords, DiffOptionsKeywords, total=False):
-    """Options and settings of a function."""
+class CheckKeywords(SettingsKeywords, CheckOptionsKeywords, total=False):
+    """Options and settings of :func:`pipeplan.check`."""
 
 
 class ExportKeywords(SettingsKeywords, ExportOptionsKeywords, total=False):
-    """Options and settings of a function."""
+    """Options and settings of :func:`pipeplan.export`."""
 
 
 class SweepKeywords(SweepOptionsKeywords, total=False):

@@ -29,12 +29,16 @@ class AllowOptions(Options):
     """Needs that the best published schedule may have."""
 
     allow: NeedsLike | None = option(
-        kind="names", title="Allow", group="choosing", choices=NEEDS, default="what settings and named schedules need",
+        kind="names",
+        group="choosing",
+        usual=False,
+        choices=NEEDS,
+        default="what settings and named schedules need",
         help="Needs that the best or recommended schedule may have: slices (attention over earlier slices of a sequence and "
         "a loss per slice), copies (two copies of the model), recompute; repeatable or comma-separated. Setting slices or "
         "recompute allows it, too.",
         hint="What the best schedule may need: slices, copies, recompute.",
-    )  # fmt: skip
+    )
 
 
 class FasterWithMore(Record, frozen=True, kw_only=True):

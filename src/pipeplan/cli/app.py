@@ -6,9 +6,11 @@ import inspect
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import Any, Literal
 
-from cyclopts import App, Parameter, Token
+from cyclopts import App, Parameter, Token, UnknownOptionError
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
@@ -26,6 +28,13 @@ _HELP = """Workbench for pipeline-parallel training schedules.
 
 Exit codes: 0 success; 1 a negative answer, such as an invalid schedule; 2 invalid input.
 """
+
+OTHER_OPTIONS = {
+    ("search", "--full-backward"): ("--leave", "split"),
+    ("pareto", "--full-backward"): ("--leave", "split"),
+    ("search", "--layout"): ("--layers-per-stage",),
+}
+"""Other spellings of a command's options, which help does not list."""
 
 Extent = Literal["usual", "all", "costs"]
 """Options that a help text shows: the usual ones, all, or only those of shape and costs."""
@@ -88,7 +97,9 @@ def _respelled(arguments: Sequence[str]) -> list[str]:
         switch, _, value = word.partition("=") if word.startswith("--calibrate=") else (word, "", "")
         spelling = known.get((arguments[0], switch))
         if spelling is None:
-            others.append(word)
+            option, is_set, text = word.partition("=")
+            renamed = OTHER_OPTIONS.get((arguments[0], option))
+            others += [word] if renamed is None else [*renamed, *([text] if is_set else [])]
             continue
         if switches and [*spelling] != command:
             raise InputError(f"{' and '.join([*switches, switch])} exclude each other: choose one of them")
@@ -133,17 +144,39 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
             tell(traceback.format_exc().rstrip())
         else:
             options = _options_of(app, words) if isinstance(error, PipeplanError) else None
-            tell(sentence(error, options))
+            tell(sentence(_of_config_files(error), options))
         return error.exit_code if isinstance(error, PipeplanError) else 2
     return code if isinstance(code, int) else 0
 
 
+def _of_config_files(error: Exception) -> Exception:
+    """Return the error of an unknown option; of one that a config file may set, an error that says so."""
+    if not isinstance(error, UnknownOptionError) or not any(
+        "--config" in part.names for part in error.argument_collection
+    ):
+        return error
+    from pipeplan.costs import SETTINGS  # loaded with the command
+
+    option = error.token.keyword or error.token.value.partition("=")[0]
+    name = next((setting.name for setting in SETTINGS.values() if option in setting.options), None)
+    if name is None:
+        return error
+    return InputError(f"{option} is set in a config file: write '{name}: VALUE' in FILE, and pass -c FILE")
+
+
 class HelpPanels:
-    """Prints the panels of a help text, for cyclopts; panels of rarely needed settings become one line that names them."""
+    """Prints the panels of a help text, for cyclopts; rarely needed options become one line that says how to see them.
+
+    Attributes
+    ----------
+    rare
+        Options, besides those of folded groups, that only ``--help-all`` shows.
+    """
 
     def __init__(self, extent: Extent) -> None:
         self._extent = extent
         self._folded = False
+        self.rare: frozenset[str] = frozenset()
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         """Print a panel of arguments, options or commands."""
@@ -151,15 +184,18 @@ class HelpPanels:
 
         from pipeplan.costs import FOLDED_GROUPS, GROUPS, SETTING_GROUPS
 
-        folded = panel.title in {GROUPS[group] for group in FOLDED_GROUPS}
         if self._extent == "costs" and panel.title not in {GROUPS[group] for group in SETTING_GROUPS}:
             return
-        if self._extent == "usual" and folded:
-            if not self._folded:
-                console.print("More options of shape and costs: --help-all, or 'pipeplan help costs'", style="dim")
-            self._folded = True
-            return
-        DefaultFormatter()(console, options, panel)
+        if self._extent == "usual":
+            if panel.title in {GROUPS[group] for group in FOLDED_GROUPS}:
+                self._folded = True
+                return
+            if panel.title == GROUPS["output"]:
+                more = ", or 'pipeplan help costs'" if self._folded else ""
+                console.print(f"More options: --help-all{more}", style="dim")
+            panel = panel.copy(entries=[entry for entry in panel.entries if self.rare.isdisjoint(entry.names)])
+        if panel.entries:
+            DefaultFormatter()(console, options, panel)
 
     def render_usage(self, console: Any, options: Any, usage: Any) -> None:
         """Print how the command is called."""
@@ -176,9 +212,14 @@ class HelpPanels:
 
 
 def describe(app: App, command: str) -> None:
-    """Give a command the description of its function's docstring, which loads its module, in place of its summary."""
-    text = inspect.getdoc(app[command].default_command) or ""
+    """Give a command, whose module is loaded, the description of its function, and fold its rarely needed options."""
+    function = app[command].default_command
+    text = inspect.getdoc(function) or ""
     app[command].help = re.split(r"\n\nParameters\n-+\n", text)[0]
+    settings = getattr(function, "settings", {}).values()
+    rare = {name for setting in settings if not setting.usual for name in setting.options}
+    assert isinstance(app.help_formatter, HelpPanels)
+    app.help_formatter.rare = frozenset(rare | {"--debug"})
 
 
 def register_help(app: App, commands: Mapping[str, Command]) -> None:
@@ -193,8 +234,14 @@ def register_help(app: App, commands: Mapping[str, Command]) -> None:
             A command, or `costs` for the options of shape and costs. Default: all commands.
         """
         if command == "costs":
+            from pipeplan.costs import SETTINGS
+
             app.help_formatter = HelpPanels("costs")
             app.help_print(["simulate"])
+            names = [name for name, setting in SETTINGS.items() if setting.shell == "none"]
+            print(
+                fill(f"Set in config files (-c FILE) and in Python: {', '.join(names)}.", get_terminal_size().columns)
+            )
             return 0
         command = ALIASES.get(command, (command,))[0] if command is not None else None
         if command is not None and command not in commands:

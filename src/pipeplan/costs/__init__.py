@@ -21,14 +21,15 @@ from pipeplan.costs.costs_file import (
 from pipeplan.costs.from_settings import Settings
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,
+    DeviceOptionsKeywords,
     GivenFactors,
     GivenLengths,
     GivenSizes,
     GivenTimes,
-    ProfileOptionsKeywords,
-    RunOptionsKeywords,
+    MeasuringOptionsKeywords,
     SettingsKeywords,
 )
+from pipeplan.costs.kinds import KINDS, OptionKind, SettingKind, size_of, sizes_of
 from pipeplan.costs.layers import (
     Layer,
     Layout,
@@ -49,7 +50,7 @@ from pipeplan.costs.options import (
     Group,
     Options,
     Setting,
-    SettingKind,
+    Shell,
     missing_in,
     names_of,
     option,
@@ -74,14 +75,12 @@ from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_duration, parse_
 from pipeplan.costs.work_options import (
     MOST_SECONDS,
     SEED,
+    STEPS,
     WORKERS,
     CalibrationOptions,
-    DataType,
     Device,
-    ModelOptions,
-    ProfileOptions,
-    Receives,
-    RunOptions,
+    DeviceOptions,
+    MeasuringOptions,
 )
 
 __all__ = ["Layer", "Limits", "balanced_layers", "stage_settings"]

@@ -126,6 +126,8 @@ def settings_of(costs: Costs) -> dict[str, Any]:
     return settings
 
 
+# Grouped by topic, as in the table of settings.
+# fmt: off
 IN_COSTS = frozenset({
     "ranks", "stages", "layers", "layers_per_stage", "times_per", "pad_times", "time_unit", "costs_name",
     "forward_times", "backward_times", "backward_input_times", "backward_weight_times", "overlap_times", "recompute_times",
@@ -134,7 +136,8 @@ IN_COSTS = frozenset({
     "activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes", "parameter_bytes",
     "gradient_bytes",
     "microbatch_factors", "lengths", "reference_length", "attention_share", "attention_model", "slice_attention",
-})  # fmt: skip
+})
+# fmt: on
 """Settings that costs contain, or that follow from those: :func:`settings_of` returns what they amount to."""
 
 

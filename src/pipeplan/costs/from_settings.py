@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -45,8 +44,6 @@ class Settings(SettingsTable):
     >>> costs.replace(activation_bytes=None, p2p_time=0.1)
     Settings(forward_times=(1.0, 2.0), p2p_time=0.1)
     """
-
-    __signature__ = signature(SettingsTable)
 
     def __init__(self, **settings: Unpack[SettingsTableKeywords]) -> None:
         vars(self).update({item.name: item.default for item in fields(self)} | settings_given(settings))

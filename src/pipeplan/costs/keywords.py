@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
 from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
-from pipeplan.costs.work_options import DataType, Device, Layered, Receives
+from pipeplan.costs.work_options import Device
 from pipeplan.model import Sharding, Streams
 
 GivenTimes = float | Sequence[float] | NDArray[Any]
@@ -102,38 +102,10 @@ class DeviceOptionsKeywords(TypedDict, total=False):
     threads: int
 
 
-class ModelOptionsKeywords(DeviceOptionsKeywords, total=False):
-    """Keywords of ModelOptions."""
-
-    model: str | Layered
-    layout: Sequence[int] | None
-    seed: int
-    timeout: float
-    dtype: DataType | None
-
-
-class RunOptionsKeywords(ModelOptionsKeywords, total=False):
-    """Keywords of RunOptions."""
-
-    steps: int
-    warmup: int
-    verify: bool
-    receives: Receives
-    learning_rate: float
-    kineto: str | os.PathLike[str] | None
-
-
 class MeasuringOptionsKeywords(DeviceOptionsKeywords, total=False):
     """Keywords of MeasuringOptions."""
 
     repeats: int
-
-
-class ProfileOptionsKeywords(ModelOptionsKeywords, MeasuringOptionsKeywords, total=False):
-    """Keywords of ProfileOptions."""
-
-    warmup: int
-    per_layer: bool
 
 
 class CalibrationOptionsKeywords(MeasuringOptionsKeywords, total=False):

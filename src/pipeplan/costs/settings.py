@@ -47,254 +47,265 @@ class SettingsTable(Options):
         If a value is not one of a setting's choices.
     """
 
+    # A table, read by columns: formatted, it would have a line for every argument.
+    # fmt: off
     ranks: int | None = option(
-        kind="count", title="Ranks", group="shape", help="Number of pipeline ranks, p.", default="4", range=RANKS,
+        kind="count", group="shape", help="Number of pipeline ranks, p.", default="4", range=RANKS,
         aliases=("num_devices", "num_ranks"), flags=("-p",), slider=(1, 64, 1),
-    )  # fmt: skip
+    )
     microbatches: int | None = option(
-        kind="count", title="Microbatches", group="shape", help="Number of microbatches per step, m.", default="8",
+        kind="count", group="shape", help="Number of microbatches per step, m.", default="8",
         range=COUNT, aliases=("num_batches", "num_microbatches"), flags=("-m", "-b"), slider=(1, 256, 1),
-    )  # fmt: skip
+    )
     chunks: int | None = option(
         kind="count", title="Chunks per rank", group="shape", help="Model chunks per rank, v.", default="schedule's",
         range=COUNT, aliases=("num_chunks",), flags=("-v",), slider=(1, 8, 1),
-    )  # fmt: skip
+    )
     stages: int | None = option(
-        kind="count", title="Stages", group="shape", help="Number of stages, ranks x chunks; alone it sets the ranks.",
+        kind="count", group="shape", usual=False, help="Number of stages, ranks x chunks; alone it sets the ranks.",
         range=COUNT, aliases=("num_stages",), flags=("-s",), in_form=False,
-    )  # fmt: skip
+    )
     forward_times: Times | None = option(
         kind="per_stage", title="Forward, F", group="times",
         help="Time of a forward pass: one number, one per stage, or one per rank.",
         default="1", unit="time", range=POSITIVE, flags=("-f",), slider=(0.05, 5, 0.05),
-    )  # fmt: skip
+    )
     backward_times: Times | None = option(
         kind="per_stage", title="Full backward, B", group="times", help="Time of a full backward pass.",
         default="I + W, or twice the forward", unit="time", range=POSITIVE, flags=("-bw",),
         hint="With I and W empty, each is half of it.",
-    )  # fmt: skip
+    )
     backward_input_times: Times | None = option(
-        kind="per_stage", title="Backward for inputs, I", group="times", help="Time of the backward pass for the inputs.",
+        kind="per_stage", title="Backward for inputs, I", group="times", usual=False,
+        help="Time of the backward pass for the inputs.",
         default="half the full backward", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
         follows=(("backward_times", 0.5), ("forward_times", 1.0)),
-    )  # fmt: skip
+    )
     backward_weight_times: Times | None = option(
-        kind="per_stage", title="Backward for weights, W", group="times", help="Time of the backward pass for the weights.",
+        kind="per_stage", title="Backward for weights, W", group="times", usual=False,
+        help="Time of the backward pass for the weights.",
         default="half the full backward", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
         follows=(("backward_times", 0.5), ("forward_times", 1.0)),
-    )  # fmt: skip
+    )
     overlap_times: Times | None = option(
         kind="per_stage", title="Overlapped F and B", group="details",
         help="Time of a forward pass overlapped with a backward pass.", default="their sum", unit="time", range=POSITIVE,
-    )  # fmt: skip
+    )
     recompute: str | tuple[int, ...] = option(
-        "none", kind="stages", title="Recompute", group="details",
+        "none", kind="stages", group="details",
         help="Stages that recompute their activations before the backward pass: none, all, or a list such as 0-3,6.",
-        default="none", hint="none, all, or a list of stages such as 0-3,6.", longest=200_000,
-    )  # fmt: skip
+        hint="none, all, or a list of stages such as 0-3,6.", longest=200_000,
+    )
     recompute_times: Times | None = option(
         kind="per_stage", title="Recomputation, R", group="details", help="Time of a recomputation.",
         default="the forward time", unit="time", range=POSITIVE,
-    )  # fmt: skip
+    )
     offload: str | tuple[int, ...] = option(
-        "none", kind="stages", title="Offload", group="details",
+        "none", kind="stages", group="details", shell="none",
         help="Stages that offload activations to the host until the backward pass: none, all, or a list such as 0-3,6.",
-        default="none", hint="none, all, or a list of stages such as 0-3,6; needs a bandwidth or a time.", longest=200_000,
-    )  # fmt: skip
+        hint="none, all, or a list of stages such as 0-3,6; needs a bandwidth or a time.", longest=200_000,
+    )
     offload_times: Times | None = option(
-        kind="per_stage", title="Copy to the host", group="details",
+        kind="per_stage", title="Copy to the host", group="details", shell="none",
         help="Time to copy the offloaded activations of a microbatch to the host, and again to copy them back.",
         default="offloaded bytes / bandwidth", unit="time", range=NOT_NEGATIVE,
-    )  # fmt: skip
+    )
     offload_bandwidth: float | None = option(
-        kind="number", title="Bandwidth to the host, bytes per unit of time", group="details",
+        kind="number", title="Bandwidth to the host, bytes per unit of time", group="details", shell="none",
         help="Bandwidth between a rank and its host in each direction, in bytes per unit of time.",
         default="none", unit="bytes in a unit of time", range=POSITIVE,
-    )  # fmt: skip
+    )
     times_per: TimesPer = option(
         "rank", kind="choice", title="A single time is for", group="details", choices=get_args(TimesPer),
         help="Scope of a time given as one number, or as one per rank: all chunks of a rank together (rank), or each stage.",
-        default="rank",
         hint="All chunks of a rank together, or each stage.",
-    )  # fmt: skip
+    )
     pad_times: bool = option(
         False, kind="flag", title="Pad short lists", group="details",
         help="Repeat the last value of a list that is too short, and truncate one that is too long.",
         hint="Repeat the last value of a list that is too short; truncate a longer one.",
-    )  # fmt: skip
+    )
     time_unit: str = option(
         "", kind="text", title="Unit of the times", group="details", help="Unit of all times, such as us, ms or s.",
         default="none", hint="Such as us or ms.", longest=12,
-    )  # fmt: skip
+    )
     costs_name: str = option(
-        "", kind="text", title="Name of the costs", group="details", in_form=False, longest=80,
+        "", kind="text", title="Name of the costs", group="details", shell="none", in_form=False, longest=80,
         help="Name of the costs in pictures.", default="the config file's name",
-    )  # fmt: skip
+    )
     layers: tuple[Layer, ...] | None = option(
-        kind="layers", title="Layers", group="details", in_form=False,
+        kind="layers", group="details", in_form=False,
         help="Costs per layer instead of per stage; in the shell, a file that lists them.", default="none",
-    )  # fmt: skip
+    )
     layers_per_stage: tuple[int, ...] | str | None = option(
         kind="stage_layers", title="Layers of each stage", group="details", in_form=False, longest=200_000,
         help="Number of layers of each stage, or a trainer's layout such as Et*3|t*4|t*3L.",
         default="the split with the fastest slowest stage",
-    )  # fmt: skip
+    )
     unshard_times: Times | None = option(
-        kind="per_stage", title="Gathering parameters", group="details",
+        kind="per_stage", title="Gathering parameters", group="details", shell="schedules",
         help="Time to gather sharded parameters over their data-parallel group (UNSHARD): for all chunks of a rank "
         "together, or one per stage.",
         default="0", unit="time", range=NOT_NEGATIVE,
-    )  # fmt: skip
+    )
     reduce_times: Times | None = option(
-        kind="per_stage", title="Reducing gradients", group="details",
+        kind="per_stage", title="Reducing gradients", group="details", shell="schedules",
         help="Time to reduce gradients over their data-parallel group (REDUCE_GRAD): for all chunks of a rank together, "
         "or one per stage.",
         default="0", unit="time", range=NOT_NEGATIVE,
-    )  # fmt: skip
+    )
     sharding: Sharding | None = option(
-        kind="choice", title="Collectives of sharded stages", group="details", choices=get_args(Sharding),
+        kind="choice", title="Collectives of sharded stages", group="details", shell="schedules", choices=get_args(Sharding),
         help="Places of UNSHARD, RESHARD and REDUCE_GRAD in schedules: none, by PyTorch's rule (pytorch), or by "
         "Megatron-LM's (megatron).",
         default="pytorch if one of their times or sizes is set; a file keeps its own",
         hint="none; pytorch: FSDP; megatron: distributed optimizer. Automatic: pytorch if one of their times or sizes is "
         "set.",
-    )  # fmt: skip
+    )
     max_active_stages: int | None = option(
-        kind="count", title="Stages kept gathered", group="details", default="3", range=COUNT,
+        kind="count", title="Stages kept gathered", group="details", shell="none", default="3", range=COUNT,
         help="Number of next stages that PyTorch's rule keeps gathered on a rank.",
-    )  # fmt: skip
+    )
     unshard_lookahead: str | None = option(
-        kind="text", keyword="str | int | Sequence[int]", title="Stages gathered ahead", group="details", default="full",
+        kind="text", keyword="str | int | Sequence[int]", title="Stages gathered ahead", group="details", shell="none",
+        default="full",
         longest=200,
         help="Number of these that PyTorch's rule gathers ahead: full for all, auto for rank + 2, one number, or one per "
         "rank such as 2,3,4,4.",
         hint="full, auto, one number, or one per rank such as 2,3,4,4.",
-    )  # fmt: skip
+    )
     p2p_time: float = option(
-        0.0, kind="number", title="Transfer", group="times", help="Latency of a transfer between ranks.", default="0",
+        0.0, kind="number", title="Transfer", group="times", help="Latency of a transfer between ranks.",
         unit="time", range=NOT_NEGATIVE, aliases=("p2p_latency",), slider=(0, 2, 0.05),
-    )  # fmt: skip
+    )
     p2p_bytes: float = option(
         0.0, kind="number", title="Bytes of a transfer", group="details", help="Size of a transfer, such as 64MiB.",
-        default="0", unit="bytes", range=NOT_NEGATIVE,
-    )  # fmt: skip
+        unit="bytes", range=NOT_NEGATIVE,
+    )
     p2p_bandwidth: float | None = option(
         kind="number", title="Bandwidth, bytes per unit of time", group="details",
         help="Bandwidth of a link between ranks, in bytes per unit of time.",
         default="unlimited", unit="bytes in a unit of time", range=POSITIVE,
-    )  # fmt: skip
+    )
     communication: Communication = option(
-        "edge", kind="choice", title="A transfer", group="details", choices=get_args(Communication), default="edge",
+        "edge", kind="choice", title="A transfer", group="details", choices=get_args(Communication),
         help="Model of transfers: each delays only its receiver (edge), occupies the link (contended), runs in order on "
         "communication streams (streams), or occupies both ranks (blocking).",
         hint="edge: delays only the receiver; contended: one transfer at a time per link; streams: in order, beside the "
         "computation; blocking: occupies both ranks.",
-    )  # fmt: skip
+    )
     streams: Streams | None = option(
         kind="choice", title="Communication streams", group="details", choices=get_args(Streams), default="rank",
         help="Communication streams with --communication streams: one per rank (PyTorch's default), one per direction "
         "(PyTorch 2.14.1: pipeline_per_direction_p2p), or one per edge (2.15: pipeline_per_edge_p2p).",
         hint="One per rank, per direction, or per edge (pair of ranks).", only_with=("communication", "streams"),
-    )  # fmt: skip
+    )
     machine: str = option(
-        NO_MACHINE, kind="choice", title="Machine", group="details", choices=(NO_MACHINE, *MACHINES), default=NO_MACHINE,
+        NO_MACHINE, kind="choice", group="details", choices=(NO_MACHINE, *MACHINES),
         help="Overhead preset fitted to runs on this machine; needs a time unit.",
         hint="Overhead preset fitted to runs on this machine; needs a unit of the times.",
-    )  # fmt: skip
+    )
     op_gap: float | None = option(
         kind="number", title="Overhead per op", group="details", default="0, or the machine's", unit="time",
         help="Fixed overhead before each op: kernel launches and the framework's own work.",
         range=NOT_NEGATIVE,
-    )  # fmt: skip
+    )
     message_time: float | None = option(
         kind="number", title="Overhead per message", group="details", default="0, or the machine's", unit="time",
         help="Fixed overhead per message, paid by both ranks.", range=NOT_NEGATIVE,
-    )  # fmt: skip
+    )
     step_time: float | None = option(
         kind="number", title="Time after the last op", group="details", default="0, or the machine's", unit="time",
         help="Time added after the last op, outside the makespan: optimizer, barrier, data-parallel reduction.",
         range=NOT_NEGATIVE,
-    )  # fmt: skip
+    )
     memory_limit: float | str | tuple[float | str, ...] | None = option(
         kind="limit", title="Memory limit per rank", group="memory", default="none", unit="bytes or activations",
         help="Memory limit: bytes, a size such as 12GiB, or activations such as 8act; one for all ranks, or one per rank.",
         hint="12GiB, bytes or 8act.",
-    )  # fmt: skip
+    )
     activation_bytes: Times | None = option(
-        kind="per_stage", title="Activation bytes", group="memory", default="none", unit="bytes", range=DIVISOR,
+        kind="per_stage", group="memory", default="none", unit="bytes", range=DIVISOR,
         help="Activation memory of one microbatch, such as 2GiB: for all chunks of a rank together, or one per stage.",
-    )  # fmt: skip
+    )
     weight_activation_bytes: Times | None = option(
         kind="per_stage", title="Part that only W frees", group="held", default="all", unit="bytes",
         help="Part of the activation bytes that only the backward pass for the weights frees.", range=NOT_NEGATIVE,
-    )  # fmt: skip
+    )
     recompute_bytes: Times | None = option(
-        kind="per_stage", title="Part kept when recomputing", group="held", default="0", unit="bytes",
+        kind="per_stage", title="Part kept when recomputing", group="held", shell="schedules", default="0",
+        unit="bytes",
         help="Part of the activation bytes that a recomputed stage keeps: its input.",
         range=NOT_NEGATIVE,
-    )  # fmt: skip
+    )
     offload_bytes: Times | None = option(
-        kind="per_stage", title="Part that is offloaded", group="held", default="all", unit="bytes",
+        kind="per_stage", title="Part that is offloaded", group="held", shell="none", default="all", unit="bytes",
         help="Part of the activation bytes that an offloaded stage copies to the host.",
         range=NOT_NEGATIVE,
-    )  # fmt: skip
+    )
     static_bytes: Times | None = option(
-        kind="per_stage", title="Static bytes", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
+        kind="per_stage", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
         help="Memory of parameters, gradients and optimizer state.",
-    )  # fmt: skip
+    )
     parameter_bytes: Times | None = option(
-        kind="per_stage", title="Gathered parameters", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
+        kind="per_stage", title="Gathered parameters", group="held", shell="none", default="0",
+        unit="bytes", range=NOT_NEGATIVE,
         help="Memory of gathered parameters, held from UNSHARD to RESHARD beside the static bytes: for all chunks of a "
         "rank together, or one per stage.",
-    )  # fmt: skip
+    )
     gradient_bytes: Times | None = option(
-        kind="per_stage", title="Unreduced gradients", group="held", default="0", unit="bytes", range=NOT_NEGATIVE,
+        kind="per_stage", title="Unreduced gradients", group="held", shell="none", default="0",
+        unit="bytes", range=NOT_NEGATIVE,
         help="Memory of the whole gradients of a stage, held from the start of its first weight gradient until the rank has "
         "waited for their REDUCE_GRAD, beside the static bytes.",
-    )  # fmt: skip
+    )
     microbatch_factors: FactorTable | FactorTables | None = option(
         kind="per_microbatch", title="Factors", group="microbatches", default="all 1", unit="times",
         range=Range(SMALLEST_FACTOR, most=LARGEST_FACTOR),
         help="Factor of each microbatch on the times of its ops and on its bytes; or, in the shell as a file, such a list "
         "per stage or rank, or different ones for times and bytes.",
         hint="One number per microbatch: how many times the costs it takes.",
-    )  # fmt: skip
+    )
     lengths: Lengths | None = option(
         kind="lengths", title="Tokens", group="microbatches", default="none", unit="tokens", range=POSITIVE,
         help="Tokens of each microbatch, from which its factors follow; in the shell, a file with a line per microbatch. "
         "Several numbers in a line are documents that do not attend to each other.",
         hint="One number per microbatch.",
-    )  # fmt: skip
+    )
     reference_length: float | None = option(
-        kind="number", title="Tokens of the costs", group="microbatches", default="the mean of the lengths", unit="tokens",
+        kind="number", title="Tokens of the costs", group="microbatches", shell="none",
+        default="the mean of the lengths", unit="tokens",
         help="Tokens of the microbatch that times and bytes are for.", range=POSITIVE,
-    )  # fmt: skip
+    )
     attention_share: Times | None = option(
-        kind="per_stage", title="Share of attention", group="microbatches", default="0", unit="shares", range=SHARE,
+        kind="per_stage", title="Share of attention", group="microbatches", shell="none", default="0",
+        unit="shares", range=SHARE,
         help="Share of the forward time that grows with the square of the length, at the reference length: one number, or "
         "one per stage.",
-    )  # fmt: skip
+    )
     attention_model: str | None = option(
-        kind="text", title="Model of the share", group="microbatches", default="none", longest=200,
+        kind="text", title="Model of the share", group="microbatches", shell="none", default="none", longest=200,
         help="Model whose FLOPs determine the share of attention, such as llama3-8b.",
-    )  # fmt: skip
+    )
     group_size: int | None = option(
-        kind="count", title="Group size", group="more", help="Microbatches per group of an interleaved schedule or kfkb.",
+        kind="count", group="more", help="Microbatches per group of an interleaved schedule or kfkb.",
         default="the schedule's", range=COUNT, flags=("-g",), hint="For interleaved schedules and kfkb.",
-    )  # fmt: skip
+    )
     slices: int | None = option(
-        kind="count", title="Slices", group="more", help="Slices per sequence, for seq1f1b, slimpipe, svpp and mepipe.",
+        kind="count", group="more", help="Slices per sequence, for seq1f1b, slimpipe, svpp and mepipe.",
         default="the schedule's", range=COUNT, hint="Slices per sequence, for seq1f1b, slimpipe, svpp and mepipe.",
-    )  # fmt: skip
+    )
     slice_attention: Times | None = option(
-        kind="per_stage", title="Attention of slices", group="more", default="0", unit="shares", range=SHARE,
+        kind="per_stage", title="Attention of slices", group="more", shell="none", default="0",
+        unit="shares", range=SHARE,
         help="Share of a sequence's forward time that is causal attention, which makes later slices longer: one number, or "
         "one per stage; 0: slices take equally long, as if ranks exchange attention (SlimPipe).",
-    )  # fmt: skip
+    )
     variant: str | None = option(
-        kind="text", title="Variant", group="more", help="Variant of the schedule.",
+        kind="text", group="more", shell="schedules", help="Variant of the schedule.",
         default="the first",
-    )  # fmt: skip
+    )
+    # fmt: on
 
     @property
     def microbatch_count(self) -> int | None:
@@ -372,9 +383,11 @@ class ShellSettings(SettingsTable):
     """Settings, and a config file with some of them, as commands take them."""
 
     config: str | os.PathLike[str] | None = option(
-        kind="file", title="Config file", group="output", flags=("-c",),
+        kind="file",
+        group="output",
+        flags=("-c",),
         help="YAML, TOML or JSON file with any of these settings; options override it.",
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -382,9 +395,10 @@ class ConfiguredSettings(ShellSettings):
     """Settings as functions take them: a value, a mapping or a file with some of them, and keywords that override it."""
 
     settings: SettingsLike | None = option(
-        kind="object", title="Settings", group="output",
+        kind="object",
+        group="output",
         help="Settings, a mapping with some of them, or a config file; the other keywords override it.",
-    )  # fmt: skip
+    )
 
 
 SETTINGS = table_of(SettingsTable)

@@ -174,18 +174,37 @@ def _write_around(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
     ax.set_ylabel(fitted(time_label, font, 0.4 * page.width), fontsize=font, color=colors.text, parse_math=False)
     lines = 1.7 if view.about else 0.0
     ax.set_title(
-        fitted(view.title, 1.15 * font, 0.85 * page.width, bold=True), loc="left", fontsize=1.15 * font,
-        fontweight="bold", color=colors.text, parse_math=False, pad=(2.1 + lines) * font,
-    )  # fmt: skip
+        fitted(view.title, 1.15 * font, 0.85 * page.width, bold=True),
+        loc="left",
+        fontsize=1.15 * font,
+        fontweight="bold",
+        color=colors.text,
+        parse_math=False,
+        pad=(2.1 + lines) * font,
+    )
     if view.about:
         ax.annotate(
-            fitted(view.about, 0.9 * font, 0.85 * page.width), (0, 1), (0, 2.3 * font), xycoords="axes fraction",
-            textcoords="offset points", fontsize=0.9 * font, color=colors.faint, parse_math=False,
-        )  # fmt: skip
+            fitted(view.about, 0.9 * font, 0.85 * page.width),
+            (0, 1),
+            (0, 2.3 * font),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            fontsize=0.9 * font,
+            color=colors.faint,
+            parse_math=False,
+        )
     ax.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize=_SMALL * font, frameon=False, borderpad=0.3,
-        labelcolor=colors.text, handletextpad=0.3, columnspacing=1.4, borderaxespad=0.2,
-    )  # fmt: skip
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=3,
+        fontsize=_SMALL * font,
+        frameon=False,
+        borderpad=0.3,
+        labelcolor=colors.text,
+        handletextpad=0.3,
+        columnspacing=1.4,
+        borderaxespad=0.2,
+    )
 
 
 def _scale(ax: Axes, values: Values, colors: Theme, page: Size, *, upper: bool) -> None:
@@ -268,9 +287,14 @@ def _mark_beyond(ax: Axes, points: Sequence[Point], colors: Theme, page: Size) -
     for x, y in points:
         if x > right or y > high:
             ax.plot(
-                min(x, right), min(y, high), "^" if y > high else ">", color=colors.text, markersize=0.6 * page.font,
-                clip_on=False, zorder=4,
-            )  # fmt: skip
+                min(x, right),
+                min(y, high),
+                "^" if y > high else ">",
+                color=colors.text,
+                markersize=0.6 * page.font,
+                clip_on=False,
+                zorder=4,
+            )
 
 
 def save_front(

@@ -115,13 +115,27 @@ def write_labels(ax: Axes, labels: Sequence[Label], size: float, color: str, fai
         share = tuple(ax.transAxes.inverted().transform(pixels))
         if label.led:
             ax.annotate(
-                "", share, offset, xycoords="axes fraction", textcoords="offset points", annotation_clip=False,
+                "",
+                share,
+                offset,
+                xycoords="axes fraction",
+                textcoords="offset points",
+                annotation_clip=False,
                 arrowprops={"arrowstyle": "-", "color": faint, "linewidth": 0.5, "shrinkA": 0.4 * size, "shrinkB": 0},
-            )  # fmt: skip
+            )
         ax.annotate(
-            label.text, share, offset, xycoords="axes fraction", textcoords="offset points", ha="center",
-            va="center_baseline", fontsize=size, color=color, annotation_clip=False, parse_math=False,
-        )  # fmt: skip
+            label.text,
+            share,
+            offset,
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="center",
+            va="center_baseline",
+            fontsize=size,
+            color=color,
+            annotation_clip=False,
+            parse_math=False,
+        )
 
 
 _SHORT = 8

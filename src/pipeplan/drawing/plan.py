@@ -150,9 +150,15 @@ def _bars(
     every = -(-len(bars) // _MOST_LABELS)
     for place in places[::every]:
         ax.annotate(
-            f"{starts[place]:,.4g}", (starts[place], place), (0.4 * small, 0), textcoords="offset points",
-            va="center_baseline", fontsize=small, color=colors.text, zorder=4,
-        )  # fmt: skip
+            f"{starts[place]:,.4g}",
+            (starts[place], place),
+            (0.4 * small, 0),
+            textcoords="offset points",
+            va="center_baseline",
+            fontsize=small,
+            color=colors.text,
+            zorder=4,
+        )
     ax.set_xlim(0, 1.1 * max([*starts, least]))
     room = (0.26 if _narrow(page) else 0.2) * page.width
     labelled = places[::every]
@@ -165,9 +171,16 @@ def _bars(
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.spines["bottom"].set_color(colors.text)
     ax.legend(
-        fontsize=min(small, 0.8 * page.font), frameon=False, labelcolor=colors.text, loc="lower left",
-        bbox_to_anchor=(0, 1), ncols=2, borderpad=0, handlelength=1, columnspacing=1,
-    )  # fmt: skip
+        fontsize=min(small, 0.8 * page.font),
+        frameon=False,
+        labelcolor=colors.text,
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=2,
+        borderpad=0,
+        handlelength=1,
+        columnspacing=1,
+    )
 
 
 def _narrow(page: Size) -> bool:

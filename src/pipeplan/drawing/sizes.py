@@ -25,13 +25,21 @@ class LookOptions(Options):
     """Options of pictures."""
 
     theme: ThemeName | None = option(
-        kind="choice", title="Theme", group="output", choices=get_args(ThemeName), default="light",
+        kind="choice",
+        group="output",
+        usual=False,
+        choices=get_args(ThemeName),
+        default="light",
         help="Colours of pictures.",
-    )  # fmt: skip
+    )
     size: SizeName | None = option(
-        kind="choice", title="Size", group="output", choices=get_args(SizeName), default="page",
+        kind="choice",
+        group="output",
+        usual=False,
+        choices=get_args(SizeName),
+        default="page",
         help="Size of pictures: a 16:9 slide, a page of any height, or the column of a paper.",
-    )  # fmt: skip
+    )
 
     @property
     def look(self) -> Look:

@@ -261,9 +261,15 @@ class _Table(Sheet):
         if np.isfinite(limit):
             ax.axvline(limit / scale, color=theme.limit, linewidth=1.0, ls=(0, (4, 2)))
             ax.annotate(
-                f"limit {limit / scale:.4g}", (limit / scale, len(curves) - 0.5), (0, -0.4 * font), ha="center", va="top",
-                textcoords="offset points", fontsize=_SMALL * font, color=theme.limit,
-            )  # fmt: skip
+                f"limit {limit / scale:.4g}",
+                (limit / scale, len(curves) - 0.5),
+                (0, -0.4 * font),
+                ha="center",
+                va="top",
+                textcoords="offset points",
+                fontsize=_SMALL * font,
+                color=theme.limit,
+            )
         look = _Look(right - left, size=_SMALL, faint=True)
         self._write(figure, f"peak ({unit})", left, self._top - 0.7 * font, look)
 

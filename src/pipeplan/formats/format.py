@@ -82,27 +82,30 @@ class Training(Options):
     """
 
     layers: tuple[int, ...] | None = None
+    # A table, read by columns: formatted, it would have a line for every argument.
+    # fmt: off
     mtp_layers: int = option(
-        0, kind="count", group="trainer", title="Prediction layers", range=Range(0, most=1_000), flags=("--mtp",),
+        0, kind="count", group="trainer", range=Range(0, most=1_000), flags=("--mtp",),
         help="Number of multi-token prediction layers.",
-    )  # fmt: skip
+    )
     microbatch_size: int = option(
-        1, kind="count", group="trainer", title="Microbatch", help="Sequences per microbatch.", range=COUNT
-    )  # fmt: skip
+        1, kind="count", group="trainer", help="Sequences per microbatch.", range=COUNT
+    )
     sequence_length: int | None = option(
-        kind="count", group="trainer", title="Sequence", help="Sequence length in tokens.", range=COUNT
-    )  # fmt: skip
+        kind="count", group="trainer", help="Sequence length in tokens.", range=COUNT
+    )
     data_parallel: int = option(
-        1, kind="count", group="trainer", title="Replicas", help="Number of pipeline replicas.", range=COUNT
-    )  # fmt: skip
+        1, kind="count", group="trainer", help="Number of pipeline replicas.", range=COUNT
+    )
     csv: str | None = option(
-        kind="text", group="trainer", title="CSV", longest=10_000,
+        kind="text", group="trainer", longest=10_000,
         help="Path of the schedule's CSV file on the training machines.",
-    )  # fmt: skip
+    )
     trainer_version: str | None = option(
-        kind="text", group="trainer", title="Release",
+        kind="text", group="trainer",
         help="Release of the trainer.", default="the newest known one; for torch-csv-comms the installed PyTorch",
-    )  # fmt: skip
+    )
+    # fmt: on
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -106,9 +106,15 @@ def _ops(timeline: Timeline, scale: float) -> Iterator[Event]:
     ):
         arguments = {"stage": op.stage, "microbatch": op.microbatch, "slice": op.slice}
         yield {
-            "ph": "X", "pid": 0, "tid": track, "ts": start, "dur": duration,
-            "name": str(op), "cat": op.kind.name, "args": arguments,
-        }  # fmt: skip
+            "ph": "X",
+            "pid": 0,
+            "tid": track,
+            "ts": start,
+            "dur": duration,
+            "name": str(op),
+            "cat": op.kind.name,
+            "args": arguments,
+        }
 
 
 def _transfers(timeline: Timeline, scale: float) -> Iterator[Event]:
@@ -135,8 +141,12 @@ def _counters(timeline: Timeline, memory: MemoryUse, scale: float) -> Iterator[E
     for rank, moment, level, part in zip(*(column.tolist() for column in columns), strict=True):
         held = {unit: level} if parameters is None else {"parameters": part, f"other {unit}": level - part}
         yield {
-            "ph": "C", "pid": 0, "name": f"memory of rank {rank:>3}", "ts": moment, "args": held,
-        }  # fmt: skip
+            "ph": "C",
+            "pid": 0,
+            "name": f"memory of rank {rank:>3}",
+            "ts": moment,
+            "args": held,
+        }
 
 
 FORMATS = (

@@ -26,7 +26,7 @@ def build_slimpipe(shape: Shape) -> Schedule:
 
     Causal attention makes later slices longer. SlimPipe exchanges attention work between ranks (queries, keys and values of
     a part of the context), so that all slices take the same time; this is what the default costs are. Without the exchange,
-    slices differ (``--slice-attention``).
+    slices differ (``slice_attention``).
 
     Two ranks with two chunks, one microbatch of two slices (``0F0.1`` is slice 1), in units of a stage's forward of a
     slice::

@@ -57,6 +57,8 @@ class TrainerKind:
 
 _CORE = ("megatron-core", "transformer-engine")
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 TRAINER_KINDS = (
     TrainerKind(
         name="megatron-bridge", title="Megatron-Bridge", aliases=("bridge",),
@@ -106,7 +108,8 @@ TRAINER_KINDS = (
         name="pytorch", title="PyTorch", scopes=("pytorch",), software="torchtitan",
         package="torch", releases=TORCH_RELEASES, newest=TORCH_RELEASES[-1], checked="2.15.0",
     ),
-)  # fmt: skip
+)
+# fmt: on
 """Every trainer; the first whose pattern matches a name is meant."""
 
 

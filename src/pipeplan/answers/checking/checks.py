@@ -11,14 +11,13 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.answers.arguments import ScheduleLike, options_and_settings, takes
-from pipeplan.answers.keywords import CheckKeywords
+from pipeplan.answers.arguments import ScheduleLike, options_and_settings
 from pipeplan.answers.sharding import sharded, sharding_used
 from pipeplan.answers.simulating.simulate import messages
 from pipeplan.answers.sources import Source, file_of, label, opened, resolve
 from pipeplan.checking import Finding, check_times, finding, marked_grid
 from pipeplan.checking import check as check_schedule
-from pipeplan.costs import SETTINGS, ConfiguredSettings, Options, Settings, option
+from pipeplan.costs import SETTINGS, Options, Settings, option
 from pipeplan.drawing import View, order_of
 from pipeplan.formats import SIZE_LIMIT, TORCH_RELEASES, has_waits, is_printed_by_torch, torch_release, unpacked_name
 from pipeplan.foundation.errors import InputError, InvalidScheduleError
@@ -30,6 +29,7 @@ from pipeplan.strategies import Strategy
 from pipeplan.trainers import refusal, trainer_kind
 
 if TYPE_CHECKING:
+    from pipeplan.answers.keywords import CheckKeywords
     from pipeplan.answers.parts import Part
 
 
@@ -121,18 +121,22 @@ class CheckOptions(Options):
     """Options of a check."""
 
     trainer: str | None = option(
-        kind="name", title="Trainer", group="trainer", choices=get_args(TrainerName), flags=("--for",),
+        kind="name",
+        group="trainer",
+        choices=get_args(TrainerName),
+        flags=("--for",),
         keyword="TrainerName | str | None",
         help="Trainer to check for: report what it refuses or would train with wrong gradients. For PyTorch the schedule "
         "itself is checked, for the others whether it can be exported to them.",
-    )  # fmt: skip
+    )
     trainer_version: str | None = option(
-        kind="text", title="Release", group="trainer",
-        help="Release of PyTorch, with --for pytorch.", default=f"the installed one, else {TORCH_RELEASES[-1]}",
-    )  # fmt: skip
+        kind="text",
+        group="trainer",
+        help="Release of PyTorch, with --for pytorch.",
+        default=f"the installed one, else {TORCH_RELEASES[-1]}",
+    )
 
 
-@takes(CheckOptions, ConfiguredSettings)
 def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdict:
     """Check a schedule: structure, order, deadlock, channels, and with ``memory_limit`` its memory.
 
@@ -145,6 +149,17 @@ def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdic
         The options of a check, and of the shape and costs what it depends on: ``memory_limit`` with its bytes,
         ``communication="blocking"`` for sends that wait for their receives, ``"streams"`` for messages that run in order on
         communication streams.
+
+    Other Parameters
+    ----------------
+    trainer
+        Trainer to check for: report what it refuses or would train with wrong gradients. For PyTorch the schedule
+        itself is checked, for the others whether it can be exported to them.
+    trainer_version
+        Release of PyTorch, with --for pytorch (default: the installed one, else 2.15).
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Raises
     ------
@@ -204,8 +219,12 @@ _OF_ORDERS = ("unshard_times", "reduce_times", "offload_times")
 
 _OF_TIMES = (
     *(name for name, setting in SETTINGS.items() if setting.unit in ("time", "shares") and name not in _OF_ORDERS),
-    "times_per", "p2p_bytes", "p2p_bandwidth", "machine", "attention_model",
-)  # fmt: skip
+    "times_per",
+    "p2p_bytes",
+    "p2p_bandwidth",
+    "machine",
+    "attention_model",
+)
 """Settings on which only times depend."""
 
 

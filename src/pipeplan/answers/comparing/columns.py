@@ -59,9 +59,12 @@ class ColumnOptions(Options):
     """Columns of the table."""
 
     columns: tuple[str, ...] = option(
-        DEFAULT_COLUMNS, kind="names", title="Columns", group="output", default=",".join(DEFAULT_COLUMNS),
+        DEFAULT_COLUMNS,
+        kind="names",
+        group="output",
+        default=",".join(DEFAULT_COLUMNS),
         help=f"Columns of the table: all, or some of {', '.join(COLUMNS)}; repeatable, or with commas.",
-    )  # fmt: skip
+    )
 
     @property
     def names(self) -> list[str]:

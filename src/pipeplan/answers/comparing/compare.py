@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
-from pipeplan.answers.arguments import ScheduleLike, options_and_settings, takes
+from pipeplan.answers.arguments import ScheduleLike, options_and_settings
 from pipeplan.answers.comparing.comparison import Comparison, comparison_of_results
-from pipeplan.answers.keywords import CompareKeywords
 from pipeplan.answers.published import (
     Allowed,
     AllowOptions,
@@ -21,13 +20,15 @@ from pipeplan.answers.published import (
 from pipeplan.answers.simulating.result import Result
 from pipeplan.answers.simulating.simulate import simulated
 from pipeplan.answers.sources import Source, label, opened, same_ranks, settings_for
-from pipeplan.costs import ConfiguredSettings, Settings
+from pipeplan.costs import Settings
 from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.model import Timeline
 from pipeplan.strategies import STRATEGIES, Strategy
 
+if TYPE_CHECKING:
+    from pipeplan.answers.keywords import CompareKeywords
 
-@takes(AllowOptions, ConfiguredSettings)
+
 def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack[CompareKeywords]) -> Comparison:
     """Compare schedules on the same ranks, microbatches and costs; without schedules, all that are possible.
 
@@ -43,6 +44,16 @@ def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack
     **options
         The options of a comparison, and shape and costs. An option that a schedule does not have, such as ``chunks``, is
         left out for it.
+
+    Other Parameters
+    ----------------
+    allow
+        Needs that the best or recommended schedule may have: slices (attention over earlier slices of a sequence and a
+        loss per slice), copies (two copies of the model), recompute; repeatable or comma-separated. Setting slices or
+        recompute allows it, too (default: what settings and named schedules need).
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Raises
     ------

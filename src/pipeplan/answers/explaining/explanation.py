@@ -12,10 +12,9 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.answers import AnswerRecord, contents_of
-from pipeplan.answers.arguments import ScheduleLike, apart, asked, takes
+from pipeplan.answers.arguments import ScheduleLike, apart, asked
 from pipeplan.answers.explaining.remedies import NO_REMEDIES, Remedy, remedies
 from pipeplan.answers.explaining.sentences import Wait, advice_of, longest_waits, sentences_of
-from pipeplan.answers.keywords import ExplainKeywords
 from pipeplan.answers.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
 from pipeplan.answers.published import (
     AllowOptions,
@@ -29,13 +28,14 @@ from pipeplan.answers.published import (
 from pipeplan.answers.simulating.result import Result, ResultRecord, idle_times_of, view_of_result, windows_of
 from pipeplan.answers.simulating.simulate import timed
 from pipeplan.answers.sources import label, opened
-from pipeplan.costs import ConfiguredSettings, Settings, options_of
+from pipeplan.costs import Settings, options_of
 from pipeplan.foundation.readable import Times, change, percent, size_texts
 from pipeplan.foundation.records import Evidence, Record, holding
 from pipeplan.model import Floats, Reason, Timeline, counted
 from pipeplan.simulation import CriticalPath, LocatedWindow, critical_path
 
 if TYPE_CHECKING:
+    from pipeplan.answers.keywords import ExplainKeywords
     from pipeplan.answers.parts import Part
     from pipeplan.drawing import View
     from pipeplan.formats import Content, Format
@@ -170,7 +170,6 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         return f"<Explanation of {self.name}: idle time goes mostly to {most}>"
 
 
-@takes(AllowOptions, ConfiguredSettings)
 def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[ExplainKeywords]) -> Explanation:
     """Explain why each rank idles, what the critical path consists of, and what would help.
 
@@ -181,6 +180,16 @@ def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Exp
         measured ones, or simulated ones unless costs are given here.
     **options
         What recommended schedules may need, and shape and costs. What the explained schedule needs is allowed.
+
+    Other Parameters
+    ----------------
+    allow
+        Needs that the best or recommended schedule may have: slices (attention over earlier slices of a sequence and a
+        loss per slice), copies (two copies of the model), recompute; repeatable or comma-separated. Setting slices or
+        recompute allows it, too (default: what settings and named schedules need).
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Raises
     ------

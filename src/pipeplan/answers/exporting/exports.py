@@ -6,13 +6,12 @@ import os
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Unpack, final
+from typing import TYPE_CHECKING, Unpack, final
 
 from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.answers import contents_of
-from pipeplan.answers.arguments import ScheduleLike, apart, asked, takes
-from pipeplan.answers.keywords import ExportKeywords
+from pipeplan.answers.arguments import ScheduleLike, apart, asked
 from pipeplan.answers.outputs import (
     export_format,
     export_formats,
@@ -24,7 +23,7 @@ from pipeplan.answers.outputs import (
 )
 from pipeplan.answers.simulating.simulate import ordered, simulated, timed
 from pipeplan.answers.sources import label, opened, resolve
-from pipeplan.costs import ConfiguredSettings, Options, Settings, option, options_of
+from pipeplan.costs import Options, Settings, option, options_of
 from pipeplan.formats import (
     Format,
     TrainerSettings,
@@ -43,6 +42,9 @@ from pipeplan.passes import Rearrangement
 from pipeplan.strategies import is_strategy
 from pipeplan.trainers import TrainerLayout, find_layout, layout_trainers, read_layout, write_layout
 
+if TYPE_CHECKING:
+    from pipeplan.answers.keywords import ExportKeywords
+
 _LARGEST_LAYOUT = MEBIBYTE
 """Maximum size of a file with a layout."""
 
@@ -52,16 +54,13 @@ class RearrangementOptions(Options):
     """Passes over a schedule's order of ops, applied one after the other."""
 
     split_backward: bool = option(
-        False, kind="flag", title="Split backwards", group="order",
+        False,
+        kind="flag",
+        group="order",
         help="Split every full backward pass into one for the inputs and one for the weights.",
-    )  # fmt: skip
-    retime: bool = option(
-        False, kind="flag", title="Retime", group="order", help="Move weight gradients into earlier idle steps."
     )
-    merge_backward: bool = option(
-        False, kind="flag", title="Merge backwards", group="order",
-        help="Merge adjacent halves of a backward pass.",
-    )  # fmt: skip
+    retime: bool = option(False, kind="flag", group="order", help="Move weight gradients into earlier idle steps.")
+    merge_backward: bool = option(False, kind="flag", group="order", help="Merge adjacent halves of a backward pass.")
 
     @property
     def rearrangement(self) -> Rearrangement:
@@ -126,7 +125,6 @@ class Export(Record, frozen=True, kw_only=True):
         print(self.text, end="")
 
 
-@takes(ExportOptions, ConfiguredSettings)
 def export(
     schedule: ScheduleLike | UnsetType = UNSET, /, to: FormatName | str = "torch-csv", **options: Unpack[ExportKeywords]
 ) -> Export:
@@ -146,6 +144,30 @@ def export(
         Passes over the order of ops, settings of a trainer
         (:class:`~pipeplan.formats.Training`), and shape and costs; ``layers_per_stage`` are a trainer's
         transformer layers of each stage.
+
+    Other Parameters
+    ----------------
+    mtp_layers
+        Number of multi-token prediction layers (default: 0).
+    microbatch_size
+        Sequences per microbatch (default: 1).
+    sequence_length
+        Sequence length in tokens.
+    data_parallel
+        Number of pipeline replicas (default: 1).
+    csv
+        Path of the schedule's CSV file on the training machines.
+    trainer_version
+        Release of the trainer (default: the newest known one; for torch-csv-comms the installed PyTorch).
+    split_backward
+        Split every full backward pass into one for the inputs and one for the weights.
+    retime
+        Move weight gradients into earlier idle steps.
+    merge_backward
+        Merge adjacent halves of a backward pass.
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Raises
     ------

@@ -8,13 +8,13 @@ from typing import TypedDict, Unpack
 
 from msgspec import UNSET, UnsetType
 
-from pipeplan.answers.arguments import ScheduleLike, asked, takes
+from pipeplan.answers.arguments import ScheduleLike, asked
 from pipeplan.answers.sharding import sharded, sharding_used
 from pipeplan.answers.simulating.result import Result, result_of
 from pipeplan.answers.sources import Source, label, opened, resolve
 from pipeplan.checking import Sends
 from pipeplan.checking import check as check_schedule
-from pipeplan.costs import SETTINGS, ConfiguredSettings, Costs, Settings, SettingsKeywords
+from pipeplan.costs import SETTINGS, Costs, Settings, SettingsKeywords
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.readable import transfers_in_words
 from pipeplan.foundation.records import Record
@@ -26,7 +26,6 @@ TIME_SETTINGS = tuple(setting.name for setting in SETTINGS.values() if setting.t
 """Names of the settings that a timeline with its own times ignores."""
 
 
-@takes(ConfiguredSettings)
 def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[SettingsKeywords]) -> Result:
     """Simulate one schedule: times, bubble, memory and bound.
 
@@ -39,6 +38,12 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Se
     **options
         Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` and so on, which
         ``docs/reference/settings.md`` lists; a list has one value per stage, or one per rank.
+
+    Other Parameters
+    ----------------
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Raises
     ------

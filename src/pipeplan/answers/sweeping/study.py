@@ -17,14 +17,13 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from pipeplan.answers.answers import Listing, contents_of
-from pipeplan.answers.arguments import ScheduleLike, apart, configured, takes
+from pipeplan.answers.arguments import ScheduleLike, apart, configured
 from pipeplan.answers.comparing.compare import listed_schedules
-from pipeplan.answers.keywords import SweepKeywords
 from pipeplan.answers.outputs import exported
 from pipeplan.answers.parts import columns, line
 from pipeplan.answers.simulating.simulate import Summary, simulated
 from pipeplan.answers.sources import Source, label, opened, settings_for
-from pipeplan.costs import ALIASES, WORKERS, ConfiguredSettings, Options, Settings, option, options_of
+from pipeplan.costs import ALIASES, WORKERS, Options, Settings, option, options_of
 from pipeplan.foundation.documents import json_text
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.readable import Times, percent
@@ -37,6 +36,7 @@ from pipeplan.strategies import STRATEGIES, Strategy
 if TYPE_CHECKING:
     import os
 
+    from pipeplan.answers.keywords import SweepKeywords
     from pipeplan.answers.parts import Part
 
 MOST_CASES = 100_000
@@ -137,15 +137,13 @@ class SweepOptions(Options):
     """Workers of a study, and its store."""
 
     workers: int = option(
-        1, kind="count", title="Workers", group="work", range=WORKERS, help="Number of worker processes; 1 is this process.",
-    )  # fmt: skip
+        1, kind="count", group="work", range=WORKERS, help="Number of worker processes; 1 is this process."
+    )
     store: str | os.PathLike[str] | None = option(
-        kind="file", title="Store", group="work",
-        help="Checkpoint file; the same study, or a larger one, resumes from it.",
-    )  # fmt: skip
+        kind="file", group="work", help="Checkpoint file; the same study, or a larger one, resumes from it."
+    )
 
 
-@takes(SweepOptions, ConfiguredSettings)
 def sweep(
     schedules: ScheduleLike | Sequence[ScheduleLike] | None = None,
     *,
@@ -166,6 +164,16 @@ def sweep(
         True for a progress bar on stderr; or a function that is called with the progress after each case.
     **options
         Workers and store, and shape and costs, each one value or several.
+
+    Other Parameters
+    ----------------
+    workers
+        Number of worker processes; 1 is this process (default: 1).
+    store
+        Checkpoint file; the same study, or a larger one, resumes from it.
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Returns
     -------

@@ -31,14 +31,17 @@ class PlanOutputOptions(LookOptions):
     """Output of a plan: flags and files."""
 
     flags: str | None = option(
-        kind="text", title="Flags", group="output",
+        kind="text",
+        group="output",
         help="Plan for this trainer and print only its flags, with step time, memory and notes on stderr: "
         f"{', '.join(plan_trainers())}.",
-    )  # fmt: skip
+    )
     trainer_version: str | None = option(
-        kind="text", title="Release", group="output", default="the newest known release on PyPI",
+        kind="text",
+        group="output",
+        default="the newest known release on PyPI",
         help="Release of the --flags trainer, such as 0.19 for megatron or main for torchtitan.",
-    )  # fmt: skip
+    )
     output: tuple[Path, ...] = output_option(
         "File to write; repeatable. The suffix selects the content: .json everything; .png .svg .pdf front, time and "
         "memory; .yaml the best configuration, for `pipeplan estimate`; .sh the flags; .html .csv .trace.json the "
@@ -158,11 +161,13 @@ class FactorOptions(SourceOptions):
     """GPU and existing factors of a calibration."""
 
     gpu: str | None = option(
-        kind="text", title="GPU", group="calibration", longest=4096,
+        kind="text",
+        group="calibration",
+        longest=4096,
         help="GPU to calibrate: a name, or a cluster file that describes your own.",
-    )  # fmt: skip
+    )
     calibration: Path | None = option(
-        kind="file", title="Calibration", group="calibration", help="Existing calibration file to update, with --from."
+        kind="file", group="calibration", help="Existing calibration file to update, with --from."
     )
 
 

@@ -91,14 +91,28 @@ def configured(c: ReviewFacts) -> Configured:
         layers, guessed = _split(c, model, assumed) if pp > 1 else (None, False)
         chunks = len(layers) // pp if layers else 1
         configuration = Configuration(
-            sequence=int(sequence), global_batch=batch, microbatch_size=micro, tensor=tp, pipeline=pp, context=cp,
-            data=data, expert=ep if model.experts else 1, expert_tensor=etp if model.experts else 1, chunks=chunks,
-            schedule=_schedule(c, pp, chunks), group_size=c.get("group_size", None) if chunks > 1 else None, layers=layers,
-            sequence_parallel=tp > 1 and c.get("sequence_parallel", True), zero=zero, replicate=_copies(c) if zero else 1,
-            precision=_precision(c, assumed), recompute=_recompute(c, model, layers, assumed), software=software_of(c),
+            sequence=int(sequence),
+            global_batch=batch,
+            microbatch_size=micro,
+            tensor=tp,
+            pipeline=pp,
+            context=cp,
+            data=data,
+            expert=ep if model.experts else 1,
+            expert_tensor=etp if model.experts else 1,
+            chunks=chunks,
+            schedule=_schedule(c, pp, chunks),
+            group_size=c.get("group_size", None) if chunks > 1 else None,
+            layers=layers,
+            sequence_parallel=tp > 1 and c.get("sequence_parallel", True),
+            zero=zero,
+            replicate=_copies(c) if zero else 1,
+            precision=_precision(c, assumed),
+            recompute=_recompute(c, model, layers, assumed),
+            software=software_of(c),
             offload=offloaded_share(model, modules, c.get("recompute_modules", None) or ()) if modules else 0.0,
             lora_rank=_lora_rank(c, phase, assumed),
-        )  # fmt: skip
+        )
     except PipeplanError as error:
         raise NotSet(str(error)) from None
     if configuration.microbatches < 1:
@@ -201,9 +215,13 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
         if gpus % per_node:
             per_node = next(size for size in range(per_node, 0, -1) if gpus % size == 0)
         cluster = Cluster(
-            gpu=usual.gpu, per_node=per_node, nodes=gpus // per_node, inside=usual.node.inside, between=usual.node.between,
+            gpu=usual.gpu,
+            per_node=per_node,
+            nodes=gpus // per_node,
+            inside=usual.node.inside,
+            between=usual.node.between,
             domain=max(per_node, min(usual.node.domain or per_node, gpus)),
-        )  # fmt: skip
+        )
     if cluster.gpus % replica:
         raise NotSet("gpus")
     return cluster, cluster.gpus // replica

@@ -136,10 +136,17 @@ def shape_of_sizes(sizes: Mapping[str, Any]) -> ModelShape | None:
             "dense_layers": _leading_dense(str(sizes.get("moe_layer_freq") or "")),
         }
     if sizes.get("mla"):
-        document |= {"kv_heads": None, "head_dim": None, "mla": {
-            "q_lora": sizes.get("q_lora"), "kv_lora": sizes.get("kv_lora") or 512, "qk_nope": sizes.get("qk_nope") or 128,
-            "qk_rope": sizes.get("qk_rope") or 64, "v": sizes.get("v_dim") or 128,
-        }}  # fmt: skip
+        document |= {
+            "kv_heads": None,
+            "head_dim": None,
+            "mla": {
+                "q_lora": sizes.get("q_lora"),
+                "kv_lora": sizes.get("kv_lora") or 512,
+                "qk_nope": sizes.get("qk_nope") or 128,
+                "qk_rope": sizes.get("qk_rope") or 64,
+                "v": sizes.get("v_dim") or 128,
+            },
+        }
     try:
         if pattern:
             document |= short_form_of(sizes) | {"dense_layers": None, "moe_latent": sizes.get("moe_latent")}

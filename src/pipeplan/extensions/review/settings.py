@@ -62,6 +62,8 @@ def _flag(name: str, keys: str = "", default: bool = False) -> ReviewSetting:
     return _setting(name, "flag", keys or name, default)
 
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 _DEGREES = (
     _setting(
         "tp", "count",
@@ -96,8 +98,11 @@ _DEGREES = (
     _setting("device", "text", "gpu_name gpu_type"),
     _setting("hierarchical_cp", "names", "hierarchical_context_parallel_sizes", None, nullable=True),
     _setting("cp_comm_type", "names", "cp_comm_type", None, nullable=True),
-)  # fmt: skip
+)
+# fmt: on
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 _BATCH = (
     _setting(
         "micro_batch", "count",
@@ -116,8 +121,11 @@ _BATCH = (
     _setting("rampup_batch_size", "names", "rampup_batch_size", None, nullable=True),
     _setting("seq_length", "count", "seq_length encoder_seq_length sequence_length seq_len max_context_length max_length"),
     _setting("max_position_embeddings", "count", "max_position_embeddings"),
-)  # fmt: skip
+)
+# fmt: on
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 _MODEL = (
     _setting("model_name", "text", "model_name"),
     _setting("layers", "count", "num_layers n_layers num_hidden_layers"),
@@ -170,8 +178,11 @@ _MODEL = (
     _setting("vision", "flag", "has_vision_encoder"),
     _setting("attention_dropout", "number", "attention_dropout", 0.1),
     _setting("hidden_dropout", "number", "hidden_dropout", 0.1),
-)  # fmt: skip
+)
+# fmt: on
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 _LAYOUT = (
     _setting("layout", "layout", "pipeline_model_parallel_layout pp_layout pipeline_layout", None, nullable=True),
     _setting(
@@ -196,8 +207,11 @@ _LAYOUT = (
     _setting("schedule", "text", "pipeline_parallel_schedule pp_schedule"),
     _setting("schedule_csv", "text", "pipeline_parallel_schedule_csv pp_schedule_csv", None, nullable=True),
     _setting("standalone_embedding", "flag", "standalone_embedding_stage", False),
-)  # fmt: skip
+)
+# fmt: on
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 _PRECISION = (
     _setting("precision", "text", "precision compute_dtype mixed_precision"),
     _flag("bf16"),
@@ -218,8 +232,11 @@ _PRECISION = (
     _setting("transformer_impl", "text", "transformer_impl", "transformer_engine"),
     _setting("te_version", "text", "transformer_engine_version te_version"),
     _setting("torch_version", "text", "torch_version pytorch_version"),
-)  # fmt: skip
+)
+# fmt: on
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 _RECOMPUTE = (
     _setting("recompute_granularity", "text", "recompute_granularity", None, nullable=True),
     _setting("recompute_method", "text", "recompute_method", None, nullable=True),
@@ -233,8 +250,11 @@ _RECOMPUTE = (
     _setting("cpu_offloading_layers", "number", "cpu_offloading_num_layers", 0),
     _flag("fine_grained_offloading", "fine_grained_activation_offloading"),
     _setting("offload_modules", "names", "offload_modules", None, nullable=True),
-)  # fmt: skip
+)
+# fmt: on
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 _EXCHANGE = (
     _setting("dispatcher", "text", "moe_token_dispatcher_type", "allgather"),
     _setting("dispatcher_backend", "text", "moe_flex_dispatcher_backend", None, nullable=True),
@@ -255,8 +275,11 @@ _EXCHANGE = (
     _flag("router_expert_bias", "moe_router_enable_expert_bias"),
     _flag("router_padding", "moe_router_padding_for_quantization moe_router_padding_for_fp8"),
     _setting("router_dtype", "text", "moe_router_dtype", None, nullable=True),
-)  # fmt: skip
+)
+# fmt: on
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 _COMMUNICATION = (
     _flag("sequence_parallel", "sequence_parallel enable_sequence_parallel"),
     _flag("tp_comm_overlap"),
@@ -300,7 +323,8 @@ _COMMUNICATION = (
     _setting("strategy", "text", "distributed.strategy"),
     _setting("phase", "text", "phase task"),
     _setting("lora_rank", "count", "lora_rank peft.dim peft.rank lora_dim"),
-)  # fmt: skip
+)
+# fmt: on
 
 SETTINGS: Mapping[str, ReviewSetting] = MappingProxyType(
     {

@@ -48,9 +48,14 @@ def chunks_of(c: ReviewFacts) -> int:
 def _megatron_counts(c: ReviewFacts) -> tuple[int, ...]:
     try:
         counts = uneven_layers(
-            c.layers, c.pp, chunks_of(c), c.get("first_stage_layers", None), c.get("last_stage_layers", None),
-            embedding=bool(c.get("account_embedding", False)), loss=bool(c.get("account_loss", False)),
-        )  # fmt: skip
+            c.layers,
+            c.pp,
+            chunks_of(c),
+            c.get("first_stage_layers", None),
+            c.get("last_stage_layers", None),
+            embedding=bool(c.get("account_embedding", False)),
+            loss=bool(c.get("account_loss", False)),
+        )
     except ShapeError:
         raise NotSet("layout") from None
     return counts

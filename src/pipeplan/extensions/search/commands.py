@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeplan.answers import file_of, holds_schedule, require_outputs, save
 from pipeplan.cli.answers import deliver
-from pipeplan.cli.options import LineSettings, OutputOptions, Request, command, request
+from pipeplan.cli.options import OutputOptions, Request, SearchSettings, command, request
 from pipeplan.cli.progress import progress_bar
 from pipeplan.extensions.search import SearchProgress
 from pipeplan.extensions.search.answers.options import ParetoOptions, ScheduleSearchOptions, SearchOptions
@@ -22,7 +22,7 @@ from pipeplan.model import Schedule
 
 
 @command
-def search(*, options: SearchOptions, settings: LineSettings, output: OutputOptions, json: bool = False) -> int:
+def search(*, options: SearchOptions, settings: SearchSettings, output: OutputOptions, json: bool = False) -> int:
     """Search for a better schedule under a memory limit.
 
     Starts from the published schedules that fit, improves the order of its ops by simulated annealing, and proves a lower
@@ -37,7 +37,7 @@ def search(*, options: SearchOptions, settings: LineSettings, output: OutputOpti
 
 
 @command
-def pareto(*, options: ParetoOptions, settings: LineSettings, output: OutputOptions, json: bool = False) -> int:
+def pareto(*, options: ParetoOptions, settings: SearchSettings, output: OutputOptions, json: bool = False) -> int:
     """Find the Pareto front of time against memory.
 
     Searches for the best schedule under each of several memory limits, up to `--memory-limit`.
@@ -50,7 +50,7 @@ def pareto(*, options: ParetoOptions, settings: LineSettings, output: OutputOpti
     return 0
 
 
-def _request(options: ScheduleSearchOptions, settings: LineSettings, output: OutputOptions) -> Request:
+def _request(options: ScheduleSearchOptions, settings: SearchSettings, output: OutputOptions) -> Request:
     sources = options.start if isinstance(options.start, list | tuple) else [options.start]
     starts = [path for path in map(file_of, sources) if path is not None]
     return request((), settings, output, reads=starts)

@@ -12,10 +12,11 @@ from pathlib import Path
 from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, SourceOptions, command, request
 from pipeplan.cli.progress import FEW_REFRESHES, progress_bar
-from pipeplan.costs import ModelOptions, Options, ProfileOptions, RunOptions, option, require_costs_file
+from pipeplan.costs import Options, option, require_costs_file
 from pipeplan.extensions.training.answers.cost_profiles import costs_of_run, profiled
 from pipeplan.extensions.training.answers.measuring import TrainingReport
 from pipeplan.extensions.training.answers.training_runs import model_files, trained
+from pipeplan.extensions.training.options import ModelOptions, ProfileOptions, RunOptions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +24,7 @@ class TraceOptions(Options):
     """File of a run's trace."""
 
     trace: Path | None = option(
-        kind="file",
-        title="Trace",
-        group="training",
-        help="File for the measured timeline, as a Chrome or Perfetto trace.",
+        kind="file", group="training", help="File for the measured timeline, as a Chrome or Perfetto trace."
     )
 
 

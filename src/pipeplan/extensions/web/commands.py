@@ -15,19 +15,22 @@ from pipeplan.extensions.web.server import serve as serve_app
 class ServeOptions(Options):
     """Address of the web app."""
 
+    # A table, read by columns: formatted, it would have a line for every argument.
+    # fmt: off
     host: str = option(
-        "127.0.0.1", kind="text", title="Host", group="output", longest=400,
+        "127.0.0.1", kind="text", group="output", longest=400,
         help="Address to listen on. Any address except loopback is open to anyone who can reach it, without a password.",
-    )  # fmt: skip
+    )
     port: int = option(
-        PORT, kind="count", title="Port", group="output", help="Port to listen on; 0 for any free one.",
+        PORT, kind="count", group="output", help="Port to listen on; 0 for any free one.",
         range=Range(0, most=65_535),
-    )  # fmt: skip
-    open: bool = option(False, kind="flag", title="Open", group="output", help="Open the page in a browser.")
+    )
+    open: bool = option(False, kind="flag", group="output", help="Open the page in a browser.")
     allow_host: tuple[str, ...] = option(
-        (), kind="names", title="Names", group="output", longest=400,
+        (), kind="names", group="output", longest=400,
         help="Further host name of the server, such as that of a reverse proxy; repeatable.",
-    )  # fmt: skip
+    )
+    # fmt: on
 
 
 @command

@@ -8,7 +8,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch
 
-from pipeplan.costs import RunOptions
+from pipeplan.extensions.training.options import RunOptions
 from pipeplan.extensions.training.runtime.group import process_group
 from pipeplan.extensions.training.runtime.models import GPT
 from pipeplan.extensions.training.runtime.offloading import Offloading, StreamLink

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed: runs are not tested")
 
-from pipeplan.costs import ProfileOptions, RunOptions
+from pipeplan.extensions.training.options import ProfileOptions, RunOptions
 from pipeplan.extensions.training.runtime.profiling import ProfileTask
 from pipeplan.extensions.training.runtime.progress import HowFar, Phase, RankPlace, RunProgress, Watcher
 from pipeplan.extensions.training.runtime.running import RunTask

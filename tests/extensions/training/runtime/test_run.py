@@ -11,10 +11,11 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 import torch
 from torch.distributed.pipelining.schedules import get_schedule_class
 
-from pipeplan.costs import Limits, RunOptions, Settings
+from pipeplan.costs import Limits, Settings
 from pipeplan.extensions.search.choices import Choices
 from pipeplan.extensions.search.portfolio import search
 from pipeplan.extensions.search.problem import Problem
+from pipeplan.extensions.training.options import RunOptions
 from pipeplan.extensions.training.runtime.results import RunResult
 from pipeplan.extensions.training.runtime.running import RunTask
 from pipeplan.foundation.errors import GradientError, ShapeError

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from pipeplan.answers.arguments import takes
-from pipeplan.answers.keywords import EstimateOptionsKeywords
 from pipeplan.costs import options_of
 from pipeplan.extensions.planning import Calibration, Configuration, Estimate, read_calibration
 from pipeplan.extensions.planning import estimate as estimate_one
@@ -25,6 +23,9 @@ from pipeplan.foundation.extensions import required_service
 from pipeplan.foundation.files import MEBIBYTE, path_of
 from pipeplan.foundation.sweeps import Finished, SweepTask, sweep
 
+if TYPE_CHECKING:
+    from pipeplan.extensions.planning.keywords import EstimateOptionsKeywords
+
 LARGEST = 64 * MEBIBYTE
 """Maximum size of a file of configurations, in bytes."""
 
@@ -37,7 +38,6 @@ _Reader = Callable[[Mapping[str, Any]], tuple[ModelShape, Cluster, Configuration
 """Reader of a configuration's keys."""
 
 
-@takes(EstimateOptions)
 def estimate(
     source: FilePath | Mapping[str, Any],
     *,
@@ -50,13 +50,24 @@ def estimate(
     ----------
     source
         A YAML, TOML or JSON file, or what it holds: one configuration (``model``, ``cluster``, ``global_batch``,
-        ``sequence``, and what ``fix`` of :func:`pipeplan.plan` takes, by its names), or ``rows``: a list of such
+        ``sequence``, and what ``fix`` of :func:`pipeplan.plan` by its names), or ``rows``: a list of such
         configurations. Or a file of a trainer that :func:`pipeplan.review` reads, such as a launch script that a plan
         writes.
     progress
         Called with the share that is done.
     **options
         The options of estimates (:class:`~pipeplan.extensions.planning.answers.options.EstimateOptions`).
+
+    Other Parameters
+    ----------------
+    workers
+        Number of worker processes (default: the number of cores).
+    store
+        Checkpoint file; rerun the same command to resume.
+    approximate
+        Read a config.json whose layers are not modelled as the nearest architecture.
+    calibration
+        Calibration file of your own GPU, written by `pipeplan calibrate`.
 
     Raises
     ------

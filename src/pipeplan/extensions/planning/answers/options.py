@@ -33,84 +33,90 @@ AllowLike = str | Sequence[str]
 class EstimateOptions(Options):
     """Options of estimates."""
 
+    # A table, read by columns: formatted, it would have a line for every argument.
+    # fmt: off
     workers: int | None = option(
-        kind="count", title="Workers", group="work", range=WORKERS, in_form=False,
+        kind="count", group="work", range=WORKERS, in_form=False,
         help="Number of worker processes.", default="the number of cores",
-    )  # fmt: skip
+    )
     store: FilePath | None = option(
-        kind="file", title="Store", group="work", in_form=False,
+        kind="file", group="work", in_form=False,
         help="Checkpoint file; rerun the same command to resume.",
-    )  # fmt: skip
+    )
     approximate: bool = option(
-        False, kind="flag", title="Approximate", group="work", in_form=False,
+        False, kind="flag", group="work", in_form=False,
         help="Read a config.json whose layers are not modelled as the nearest architecture.",
-    )  # fmt: skip
+    )
     calibration: FilePath | None = option(
-        kind="file", title="Calibration", group="work", in_form=False,
+        kind="file", group="work", in_form=False,
         help="Calibration file of your own GPU, written by `pipeplan calibrate`.",
-    )  # fmt: skip
+    )
+    # fmt: on
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions(EstimateOptions):
     """Options of a plan."""
 
+    # A table, read by columns: formatted, it would have a line for every argument.
+    # fmt: off
     model: ModelLike = option(
-        ..., kind="object", title="Model", group="training", longest=4096,
+        ..., kind="object", group="training", longest=4096,
         help="Model: a preset (see `pipeplan list models`) or an unmodified config.json from a model hub.",
         hint="A preset, or drop a config.json here.",
-    )  # fmt: skip
+    )
     cluster: ClusterLike = option(
-        ..., kind="object", title="Cluster", group="training", longest=4096,
+        ..., kind="object", group="training", longest=4096,
         help="Cluster: GPU:PER_NODExNODES, such as h100-sxm:8x16 (see `pipeplan list gpus`), or a file.",
         hint="GPU:PER_NODExNODES, such as h100-sxm:8x16.",
-    )  # fmt: skip
+    )
     global_batch: int = option(
-        ..., kind="count", title="Global batch", group="training", unit="sequences", range=COUNT,
+        ..., kind="count", group="training", unit="sequences", range=COUNT,
         help="Sequences per step, over all replicas.", hint="Sequences per step.",
-    )  # fmt: skip
+    )
     sequence: int = option(
-        ..., kind="count", title="Sequence", group="training", unit="tokens", range=COUNT,
+        ..., kind="count", group="training", unit="tokens", range=COUNT,
         help="Sequence length in tokens.", hint="Length in tokens.",
-    )  # fmt: skip
+    )
     memory_limit: float | str | None = option(
-        kind="size", title="Memory limit", group="choosing",
+        kind="size", group="choosing",
         help="Memory limit per GPU: bytes, or a size such as 72GiB.", default="the GPU's memory minus a reserve",
-    )  # fmt: skip
+    )
     objective: PlanObjective = option(
-        "step-time", kind="choice", title="Objective", group="choosing", choices=get_args(PlanObjective),
+        "step-time", kind="choice", group="choosing", choices=get_args(PlanObjective),
         help="Objective: shortest step, lowest cost per token, or fewest GPUs that meet the deadline.",
-    )  # fmt: skip
+    )
     deadline: float | str | None = option(
-        kind="duration", title="Deadline", group="choosing",
+        kind="duration", group="choosing",
         help="Longest step in seconds, or with a unit, longest time for all tokens: 12h, 30d.",
         hint="Seconds per step, or a time for all tokens, such as 30d.",
-    )  # fmt: skip
+    )
     tokens: float = option(
-        DEFAULT_TOKENS, kind="number", title="Tokens", group="choosing", unit="tokens", range=POSITIVE,
+        DEFAULT_TOKENS, kind="number", group="choosing", unit="tokens", range=POSITIVE,
         help="Tokens of the whole training, such as 15e12, for the totals in days, GPU hours and dollars.",
         hint="Tokens of the whole training, for the totals.",
-    )  # fmt: skip
+    )
     price: float | None = option(
-        kind="number", title="Price", group="choosing", unit="dollars per GPU hour", range=POSITIVE,
+        kind="number", group="choosing", unit="dollars per GPU hour", range=POSITIVE,
         help="Price of a GPU hour in dollars.", default="the cluster file's, if it has one",
         hint="Dollars per GPU hour.",
-    )  # fmt: skip
+    )
     fix: FixLike | None = option(
         kind="pairs", title="Fixed", group="choosing",
         help="Fix a setting, NAME=VALUE: tp=8, or tp=4,8 to allow either; repeatable.",
         hint="NAME=VALUE, such as tp=8 pp=4,8 trainer=megatron.",
-    )  # fmt: skip
+    )
     allow: AllowLike = option(
-        (), kind="names", title="Allow", group="choosing", choices=(*UNUSUAL, "all"),
+        (), kind="names", group="choosing", choices=(*UNUSUAL, "all"),
         help="Unusual choices to try: offload (of activations), zero3-pipeline (ZeRO-3 next to a pipeline), small-chunks "
         "(more than 4 per rank, or fewer than 2 layers each), any-schedule (also those that no trainer runs), any-precision "
         "(also other than the model's), or all. Without it, they are made only if nothing else fits.",
         hint="Choices that teams rarely make: offload, zero3-pipeline, small-chunks, any-schedule, any-precision, or all.",
-    )  # fmt: skip
+    )
     seconds: float | None = option(
-        kind="number", title="Seconds", group="work", unit="seconds",
+        kind="number", group="work", unit="seconds",
         range=Range(0, open=True, most=MOST_SECONDS),
         help="Budget: as much work as two idle cores do in these seconds; a loaded machine may take three times as long.",
         default="30", hint="Amount of work, as the seconds that it takes on two idle cores.",
-    )  # fmt: skip
+    )
+    # fmt: on

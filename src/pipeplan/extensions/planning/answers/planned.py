@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from pipeplan.answers.arguments import takes
-from pipeplan.answers.keywords import PlanKeywords
 from pipeplan.costs import options_of, parse_duration, parse_limit
 from pipeplan.extensions.planning import PlanProgress
 from pipeplan.extensions.planning import plan as best_plan
@@ -21,8 +19,10 @@ from pipeplan.foundation.errors import CostError, InputError
 from pipeplan.model import shortened
 from pipeplan.trainers import plan_trainers
 
+if TYPE_CHECKING:
+    from pipeplan.extensions.planning.keywords import PlanKeywords
 
-@takes(PlanOptions)
+
 def plan(
     model: ModelLike,
     cluster: ClusterLike,
@@ -49,6 +49,40 @@ def plan(
     **options
         The other options of a plan (``PlanOptions``); ``fix`` is also a mapping:
         ``{"tp": 8, "pp": [4, 8]}``.
+
+    Other Parameters
+    ----------------
+    workers
+        Number of worker processes (default: the number of cores).
+    store
+        Checkpoint file; rerun the same command to resume.
+    approximate
+        Read a config.json whose layers are not modelled as the nearest architecture.
+    calibration
+        Calibration file of your own GPU, written by `pipeplan calibrate`.
+    global_batch
+        Sequences per step, over all replicas.
+    sequence
+        Sequence length in tokens.
+    memory_limit
+        Memory limit per GPU: bytes, or a size such as 72GiB (default: the GPU's memory minus a reserve).
+    objective
+        Objective: shortest step, lowest cost per token, or fewest GPUs that meet the deadline (default: step-time).
+    deadline
+        Longest step in seconds, or with a unit, longest time for all tokens: 12h, 30d.
+    tokens
+        Tokens of the whole training, such as 15e12, for the totals in days, GPU hours and dollars (default: 1e+12).
+    price
+        Price of a GPU hour in dollars (default: the cluster file's, if it has one).
+    fix
+        Fix a setting, NAME=VALUE: tp=8, or tp=4,8 to allow either; repeatable.
+    allow
+        Unusual choices to try: offload (of activations), zero3-pipeline (ZeRO-3 next to a pipeline), small-chunks (more
+        than 4 per rank, or fewer than 2 layers each), any-schedule (also those that no trainer runs), any-precision
+        (also other than the model's), or all. Without it, they are made only if nothing else fits.
+    seconds
+        Budget: as much work as two idle cores do in these seconds; a loaded machine may take three times as long
+        (default: 30).
 
     Raises
     ------

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
-from pipeplan.answers.arguments import takes
 from pipeplan.answers.explaining.explanation import explained
-from pipeplan.answers.keywords import ReviewOptionsKeywords
 from pipeplan.answers.simulating.result import idle_times_of
 from pipeplan.costs import COUNT, Options, Settings, option, options_of
 from pipeplan.extensions.planning.answers.one_configuration import simulated
@@ -47,6 +45,9 @@ from pipeplan.foundation.units import TIME_UNITS
 from pipeplan.model import Reason, one_line, shortened
 from pipeplan.trainers import is_release, trainer_names
 
+if TYPE_CHECKING:
+    from pipeplan.extensions.review.keywords import ReviewOptionsKeywords
+
 AUTO = "auto"
 """Choice of the trainer that the file shows."""
 
@@ -55,40 +56,42 @@ AUTO = "auto"
 class ReviewOptions(Options):
     """Options of a review."""
 
+    # A table, read by columns: formatted, it would have a line for every argument.
+    # fmt: off
     trainer: str = option(
-        AUTO, kind="choice", title="Trainer", group="trainer", choices=(AUTO, *trainer_names()),
+        AUTO, kind="choice", group="trainer", choices=(AUTO, *trainer_names()),
         flags=("--for",), help="Trainer of the configuration; auto: as the file shows.",
-    )  # fmt: skip
+    )
     trainer_version: str | None = option(
         kind="text", title="Release", group="trainer",
         help="Release of the trainer, such as 0.16 for megatron-lm: only its rules apply.", default="the newest",
-    )  # fmt: skip
+    )
     model: ModelLike | None = option(
-        kind="object", title="Model", group="training", longest=4096,
+        kind="object", group="training", longest=4096,
         help="Model, where the file does not name it: a preset or a config.json.",
-    )  # fmt: skip
+    )
     cluster: ClusterLike | None = option(
-        kind="object", title="Cluster", group="training", longest=4096,
+        kind="object", group="training", longest=4096,
         help="Cluster, where the file does not name it: GPU:PER_NODExNODES, such as h100-sxm:8x16, or a file.",
-    )  # fmt: skip
+    )
     global_batch: int | None = option(
-        kind="count", title="Global batch", group="training", unit="sequences", range=COUNT,
+        kind="count", group="training", unit="sequences", range=COUNT,
         help="Sequences per step, where the file does not say.",
-    )  # fmt: skip
+    )
     sequence: int | None = option(
-        kind="count", title="Sequence", group="training", unit="tokens", range=COUNT,
+        kind="count", group="training", unit="tokens", range=COUNT,
         help="Sequence length in tokens, where the file does not say.",
-    )  # fmt: skip
+    )
     trace: FilePath | None = option(
         kind="file", title="Traces", group="training",
         help="Folder with the traces of a run of this configuration, which is reviewed, too.",
-    )  # fmt: skip
+    )
+    # fmt: on
 
 
 _ALONE = "configuration"
 
 
-@takes(ReviewOptions)
 def review(*sources: FilePath | Mapping[str, Any], **options: Unpack[ReviewOptionsKeywords]) -> Review:
     """Review configurations: does each start, is it right, where does it lose, and what to change.
 
@@ -99,6 +102,23 @@ def review(*sources: FilePath | Mapping[str, Any], **options: Unpack[ReviewOptio
         executed.
     **options
         The options of a review (:class:`~pipeplan.extensions.review.answers.review.ReviewOptions`).
+
+    Other Parameters
+    ----------------
+    trainer
+        Trainer of the configuration; auto: as the file shows (default: auto).
+    trainer_version
+        Release of the trainer, such as 0.16 for megatron-lm: only its rules apply (default: the newest).
+    model
+        Model, where the file does not name it: a preset or a config.json.
+    cluster
+        Cluster, where the file does not name it: GPU:PER_NODExNODES, such as h100-sxm:8x16, or a file.
+    global_batch
+        Sequences per step, where the file does not say.
+    sequence
+        Sequence length in tokens, where the file does not say.
+    trace
+        Folder with the traces of a run of this configuration, which is reviewed, too.
 
     Raises
     ------

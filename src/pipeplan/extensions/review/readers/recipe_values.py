@@ -37,9 +37,9 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.IsNot: lambda left, right: left is not right if right is None else left != right,
 }
 _BUILTINS: dict[str, Callable[..., Any]] = {
-    "len": len, "int": int, "float": float, "bool": bool, "list": list, "tuple": tuple, "dict": dict, "min": min, "max": max,
-    "sum": sum, "divmod": divmod, "abs": abs, "str": str,
-}  # fmt: skip
+    function.__name__: function
+    for function in (len, int, float, bool, list, tuple, dict, min, max, sum, divmod, abs, str)
+}
 _METHODS: dict[type, frozenset[str]] = {
     dict: frozenset({"get", "copy", "keys", "values", "items", "update", "setdefault"}),
     list: frozenset({"append", "extend", "insert", "copy", "index", "count"}),

@@ -20,6 +20,8 @@ def _positional_limit(c: ReviewFacts) -> bool:
     return bool(c.max_position_embeddings < c.seq_length)
 
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 RULES = (
     RuleRow(
         id="batch-not-divisible", group="batches", trainer="megatron-core",
@@ -183,7 +185,8 @@ RULES = (
         settings=("global_batch", "local_batch", "micro_batch", "vpp"), repairs=("grow-local-batch", "shrink-micro-batch"),
         source="arXiv 2104.04473, section 2.2: (p - 1) / (v m)",
     ),
-)  # fmt: skip
+)
+# fmt: on
 
 _LARGE_BUBBLE = 1.0
 """Idle time over ideal time, ``(p - 1) / (v m)``, from which on a review warns: ranks idle at least half of the step."""

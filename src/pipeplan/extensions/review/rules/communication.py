@@ -23,6 +23,8 @@ def _by_layer(c: ReviewFacts) -> bool:
     return str(c.cuda_graph_impl).lower() in ("local", "transformer_engine")
 
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 RULES = (
     RuleRow(
         id="gather-overlap-optimizer", group="communication", trainer="megatron-lm",
@@ -289,4 +291,5 @@ RULES = (
         remedy="add sequence-parallel",
         settings=("sequence_parallel",), repairs=("sequence-parallel",), source="arXiv 2205.05198, section 4.2",
     ),
-)  # fmt: skip
+)
+# fmt: on

@@ -46,6 +46,8 @@ def _loses_by_layout(c: ReviewFacts) -> bool:
     return not now.guessed and max(now.imbalance, now.stage_imbalance) > _SLIGHTLY_UNEVEN and now.gain > _LOST
 
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 RULES = (
     RuleRow(
         id="memory-does-not-fit", group="estimates", trainer="any", severity="warning", question="loses",
@@ -105,7 +107,8 @@ RULES = (
         remedy="use virtual stages, more microbatches or fewer ranks",
         settings=("vpp", "global_batch", "pp"), source="pipeplan estimate",
     ),
-)  # fmt: skip
+)
+# fmt: on
 
 
 def _estimable(c: ReviewFacts) -> bool:

@@ -22,6 +22,8 @@ def _backend(c: ReviewFacts) -> str:
     return next((str(word).lower() for word in words if str(word).lower() in ("deepep", "hybridep", "ncclep")), "")
 
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 RULES = (
     RuleRow(
         id="overlap-needs-chunks", group="experts", trainer="megatron-core",
@@ -239,4 +241,5 @@ RULES = (
         remedy="set expert-tensor-parallel-size 1 and a larger ep",
         settings=("etp", "tp"), source="arXiv 2504.14960",
     ),
-)  # fmt: skip
+)
+# fmt: on

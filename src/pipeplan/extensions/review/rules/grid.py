@@ -35,6 +35,8 @@ def _expert_ranks(c: ReviewFacts) -> int:
     return prod((c.ep, c.get("pp", 1), etp or 1))
 
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 RULES = (
     RuleRow(
         id="degree-below-one", group="grid", trainer="any", when=_below_one,
@@ -217,7 +219,8 @@ RULES = (
         remedy="use ep 8 with pipeline ranks, or the flex dispatcher with DeepEP or HybridEP",
         settings=("ep", "dispatcher"), source="Megatron-LM megatron/core/transformer/moe/README.md",
     ),
-)  # fmt: skip
+)
+# fmt: on
 
 
 def _shards_sequence(c: ReviewFacts) -> bool:

@@ -55,6 +55,8 @@ def _sets_chunks(c: ReviewFacts) -> bool:
     return bool(c.get("vpp", None)) and key.endswith("num_virtual_stages_per_pipeline_rank")
 
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 RULES = (
     RuleRow(
         id="layers-per-rank", group="layouts", trainer="megatron-core",
@@ -412,4 +414,5 @@ RULES = (
         remedy="list every layer once",
         settings=("modules_per_part", "layers"), repairs=("balanced-parts",), source=f"{_TITAN} _split_module",
     ),
-)  # fmt: skip
+)
+# fmt: on

@@ -38,6 +38,8 @@ def _offloaded(c: ReviewFacts) -> frozenset[str]:
     return frozenset(c.offload_modules or ())
 
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 RULES = (
     RuleRow(
         id="full-without-method", group="memory", trainer="megatron-core",
@@ -227,4 +229,5 @@ RULES = (
         remedy="drop core_attn, or recompute layernorm, moe_act or mla_up_proj in its place",
         settings=("recompute_modules",), source=_CONFIG,
     ),
-)  # fmt: skip
+)
+# fmt: on

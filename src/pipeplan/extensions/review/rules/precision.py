@@ -14,6 +14,8 @@ def _shards_state(c: ReviewFacts) -> bool:
     return any(c.get(name, False) for name in ("distributed_optimizer", "megatron_fsdp", "torch_fsdp2"))
 
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 RULES = (
     RuleRow(
         id="two-precisions", group="precision", trainer="megatron-core",
@@ -152,7 +154,8 @@ RULES = (
         remedy="add bf16",
         settings=("bf16",), repairs=("bf16",), source=_ARGUMENTS,
     ),
-)  # fmt: skip
+)
+# fmt: on
 
 
 def _sequence_ranks(c: ReviewFacts) -> int:

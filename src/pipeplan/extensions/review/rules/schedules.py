@@ -21,6 +21,8 @@ def _checkpoints(c: ReviewFacts) -> bool:
     return bool(c.get("activation_checkpointing", False)) or mode in ("full", "selective")
 
 
+# A table, read by columns: formatted, it would have a line for every argument.
+# fmt: off
 RULES = (
     RuleRow(
         id="chunks-on-one-rank", group="schedules", trainer="megatron-core",
@@ -235,4 +237,5 @@ RULES = (
         remedy="use strategy fsdp2",
         settings=("strategy", "pp"), source="NeMo AutoModel recipes/llm/train_ft.py",
     ),
-)  # fmt: skip
+)
+# fmt: on

@@ -25,50 +25,53 @@ Names = str | Iterable[str]
 class ScheduleSearchOptions(AllowOptions):
     """Options that searches and fronts share."""
 
+    # A table, read by columns: formatted, it would have a line for every argument.
+    # fmt: off
     placement: str = option(
-        AUTO, kind="text", title="Placement", group="search", longest=200_000,
+        AUTO, kind="text", group="search", longest=200_000,
         help="Placement to search: auto (every placement that can win), linear, loop, v, wave, bidirectional, "
         "bidirectional-v, or the rank of each stage, such as 0,1,1,0. auto includes placements that hold the model twice if "
         "copies are allowed or a start has them.",
-    )  # fmt: skip
+    )
     seconds: float | None = option(
-        kind="number", title="Seconds", group="search",
+        kind="number", group="search",
         help="Time budget in seconds; for a Pareto front, of all its limits together.",
         default="10; for a Pareto front, 10 per limit", range=Range(0, most=MOST_SECONDS),
-    )  # fmt: skip
+    )
     seed: int = option(
-        0, kind="count", title="Seed", group="search", help="Random seed.", range=SEED
-    )  # fmt: skip
+        0, kind="count", group="search", usual=False, help="Random seed.", range=SEED
+    )
     workers: int | None = option(
-        kind="count", title="Workers", group="search", default="the number of cores",
+        kind="count", group="search", usual=False, default="the number of cores",
         help="Number of threads.", range=WORKERS,
-    )  # fmt: skip
+    )
     full_backward: bool = option(
-        False, kind="flag", title="Full backward", group="search",
+        False, kind="flag", group="search", shell="none",
         help="Keep every backward pass whole; alias of leave=split.",
-    )  # fmt: skip
+    )
     leave: Names = option(
-        (), kind="names", title="Leave", group="search",
+        (), kind="names", group="search", usual=False,
         help="Choices to keep fixed: split, overlap, weight-order; repeatable or comma-separated.",
-    )  # fmt: skip
+    )
 
     objective: Objective = option(
-        "makespan", kind="choice", title="Objective", group="search", choices=get_args(Objective),
+        "makespan", kind="choice", group="search", usual=False, choices=get_args(Objective),
         help="Objective to minimize: the makespan, or the longest span of a rank, with ops that start as soon as they can.",
-    )  # fmt: skip
+    )
     evaluations: int | None = option(
-        kind="count", title="Evaluations", group="search", range=Range(0, most=10**15),
+        kind="count", group="search", range=Range(0, most=10**15),
         help="Limit on evaluated schedules; the same seed then gives the same answer. Starts and published schedules "
         "are always evaluated.",
-    )  # fmt: skip
+    )
     start: ScheduleLike | list[ScheduleLike] | tuple[ScheduleLike, ...] = option(
-        (), kind="schedules", title="Start", group="search",
+        (), kind="schedules", group="search",
         help="Schedule to start from, a name or a file; repeatable. The answer is never worse than it.",
-    )  # fmt: skip
+    )
     decide: Names = option(
-        (), kind="names", title="Decide", group="search",
+        (), kind="names", group="search", usual=False,
         help="Further choices to optimize: recompute, offload; repeatable or comma-separated.",
-    )  # fmt: skip
+    )
+    # fmt: on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,11 +79,14 @@ class SearchOptions(ScheduleSearchOptions):
     """Options of a search for a better schedule."""
 
     layout: LayoutChoice | None = option(
-        kind="choice", title="Layout", group="search", choices=(AUTO,),
+        kind="choice",
+        group="search",
+        shell="none",
+        choices=(AUTO,),
         help="auto: also search for the layers of each stage and the number of chunks, from the costs of each layer "
         "(layers); the same as layers_per_stage auto.",
         default="the layers per stage that are set",
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +94,10 @@ class ParetoOptions(ScheduleSearchOptions):
     """Options of a search under each of several memory limits."""
 
     points: int = option(
-        8, kind="count", title="Points", group="search", range=Range(2, most=1_000),
+        8,
+        kind="count",
+        group="search",
+        range=Range(2, most=1_000),
         help="Approximate number of memory limits to search under; the memory peaks of the best published schedules are "
         "among them.",
-    )  # fmt: skip
+    )

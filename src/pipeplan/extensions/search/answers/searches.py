@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from pipeplan.answers.arguments import options_and_settings, takes
-from pipeplan.answers.keywords import ParetoKeywords, SearchKeywords
+from pipeplan.answers.arguments import options_and_settings
 from pipeplan.answers.outputs import require_expressible
 from pipeplan.answers.published import Allowed, allowed_in_words, missing
 from pipeplan.answers.sharding import sharding_searched
 from pipeplan.answers.simulating.result import Result, result_of
 from pipeplan.answers.simulating.simulate import assumed_times
 from pipeplan.answers.sources import label, resolve
-from pipeplan.costs import ConfiguredSettings, Layout, Settings
+from pipeplan.costs import Layout, Settings
 from pipeplan.extensions.search import (
     Effort,
     Front,
@@ -51,8 +50,10 @@ from pipeplan.formats import TimelineContent
 from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.model import Kind, Op, Schedule, from_ops, needs_of
 
+if TYPE_CHECKING:
+    from pipeplan.extensions.search.keywords import ParetoKeywords, SearchKeywords
 
-@takes(SearchOptions, ConfiguredSettings)
+
 def search(*, progress: Callable[[SearchProgress], None] | None = None, **options: Unpack[SearchKeywords]) -> Result:
     """Return a better schedule for these costs, under a memory limit, and how far from optimal it can be.
 
@@ -66,6 +67,44 @@ def search(*, progress: Callable[[SearchProgress], None] | None = None, **option
     **options
         The options of a search (``SearchOptions``), and shape and costs;
         ``memory_limit`` is one, or one per rank; ``communication`` is how transfers behave.
+
+    Other Parameters
+    ----------------
+    allow
+        Needs that the best or recommended schedule may have: slices (attention over earlier slices of a sequence and a
+        loss per slice), copies (two copies of the model), recompute; repeatable or comma-separated. Setting slices or
+        recompute allows it, too (default: what settings and named schedules need).
+    placement
+        Placement to search: auto (every placement that can win), linear, loop, v, wave, bidirectional, bidirectional-v,
+        or the rank of each stage, such as 0,1,1,0. auto includes placements that hold the model twice if copies are
+        allowed or a start has them (default: auto).
+    seconds
+        Time budget in seconds; for a Pareto front, of all its limits together (default: 10; for a Pareto front, 10 per
+        limit).
+    seed
+        Random seed (default: 0).
+    workers
+        Number of threads (default: the number of cores).
+    full_backward
+        Keep every backward pass whole; alias of leave=split.
+    leave
+        Choices to keep fixed: split, overlap, weight-order; repeatable or comma-separated.
+    objective
+        Objective to minimize: the makespan, or the longest span of a rank, with ops that start as soon as they can
+        (default: makespan).
+    evaluations
+        Limit on evaluated schedules; the same seed then gives the same answer. Starts and published schedules are
+        always evaluated.
+    start
+        Schedule to start from, a name or a file; repeatable. The answer is never worse than it.
+    decide
+        Further choices to optimize: recompute, offload; repeatable or comma-separated.
+    layout
+        auto: also search for the layers of each stage and the number of chunks, from the costs of each layer (layers);
+        the same as layers_per_stage auto (default: the layers per stage that are set).
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Raises
     ------
@@ -137,7 +176,6 @@ def _laid_out(
     )
 
 
-@takes(ParetoOptions, ConfiguredSettings)
 def pareto(
     *, progress: Callable[[float, SearchProgress], None] | None = None, **options: Unpack[ParetoKeywords]
 ) -> ParetoFront:
@@ -150,6 +188,44 @@ def pareto(
     **options
         The options of a front (``ParetoOptions``), and shape and costs. The front goes
         from the least feasible limit to ``memory_limit``, one for all ranks; without it, to no limit.
+
+    Other Parameters
+    ----------------
+    allow
+        Needs that the best or recommended schedule may have: slices (attention over earlier slices of a sequence and a
+        loss per slice), copies (two copies of the model), recompute; repeatable or comma-separated. Setting slices or
+        recompute allows it, too (default: what settings and named schedules need).
+    placement
+        Placement to search: auto (every placement that can win), linear, loop, v, wave, bidirectional, bidirectional-v,
+        or the rank of each stage, such as 0,1,1,0. auto includes placements that hold the model twice if copies are
+        allowed or a start has them (default: auto).
+    seconds
+        Time budget in seconds; for a Pareto front, of all its limits together (default: 10; for a Pareto front, 10 per
+        limit).
+    seed
+        Random seed (default: 0).
+    workers
+        Number of threads (default: the number of cores).
+    full_backward
+        Keep every backward pass whole; alias of leave=split.
+    leave
+        Choices to keep fixed: split, overlap, weight-order; repeatable or comma-separated.
+    objective
+        Objective to minimize: the makespan, or the longest span of a rank, with ops that start as soon as they can
+        (default: makespan).
+    evaluations
+        Limit on evaluated schedules; the same seed then gives the same answer. Starts and published schedules are
+        always evaluated.
+    start
+        Schedule to start from, a name or a file; repeatable. The answer is never worse than it.
+    decide
+        Further choices to optimize: recompute, offload; repeatable or comma-separated.
+    points
+        Approximate number of memory limits to search under; the memory peaks of the best published schedules are among
+        them (default: 8).
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Raises
     ------

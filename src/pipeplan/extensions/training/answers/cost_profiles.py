@@ -15,16 +15,13 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.answers.arguments import NO_OVERRIDES, ScheduleLike, apart, asked, require_used, takes
-from pipeplan.answers.keywords import ProfileKeywords
+from pipeplan.answers.arguments import NO_OVERRIDES, ScheduleLike, apart, asked, require_used
 from pipeplan.answers.parts import columns, facts, line
 from pipeplan.answers.sources import label, resolve
 from pipeplan.costs import (
     SETTINGS,
     CalibrationOptions,
     CalibrationOptionsKeywords,
-    ConfiguredSettings,
-    ProfileOptions,
     Settings,
     SettingsTable,
     options_of,
@@ -38,6 +35,7 @@ from pipeplan.extensions.training.answers.measuring import (
     stages_measured,
 )
 from pipeplan.extensions.training.answers.run_costs import RunCosts, read_run_costs
+from pipeplan.extensions.training.options import ProfileOptions
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.extensions import required_service
 from pipeplan.foundation.readable import Times, change, size_texts, time_text
@@ -46,6 +44,7 @@ from pipeplan.foundation.records import Evidence, holding
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from pipeplan.extensions.training.keywords import ProfileKeywords
     from pipeplan.extensions.training.runtime.results import Profile
     from pipeplan.foundation.names import GpuName, ModelName
 
@@ -160,7 +159,6 @@ def profile(
 ) -> Any: ...
 
 
-@takes(ProfileOptions, CalibrationOptions, ConfiguredSettings)
 def profile(
     schedule: ScheduleLike | None = None,
     /,
@@ -195,8 +193,39 @@ def profile(
     progress
         Progress callback as in :func:`pipeplan.run`.
     **options
-        The options of a profile (:class:`pipeplan.costs.ProfileOptions`) and the shape; with ``calibrate``, those of a
-        calibration (:class:`pipeplan.costs.CalibrationOptions`).
+        Options of a profile, and the shape; with ``calibrate``, ``device``, ``threads``, ``repeats``, ``sequence`` and
+        ``microbatch_size``.
+
+    Other Parameters
+    ----------------
+    device
+        Device to train on: cpu (gloo), cuda (NCCL), or auto (cuda if every rank has a GPU) (default: auto).
+    threads
+        CPU threads per rank (default: 1).
+    repeats
+        Number of measured rounds (default: 15).
+    model
+        Model to train: gpt-tiny, gpt-small, llama-3-8b, or module:function; in Python also a pipeplan.runtime.Model
+        (default: gpt-tiny).
+    layout
+        Number of layers of each stage (default: balanced by layer weights).
+    seed
+        Random seed of weights and data (default: 0).
+    timeout
+        Seconds without progress after which a rank is considered hung (default: 120).
+    dtype
+        Data type of the parameters (default: the model's own).
+    warmup
+        Number of rounds before the measured ones (default: 3).
+    per_layer
+        Measure every layer on its own: one profile then serves every schedule and layout.
+    sequence
+        Sequence length in tokens (default: the model's context length, at most 8192).
+    microbatch_size
+        Sequences per microbatch (default: 1).
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Raises
     ------

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
-from pipeplan.costs import ProfileOptions, Spread
+from pipeplan.costs import Spread
+from pipeplan.extensions.training.options import ProfileOptions
 from pipeplan.foundation.readable import Times, percent, time_text
 from pipeplan.model import Schedule
 

@@ -14,14 +14,13 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.answers import AnswerRecord, contents_of
-from pipeplan.answers.arguments import ScheduleLike, apart, asked, takes
-from pipeplan.answers.keywords import RunKeywords
+from pipeplan.answers.arguments import ScheduleLike, apart, asked
 from pipeplan.answers.parts import columns, facts, line
 from pipeplan.answers.sharding import sharded
 from pipeplan.answers.simulating.result import Result, ResultRecord, result_of
 from pipeplan.answers.simulating.simulate import simulated
 from pipeplan.answers.sources import in_unit, resolve
-from pipeplan.costs import ConfiguredSettings, ModelOptions, ProfileOptions, RunOptions, Settings, options_of
+from pipeplan.costs import Settings, options_of
 from pipeplan.drawing import View, view_of
 from pipeplan.extensions.training.answers.measuring import (
     RuntimeReport,
@@ -30,6 +29,7 @@ from pipeplan.extensions.training.answers.measuring import (
     part,
     stages_measured,
 )
+from pipeplan.extensions.training.options import ModelOptions, ProfileOptions, RunOptions
 from pipeplan.foundation.errors import CostError
 from pipeplan.foundation.readable import Times, change, percent
 from pipeplan.foundation.records import Evidence, Record, holding
@@ -41,6 +41,7 @@ from pipeplan.simulation import Simulation, with_op_times
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from pipeplan.extensions.training.keywords import RunKeywords
     from pipeplan.extensions.training.runtime.results import RunResult
     from pipeplan.formats import Content, Format
 
@@ -176,7 +177,6 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-@takes(RunOptions, ConfiguredSettings)
 def run(
     schedule: ScheduleLike | UnsetType = UNSET,
     /,
@@ -196,7 +196,40 @@ def run(
     progress
         Called at most twice a second with the current task in words, and the completed share, from 0 to 1.
     **options
-        The options of a run (:class:`pipeplan.costs.RunOptions`), and shape and costs, with their ``time_unit``.
+        Options of a run, and shape and costs, with their ``time_unit``.
+
+    Other Parameters
+    ----------------
+    device
+        Device to train on: cpu (gloo), cuda (NCCL), or auto (cuda if every rank has a GPU) (default: auto).
+    threads
+        CPU threads per rank (default: 1).
+    model
+        Model to train: gpt-tiny, gpt-small, llama-3-8b, or module:function; in Python also a pipeplan.runtime.Model
+        (default: gpt-tiny).
+    layout
+        Number of layers of each stage (default: balanced by layer weights).
+    seed
+        Random seed of weights and data (default: 0).
+    timeout
+        Seconds without progress after which a rank is considered hung (default: 120).
+    dtype
+        Data type of the parameters (default: the model's own).
+    steps
+        Number of timed steps (default: 5).
+    warmup
+        Number of untimed training steps before the timed ones (default: 1).
+    verify
+        Compare every loss and gradient with a single-process run, for which each rank holds the whole model.
+    receives
+        Time to post receives: as early as possible, or right before the message is needed (late) (default: early).
+    learning_rate
+        Learning rate of AdamW (default: 0.001).
+    kineto
+        Existing folder for PyTorch's own profile of one more step: rank0.json and so on.
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Raises
     ------

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.answers.answers import AnswerRecord, FilePath
-from pipeplan.answers.arguments import ScheduleLike, options_and_settings, takes
-from pipeplan.answers.keywords import DiffKeywords
+from pipeplan.answers.arguments import ScheduleLike, options_and_settings
 from pipeplan.answers.simulating.result import Result
 from pipeplan.answers.simulating.simulate import simulated
 from pipeplan.answers.sources import as_taken_by, in_unit, opened
-from pipeplan.costs import ConfiguredSettings, Options, Settings, option
+from pipeplan.costs import Options, Settings, option
 from pipeplan.extensions.training.diff.difference import Diff
 from pipeplan.extensions.training.diff.op_differences import (
     Resimulation,
@@ -36,6 +35,9 @@ from pipeplan.model import Schedule, Timeline, counted, dependencies, require_or
 from pipeplan.simulation import compute_only, critical_ops
 from pipeplan.strategies import Strategy
 
+if TYPE_CHECKING:
+    from pipeplan.extensions.training.keywords import DiffKeywords
+
 _SCALED = (
     "the planned times have no unit: 1 counts as {scale:.4g} {unit}, with which all ops take as long in sum as in the run; "
     "pass the plan's costs with a time unit to compare times as they are"
@@ -49,13 +51,13 @@ class DiffOptions(Options):
     """Calibration that a run updates."""
 
     configuration: FilePath | None = option(
-        kind="file", title="Configuration", group="calibration",
-        help="Configuration that ran, in the format of `pipeplan estimate`.",
-    )  # fmt: skip
+        kind="file", group="calibration", help="Configuration that ran, in the format of `pipeplan estimate`."
+    )
     calibration: FilePath | None = option(
-        kind="file", title="Calibration", group="calibration",
+        kind="file",
+        group="calibration",
         help="Calibration file to update with the ratio of measured to expected stage times; created if missing.",
-    )  # fmt: skip
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,7 +66,6 @@ class DiffOptions(Options):
             raise InputError(f"configuration and calibration belong together: {missing} is missing", field=missing)
 
 
-@takes(DiffOptions, ConfiguredSettings)
 def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **options: Unpack[DiffKeywords]) -> Diff:
     """Compare a plan with a measured run, op by op: how much of the error op times explain, and how much waiting.
 
@@ -79,6 +80,16 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **opt
         median length.
     **options
         Shape and costs of a schedule that is simulated; a name takes the run's shape where none is given.
+
+    Other Parameters
+    ----------------
+    configuration
+        Configuration that ran, in the format of `pipeplan estimate`.
+    calibration
+        Calibration file to update with the ratio of measured to expected stage times; created if missing.
+    settings, config
+        Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
+        are keywords, too: ``docs/reference/settings.md`` lists them.
 
     Returns
     -------

@@ -275,8 +275,10 @@ def _require_modules(stages: Mapping[int, nn.Module] | tuple[nn.Module, ...], sc
 
 def _require_places(schedule: Schedule, by_rank: list[tuple[int, ...] | None]) -> None:
     """Require that every stage is on its rank alone. None for a rank means stages in order, which are checked already."""
-    ranks = {stage: [rank for rank, mine in enumerate(by_rank) if mine is not None and stage in mine] for stage in
-             sorted({stage for mine in by_rank for stage in mine or ()} | set(range(schedule.stages)))}  # fmt: skip
+    ranks = {
+        stage: [rank for rank, mine in enumerate(by_rank) if mine is not None and stage in mine]
+        for stage in sorted({stage for mine in by_rank for stage in mine or ()} | set(range(schedule.stages)))
+    }
     for stage, holders in ranks.items():
         if stage not in range(schedule.stages):
             raise InputError(

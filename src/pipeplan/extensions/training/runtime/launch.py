@@ -22,7 +22,7 @@ from typing import IO, Any, Protocol
 
 import torch
 
-from pipeplan.costs import ModelOptions
+from pipeplan.extensions.training.options import ModelOptions
 from pipeplan.extensions.training.runtime.agreement import is_from_elsewhere
 from pipeplan.extensions.training.runtime.progress import Phase, Places, RankPlace
 from pipeplan.foundation.errors import InputError, PipeplanError, RunError

@@ -18,7 +18,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from pipeplan.costs import ModelOptions, Role
+from pipeplan.costs import Role
+from pipeplan.extensions.training.options import ModelOptions
 from pipeplan.extensions.training.runtime.model import USERS_ERRORS, Model, cross_entropy, error_line
 from pipeplan.foundation.errors import InputError, UnknownNameError
 from pipeplan.model import require_text, shortened

@@ -7,20 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from statistics import median
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
-from pipeplan.costs import (
-    ModelOptions,
-    ProfileOptions,
-    ProfileOptionsKeywords,
-    RunOptions,
-    Spread,
-    options_of,
-)
+from pipeplan.costs import Spread, options_of
+from pipeplan.extensions.training.options import ModelOptions, ProfileOptions, RunOptions
 from pipeplan.extensions.training.runtime.clocks import clock_for
 from pipeplan.extensions.training.runtime.group import choose_device, in_job, ready_for_backward
 from pipeplan.extensions.training.runtime.launch import launch
@@ -43,6 +37,9 @@ from pipeplan.foundation.errors import InputError
 from pipeplan.model import COMPUTE_KINDS, RECEIVE_KINDS, Floats, Placement, Schedule, Timeline, among, dependencies
 from pipeplan.passes import lower_for_torch
 from pipeplan.strategies import strategy
+
+if TYPE_CHECKING:
+    from pipeplan.extensions.training.keywords import ProfileOptionsKeywords
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +332,7 @@ def profile(
     progress
         Function that receives the progress, twice a second.
     **options
-        The other options of :class:`pipeplan.costs.ProfileOptions`.
+        The other options of :class:`pipeplan.extensions.training.options.ProfileOptions`.
 
     Raises
     ------

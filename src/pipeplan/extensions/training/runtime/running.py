@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from pipeplan.costs import RunOptions
+from pipeplan.extensions.training.options import RunOptions
 from pipeplan.extensions.training.runtime.agreement import from_first_rank
 from pipeplan.extensions.training.runtime.gradients import Difference, Reference
 from pipeplan.extensions.training.runtime.group import choose_device, in_job, local_device, process_group

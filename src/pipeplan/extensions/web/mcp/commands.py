@@ -15,10 +15,13 @@ class McpOptions(Options):
     """Time limit of the server's tools."""
 
     seconds: float = option(
-        45.0, kind="number", title="Seconds", group="output", unit="seconds",
+        45.0,
+        kind="number",
+        group="output",
+        unit="seconds",
         range=Range(0, open=True, most=MOST_SECONDS),
         help="Time limit of a call, after which a search or a plan returns its best result so far. Many clients wait 60 s.",
-    )  # fmt: skip
+    )
 
 
 @command

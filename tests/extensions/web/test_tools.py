@@ -13,6 +13,8 @@ from pipeplan.cli import main
 from pipeplan.costs import SETTINGS
 from pipeplan.extensions.web.mcp.tools import TOOLS, answer_of
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 SMALL = {"ranks": 2, "microbatches": 4}
 PLAN = {"model": "llama3-8b", "cluster": "h100-sxm:8", "global_batch": 8, "sequence": 8192, "seconds": 1}
 ARGUMENTS = {"num_layers": 46, "pipeline_model_parallel_size": 4, "bf16": True}

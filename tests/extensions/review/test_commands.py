@@ -12,6 +12,8 @@ import pipeplan
 from pipeplan.cli import main
 from pipeplan.extensions.review import RULES
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 SCRIPT = """torchrun --nproc-per-node 8 --nnodes 4 pretrain_gpt.py \\
   --num-layers 80 --hidden-size 8192 --num-attention-heads 64 --group-query-attention --num-query-groups 8 \\
   --tensor-model-parallel-size 8 --sequence-parallel --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout {layout} \\

@@ -16,6 +16,8 @@ import pytest
 from pipeplan.extensions.web.mcp.tool_server import GRACE, create_server
 from pipeplan.extensions.web.mcp.tools import TOOLS
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 SMALL = {"ranks": 2, "microbatches": 4}
 LONG = {"ranks": 64, "microbatches": 4096}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-DATA = Path(__file__).parents[1] / "extensions" / "training" / "traces" / "data"
+DATA = Path(__file__).parent / "traces" / "data"
 TORCHTITAN = DATA / "torchtitan_zbv_fsdp"
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import pipeplan
 
-TORCHTITAN = Path(__file__).parents[1] / "extensions" / "training" / "traces" / "data" / "torchtitan_zbv_fsdp"
+TORCHTITAN = Path(__file__).parents[1] / "training" / "traces" / "data" / "torchtitan_zbv_fsdp"
 
 CPU = """\
 gpu: {name: cpu, peak: {bf16: 50 GFLOP/s}, memory_bytes: 16 GB, memory_bandwidth: 20 GB/s, multiprocessors: 1}

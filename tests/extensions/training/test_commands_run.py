@@ -8,6 +8,8 @@ pytest.importorskip("torch", reason="PyTorch is not installed: the commands that
 
 from pipeplan.cli import main
 
+pytestmark = pytest.mark.usefixtures("empty_folder")
+
 
 @pytest.mark.parametrize("line", ["run chimera -p 2 -m 4", "run dualpipe -p 2 -m 4"])
 def test_what_pytorch_cannot_run_is_refused_before_anything_is_measured(line, capsys):

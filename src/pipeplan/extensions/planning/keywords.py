@@ -1,0 +1,33 @@
+"""Keywords of functions, as type checkers see them; made by ``python -m docs.build.options --write``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Required, TypedDict
+
+if TYPE_CHECKING:
+    from pipeplan.extensions.planning import Objective as PlanObjective
+    from pipeplan.extensions.planning.answers.options import AllowLike, FilePath, FixLike
+
+
+class EstimateOptionsKeywords(TypedDict, total=False):
+    """Keywords of EstimateOptions."""
+
+    workers: int | None
+    store: FilePath | None
+    approximate: bool
+    calibration: FilePath | None
+
+
+class PlanKeywords(EstimateOptionsKeywords, total=False):
+    """Keywords of PlanOptions."""
+
+    global_batch: Required[int]
+    sequence: Required[int]
+    memory_limit: float | str | None
+    objective: PlanObjective
+    deadline: float | str | None
+    tokens: float
+    price: float | None
+    fix: FixLike | None
+    allow: AllowLike
+    seconds: float | None
