@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeplan.extensions.planning.hardware import PRESETS, cluster, gpu
-from pipeplan.extensions.planning.hardware.clusters import quantity
+from pipeplan.extensions.planning.hardware.sheets import quantity
 from pipeplan.foundation.errors import CostError, FormatError, InputError, UnknownNameError
 
 
