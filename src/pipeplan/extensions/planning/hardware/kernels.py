@@ -43,7 +43,7 @@ def gemm_time(
     accumulates
         Whether the result is added to a 32-bit one.
     """
-    return _product_time(gpu, (rows, columns, inner), copies, precision, accumulates)
+    return _product_time(gpu, (rows, columns, inner), copies, precision=precision, accumulates=accumulates)
 
 
 @lru_cache(_KEPT)
@@ -67,13 +67,14 @@ def grouped_gemm_time(
     shape = (inner, columns, share) if weight_gradient else (share, columns, inner)
     # A single expert's product reaches the full rate, those of many experts ``grouped`` of it.
     beside = 1.0 - (1.0 - generation(gpu.generation).grouped) * (1.0 - 1.0 / max(1.0, groups))
-    return _product_time(gpu, shape, groups, precision, accumulates, beside)
+    return _product_time(gpu, shape, groups, precision=precision, accumulates=accumulates, beside=beside)
 
 
 def _product_time(
     gpu: Gpu,
     shape: tuple[float, float, float],
     copies: float,
+    *,
     precision: str,
     accumulates: bool,
     beside: float = 1.0,
@@ -191,7 +192,8 @@ def _tiled(gpu: Gpu, kernels: Generation, shape: tuple[float, float, float], cop
         tiles = ceil(rows / height) * ceil(columns / width) * copies
         # Split the inner dimension ``depth`` ways if there are fewer tiles than multiprocessors.
         depth = max(1.0, min(units / tiles, inner / _SPLIT))
-        waves = tiles * depth / units
+        # Splitting fills at most one wave; a rounding error must not begin another.
+        waves = min(tiles * depth, max(tiles, units)) / units
         whole = ceil(waves)
         cost = (waves + kernels.quantised * (whole - waves)) * units
         cost *= 2.0 * height * width * (inner / depth + kernels.fill)
