@@ -10,14 +10,13 @@ import pytest
 import pipeplan
 from pipeplan.cli import main
 from pipeplan.extensions.planning import Configuration, estimate
-from pipeplan.extensions.planning.flags import flags_of
 from pipeplan.extensions.planning.flags.megatron import offload_modules
 from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.trainers import flags_of, plan_trainer
 from pipeplan.extensions.planning.workload import model, read_model, short_form
 from pipeplan.formats import parse_json
 from pipeplan.foundation.errors import InputError
 from pipeplan.model import Schedule
-from pipeplan.trainers import require_release
 
 H100S = cluster("h100-sxm:8x8")
 DENSE = Configuration(
@@ -305,7 +304,7 @@ def test_experts_under_tensor_parallelism_need_sequence_parallelism(trainer, tit
 @pytest.mark.parametrize(("trainer", "release"), [("megatron", "0.7"), ("torchtitan", "0.2"), ("pipeplan", "0.1")])
 def test_an_unknown_release_is_refused(trainer, release):
     with pytest.raises(InputError, match=trainer.replace("megatron", "Megatron")):
-        require_release(trainer, release)
+        plan_trainer(trainer).release(release)
 
 
 @pytest.fixture

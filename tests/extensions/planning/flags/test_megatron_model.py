@@ -10,9 +10,9 @@ import pytest
 
 import pipeplan
 from pipeplan.extensions.planning import Configuration
-from pipeplan.extensions.planning.flags import flags_of
 from pipeplan.extensions.planning.flags.megatron_model import model_flags, model_warnings, to_add
 from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.trainers import flags_of
 from pipeplan.extensions.planning.workload import ModelShape, model, read_config
 from tests.extensions.planning.workload.test_config_json import CONFIGS
 

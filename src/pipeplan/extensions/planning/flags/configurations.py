@@ -23,10 +23,11 @@ from typing import Any
 
 from pipeplan.extensions.planning import CHOICES, EARLY, Configuration, read_fixed, short_name, written
 from pipeplan.extensions.planning.hardware import Cluster, cluster, cluster_from
+from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import ModelShape, from_dict, known_model, model, read_config, short_form
 from pipeplan.foundation.documents import ENDINGS
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, UnknownNameError
-from pipeplan.trainers.registry import plan_trainers, read_layout
+from pipeplan.trainers.registry import read_layout
 
 _QUESTION = ("model", "cluster", "global_batch", "sequence")
 _COUNTED = ("replicate", "lora_rank", "document")

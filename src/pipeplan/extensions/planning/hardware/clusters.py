@@ -95,11 +95,11 @@ def cluster_from(content: Any, where: str) -> Cluster:
     if "gpu" not in content:
         raise FormatError(f"{where} has no 'gpu'", field=FIELD)
     usual, gpu = _gpu(where, content["gpu"])
-    per_node = count(where, content, "per_node", usual and usual.node.per_node)
+    per_node = count(where, content, "per_node", usual.node.per_node if usual else None)
     nodes = count(where, content, "nodes", 1)
     _check_size(per_node, nodes)
     links = {
-        name: link_from(where, name, content.get(name), usual and getattr(usual.node, name))
+        name: link_from(where, name, content.get(name), getattr(usual.node, name) if usual else None)
         for name in ("inside", "between")
     }
     domain = count(where, content, "domain", usual.node.domain if usual else 0)
@@ -119,4 +119,4 @@ def _gpu(where: str, content: Any) -> tuple[Preset | None, Gpu]:
     if not isinstance(content, dict):
         raise FormatError(f"{where}: invalid gpu: expected a name, or a mapping of its fields", field=FIELD)
     base = preset(str(content["base"])) if "base" in content else None
-    return base, gpu_from(where, content, base and base.gpu)
+    return base, gpu_from(where, content, base.gpu if base else None)
