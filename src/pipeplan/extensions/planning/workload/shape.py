@@ -132,10 +132,10 @@ class ModelShape:
     layers: int
     hidden: int
     heads: int
-    vocabulary: int
     kv_heads: int | None = None
     head_dim: int | None = None
     ffn: int | None = None
+    vocabulary: int
     gated: bool = True
     tied_embeddings: bool = False
     norm: Norm = "rms"
@@ -146,26 +146,26 @@ class ModelShape:
     qk_norm: bool = False
     qk_norm_whole: bool = False
     learned_positions: int | None = None
+    norm_epsilon: float | None = None
+    rope_theta: float | None = None
     attention_sinks: bool = False
     sliding_window: int | None = None
     sliding_every: int = 1
     chunked_windows: bool = False
-    latent: LatentAttention | None = None
-    experts: Experts | None = None
-    mtp_layers: int = 0
-    trained_sequence: int | None = None
-    precision: Precision = "bf16"
-    source: str = ""
-    norm_epsilon: float | None = None
-    rope_theta: float | None = None
     value_head_dim: int | None = None
     output_gate: OutputGate = ""
+    pattern: str | None = None
+    residual_streams: int = 1
+    mtp_layers: int = 0
+    trained_sequence: int | None = None
+    approximates: str = ""
+    precision: Precision = "bf16"
+    source: str = ""
+    latent: LatentAttention | None = None
+    experts: Experts | None = None
     windowed_heads: WindowedHeads | None = None
     sparse: SparseAttention | None = None
     mixers: tuple[MixerOfModel, ...] = ()
-    pattern: str | None = None
-    residual_streams: int = 1
-    approximates: str = ""
     details: Details = PLAIN
 
     def __post_init__(self) -> None:
