@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import plan as benchmark
 from benchmarks.null_model import Known, filling, null_step_time, run_flops
+from benchmarks.plan import coverage
 from pipeplan.extensions.planning import estimate
 from pipeplan.extensions.planning.error_bars import (
     FROM_ONE,
@@ -15,7 +16,6 @@ from pipeplan.extensions.planning.error_bars import (
     WIDER,
     Compared,
     bar,
-    coverage,
     distance,
     error_bar,
     features_of,

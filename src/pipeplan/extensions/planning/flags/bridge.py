@@ -109,16 +109,12 @@ def plan_flags(
         pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
-    heading = [
-        f"# Megatron-Bridge {release}: {model.name}, {counted(cluster.gpus, 'GPU')}.",
-        *(f"# Warning: {sentence}." for sentence in warnings),
-    ]
-    code = [*_code(model, cluster, configuration, pipeline)]
     text = bash_script(
         '"$TRAINING"',
         {},
         cluster,
-        heading=heading,
+        heading=f"Megatron-Bridge {release}: {model.name}, {counted(cluster.gpus, 'GPU')}",
+        warnings=warnings,
         to_set=TO_SET,
         usual={"RECIPE": (_recipe(model), "function of megatron.bridge.recipes with this model")},
         environment=[
@@ -127,7 +123,7 @@ def plan_flags(
             "TRAINING=$(mktemp --suffix .py)",
             "trap 'rm -f \"$TRAINING\"' EXIT",
             "cat > \"$TRAINING\" <<'PYTHON'",
-            *code,
+            *_code(model, cluster, configuration, pipeline),
             "PYTHON",
         ],
     )

@@ -126,10 +126,6 @@ def plan_flags(
         "PIPELINE_ARGS": of_pipeline,
         "USER_ARGS": USER_FLAGS,
     }
-    heading = [
-        f"# Megatron-LM with Megatron-core {release}: {model.name}, {counted(cluster.gpus, 'GPU')}.",
-        *(f"# Warning: {sentence}." for sentence in warnings),
-    ]
     if hybrid:
         pattern = hybrid_pattern(model, pipeline.layers)
         arrays = {name: kept_flags(flags) for name, flags in arrays.items()}
@@ -138,7 +134,8 @@ def plan_flags(
         HYBRID_SCRIPT if hybrid else '"$MEGATRON/pretrain_gpt.py"',
         arrays,
         cluster,
-        heading=heading,
+        heading=f"Megatron-LM with Megatron-core {release}: {model.name}, {counted(cluster.gpus, 'GPU')}",
+        warnings=warnings,
         to_set=TO_SET,
         to_add=to_add(model),
         environment=environment(cluster, configuration),

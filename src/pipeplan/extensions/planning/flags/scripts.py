@@ -55,7 +55,8 @@ def bash_script(
     arrays: Mapping[str, Iterable[str]],
     cluster: Cluster,
     *,
-    heading: Iterable[str],
+    heading: str,
+    warnings: Iterable[str],
     to_set: Mapping[str, str],
     to_add: Iterable[str] = (),
     usual: Mapping[str, tuple[str, str]] = _NONE,
@@ -73,8 +74,8 @@ def bash_script(
         Flags by the name of their bash array, in the order of the command line.
     cluster
         Machines: a process per GPU; several nodes meet at the first one, and each runs the script.
-    heading
-        Comments.
+    heading, warnings
+        Comments at the top.
     to_set
         Meanings of variables that the user has to set, by name; bash ends with the meaning of one that is not set.
     to_add
@@ -89,7 +90,8 @@ def bash_script(
         torchrun += ' --rdzv-backend c10d --rdzv-endpoint "$HEAD_NODE:29500"'
         to_set = {**to_set, "HEAD_NODE": "name of the first node"}
     words = [torchrun, command, *(f'"${{{name}[@]}}"' for name in arrays)]
-    lines = ["#!/usr/bin/env bash", *heading, "set -euo pipefail", "# You still need to set:"]
+    lines = ["#!/usr/bin/env bash", f"# {heading}.", *(f"# Warning: {sentence}." for sentence in warnings)]
+    lines += ["set -euo pipefail", "# You still need to set:"]
     lines += [f"# {flags}" for flags in to_add]
     lines += [f': "${{{name}:?{meaning}}}"' for name, meaning in to_set.items()]
     lines += [f'{name}="${{{name}:-{value}}}"  # {meaning}' for name, (value, meaning) in usual.items()]

@@ -6,13 +6,12 @@ Rules return keys of the short form, and ``mixer_letters`` and ``ffn_letters``, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from pipeplan.extensions.planning.workload.hub import EXPERT_GROUPS, HubFields, Rule, latent_attention
+from pipeplan.extensions.planning.workload.hub import EXPERT_GROUPS, HubFields, Rule, latent_attention, letters
 from pipeplan.extensions.planning.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED
 from pipeplan.extensions.planning.workload.short_forms import as_number
-from pipeplan.foundation.errors import InputError
 
 OTHER = "M"
 """Letter of the one mixer that a hybrid model has beside attention."""
@@ -28,30 +27,6 @@ _TYPES = {
     "conv": OTHER,
 }
 _FFNS = {"dense": DENSE, "sparse": EXPERTS, "moe": EXPERTS, "hash_moe": HASHED}
-
-
-def letters(fields: HubFields, field: str, table: Mapping[str, str], layers: int | None = None) -> list[str] | None:
-    """Return the letter of each layer's type in a list; None if the file has no such list.
-
-    Raises
-    ------
-    InputError
-        If the list has other layers than the model, or a type that is not modelled.
-    """
-    types = fields.items(field)
-    if not types:
-        return None
-    layers = fields.needed("num_hidden_layers") if layers is None else layers
-    if len(types) != layers:
-        raise fields.wrong_value_error(field, f"{layers} types, one for each of num_hidden_layers, not {len(types)}")
-    stray = next((word for word in types if not isinstance(word, str) or word not in table), None)
-    if stray is not None:
-        raise InputError(
-            f"layers of type {str(stray)[:40]!r} of {fields.architecture} are not modelled: expected one of "
-            f"{', '.join(table)}",
-            field=field,
-        )
-    return [table[word] for word in types]
 
 
 def interleaved(every: str, default: int, mixer: Rule) -> Rule:

@@ -363,11 +363,6 @@ class ModelShape:
         """Return True if queries of a layer see only ``sliding_window`` tokens."""
         return layer < self.layers and self.forms[layer].mixer == WINDOWED
 
-    @property
-    def windowed_layers(self) -> int:
-        """Number of windowed layers."""
-        return sum(form.mixer == WINDOWED for form in self.forms)
-
     def keys_seen(self, sequence: int, *, windowed: bool = False, causal: bool = True) -> float:
         """Return the mean number of keys that a query sees.
 
