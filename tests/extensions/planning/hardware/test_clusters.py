@@ -14,17 +14,10 @@ def test_a_cluster_by_name():
     assert (result.gpu, result.per_node, result.nodes, result.gpus) == (gpu("h100-sxm"), 8, 16, 128)
     assert result.inside == PRESETS["h100-sxm"].node.inside
     assert result.joined == 8
-
-
-def test_a_count_fills_the_usual_nodes():
     assert (cluster("a100:32").per_node, cluster("a100:32").nodes) == (8, 4)
     assert (cluster("a100:4").per_node, cluster("a100:4").nodes) == (4, 1)
-
-
-def test_a_domain_joins_more_than_a_node_but_no_more_than_there_is():
-    assert cluster("gb200:4x64").joined == 72
-    assert cluster("gb200:4x4").joined == 16
-    assert cluster("b200:4x64").joined == 4
+    joined = [cluster(text).joined for text in ("gb200:4x64", "gb200:4x4", "b200:4x64")]
+    assert joined == [72, 16, 4], "a domain joins more than a node, but no more than there is"
 
 
 @pytest.mark.parametrize(
