@@ -168,8 +168,13 @@ def test_an_order_of_another_name_is_not_taken_for_its_strategy_and_comes_as_a_f
 
 
 def test_torchtitan_shards_over_the_ranks_that_do_not_replicate():
-    for changes, degrees in (({"zero": 3}, (1, 4)), ({"zero": 3, "replicate": 2}, (2, 2)), ({"zero": 0}, (4, 1))):
-        text = flags_of(model("llama-3-70b"), H100S, replace(DENSE, **changes))["torchtitan"].text
+    sharded = replace(DENSE, zero=3)
+    for configuration, degrees in (
+        (sharded, (1, 4)),
+        (replace(sharded, replicate=2), (2, 2)),
+        (replace(DENSE, zero=0), (4, 1)),
+    ):
+        text = flags_of(model("llama-3-70b"), H100S, configuration)["torchtitan"].text
         found = [re.search(rf"data_parallel_{name}_degree (\d+)", text) for name in ("replicate", "shard")]
         assert tuple(int(match[1]) if match else 1 for match in found) == degrees
 

@@ -447,3 +447,36 @@ def mpt(fields: HubFields) -> dict[str, Any]:
         "seq": fields.whole("max_seq_len"),
         **head_norms("attn_config.qk_ln", whole=True)(fields),
     }
+
+
+def switched(key: str, field: str) -> Rule:
+    """Return a rule for a key of the short form that is a switch of the file."""
+
+    def rule(fields: HubFields) -> dict[str, Any]:
+        return {key: fields.switch(field)}
+
+    return rule
+
+
+def constant(**keys: Any) -> Rule:
+    """Return a rule for keys that override those of earlier rules."""
+    return lambda _: keys
+
+
+def multi_query(fields: HubFields) -> dict[str, Any]:
+    """Read GPT-BigCode's key and value heads: one, or as many as there are heads."""
+    return {"kv_heads": 1 if fields.switch("multi_query") else fields.needed("n_head")}
+
+
+def projected_embeddings(fields: HubFields) -> dict[str, Any]:
+    """Leave OPT's embeddings of another width than the model unread."""
+    width = fields.value("word_embed_proj_dim")
+    return {} if width in (None, fields.value("hidden_size")) else {"unread": "word_embed_proj_dim"}
+
+
+def minimax_mixers(fields: HubFields) -> dict[str, Any]:
+    """Leave MiniMax-M2's other mixers, and layers without norms of queries and keys, unread."""
+    kinds, norms = fields.items("attn_type_list"), fields.value("use_qk_norm")
+    if norms is False:
+        return {"unread": "use_qk_norm"}
+    return {"unread": "attn_type_list"} if any(kind != 1 for kind in kinds) else {}
