@@ -63,7 +63,7 @@ def test_each_kind_has_the_factor_of_its_own_kernels():
     assert actual.factor("attention") == pytest.approx(0.9)
     assert actual.factor("memory") == pytest.approx(1.5)
     assert 1.7 < actual.factor("head") < 1.75  # its norm is a memory pass
-    measured = {each.kind: each.measured for each in actual.corrections}
+    measured = {item.kind: item.measured for item in actual.corrections}
     assert measured["loss"] == pytest.approx(4096 * LLAMA.vocabulary * 1e-12)
     assert measured["optimizer"] == pytest.approx(1e8 * 1e-11)
     assert actual.factor("grouped_gemm") == 1.0

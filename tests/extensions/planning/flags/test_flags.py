@@ -63,7 +63,7 @@ def value(flags, name):
 def test_a_dense_model_and_its_degrees():
     result, flags = megatron("llama-3-70b", DENSE)
     assert not result.warnings
-    for name, said in {
+    for name, expected in {
         "--ffn-hidden-size": "28672",
         "--num-query-groups": "8",
         "--seq-length": "4096",
@@ -73,14 +73,14 @@ def test_a_dense_model_and_its_degrees():
         "--global-batch-size": "64",
         "--pipeline-model-parallel-layout": "Et*21|t*20|t*20|t*19L",
     }.items():
-        assert value(flags, name) == said
+        assert value(flags, name) == expected
     assert {"--sequence-parallel", "--swiglu", "--use-distributed-optimizer", "--bf16"} <= set(flags)
     assert not {"--num-experts", "--recompute-granularity", "--context-parallel-size", "--fp8-format"} & set(flags)
 
 
 def test_experts_latent_attention_and_further_tokens():
     result, flags = megatron("deepseek-v3", replace(MOE, recompute=("mla_up_proj", "layernorm")))
-    for name, said in {
+    for name, expected in {
         "--num-experts": "256",
         "--moe-layer-freq": "([0]*3+[1]*58)",
         "--kv-lora-rank": "512",
@@ -90,7 +90,7 @@ def test_experts_latent_attention_and_further_tokens():
         "--recompute-granularity": "selective",
         "--microbatch-group-size-per-virtual-pipeline-stage": "8",
     }.items():
-        assert value(flags, name) == said
+        assert value(flags, name) == expected
     first = flags.index("--recompute-modules")
     assert set(flags[first + 1 : first + 3]) == {"layernorm", "mla_up_proj"}
     assert "--group-query-attention" not in flags
@@ -112,7 +112,7 @@ def test_a_router_weights_experts_as_the_model_s_does(name, has, lacks):
     assert not lacks & set(flags)
 
 
-def test_recomputation_by_stage_is_said_and_replaced_by_one_that_fits():
+def test_recomputation_by_stage_is_named_and_replaced_by_one_that_fits():
     by_stage = replace(DENSE, recompute_by_stage=(("full",), ("full",), ("layernorm",), ()))
     result, flags = megatron("llama-3-70b", by_stage)
     assert value(flags, "--recompute-granularity") == "full"
@@ -130,7 +130,7 @@ def test_recomputation_by_stage_is_said_and_replaced_by_one_that_fits():
         ("interleaved-zb", 2, "interleaved-1f1b", None),
     ],
 )
-def test_a_schedule_that_megatron_does_not_run_is_replaced_and_said(schedule, chunks, runs, layers):
+def test_a_schedule_that_megatron_does_not_run_is_replaced_with_a_warning(schedule, chunks, runs, layers):
     result, flags = megatron("llama-3-70b", replace(DENSE, schedule=schedule, chunks=chunks, layers=layers))
     assert f"Megatron-LM does not support {schedule}: these flags run {runs} instead" in result.warnings[0]
     parts = value(flags, "--pipeline-model-parallel-layout").split("|")
@@ -175,8 +175,8 @@ def test_torchtitan_shards_over_the_ranks_that_do_not_replicate():
         (replace(DENSE, zero=0), (4, 1)),
     ):
         text = flags_of(model("llama-3-70b"), H100S, configuration)["torchtitan"].text
-        found = [re.search(rf"data_parallel_{name}_degree (\d+)", text) for name in ("replicate", "shard")]
-        assert tuple(int(match[1]) if match else 1 for match in found) == degrees
+        matches = [re.search(rf"data_parallel_{name}_degree (\d+)", text) for name in ("replicate", "shard")]
+        assert tuple(int(match[1]) if match else 1 for match in matches) == degrees
 
 
 def test_what_megatron_refuses_is_the_only_text():
@@ -209,15 +209,15 @@ HUB = {
 
 
 @pytest.mark.parametrize(
-    "said",
+    "fields",
     [
         {"rope_theta": 500000.0, "rms_norm_eps": 1e-6},
         {"rope_parameters": {"rope_theta": 500000, "rope_type": "default"}, "rms_norm_eps": 1e-6},
     ],
 )
-def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_config(said):
+def test_the_base_of_rotary_positions_and_the_epsilon_of_norms_are_those_of_the_config(fields):
     configuration = replace(DENSE, tensor=2, data=8, layers=None)
-    shape = read_model({**HUB, **said})
+    shape = read_model({**HUB, **fields})
     result = flags_of(shape, H100S, configuration)["megatron"]
     flags = words(result.text)
     assert int(value(flags, "--rotary-base")) == 500000
@@ -243,7 +243,7 @@ def test_a_share_on_the_host_becomes_modules_that_hold_it():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"recompute_by_stage": (("full",), (), (), ())}, "one policy for all stages: activation-checkpoint:full"),
         ({"recompute": ("layernorm",)}, "cannot recompute only layernorm"),
@@ -251,16 +251,16 @@ def test_a_share_on_the_host_becomes_modules_that_hold_it():
         ({"precision": "fp8"}, "no flag for fp8"),
     ],
 )
-def test_what_torchtitan_cannot_be_told(change, said):
+def test_what_torchtitan_cannot_express(change, message):
     result = flags_of(model("llama-3-70b"), H100S, replace(DENSE, zero=3, **change))["torchtitan"]
-    assert said in result.warnings[0]
+    assert message in result.warnings[0]
     assert result.warnings[0] in result.text
 
 
 def test_what_torchtitan_s_settings_warn_of_stands_once_in_its_flags():
     configuration = replace(DENSE, schedule="zb-h1", recompute=("full",))
     result = flags_of(model("llama-3-70b"), H100S, configuration)["torchtitan"]
-    (warning,) = [each for each in result.warnings if "default loss" in each]
+    (warning,) = [item for item in result.warnings if "default loss" in item]
     assert result.text.count(warning) == 1
 
 
@@ -287,8 +287,10 @@ def test_experts_under_tensor_parallelism_need_sequence_parallelism(trainer, tit
     result = flags_of(model("qwen3-235b-a22b"), H100S, configuration)[trainer]
     assert f"{title} trains experts with tensor parallelism only with sequence parallelism" in result.warnings[-1]
     assert result.text == f"# {result.warnings[-1]}.\n"
-    together = replace(configuration, sequence_parallel=True)
-    assert "torchrun" in flags_of(model("qwen3-235b-a22b"), H100S, together)[trainer].text
+    together = replace(configuration, sequence_parallel=True, expert=4, expert_tensor=2)
+    text = flags_of(model("qwen3-235b-a22b"), H100S, together)[trainer].text
+    assert "torchrun" in text
+    assert re.search(r"expert.tensor.parallel.size (?:= )?2\b", text)
 
 
 @pytest.mark.parametrize(("trainer", "release"), [("megatron", "0.7"), ("torchtitan", "0.2"), ("pipeplan", "0.1")])
@@ -323,9 +325,9 @@ def steps(tmp_path, monkeypatch, capsys):
 def test_our_own_command_gives_the_step_time_that_was_planned(schedule, chunks, software, steps):
     configuration = replace(DENSE, schedule=schedule, chunks=chunks, layers=None, software=software)
     result = flags_of(model("llama-3-70b"), H100S, configuration)["pipeplan"]
-    said = steps(result)["without_barrier" if software == "zero-bubble" else "with_barrier"]
+    step = steps(result)["without_barrier" if software == "zero-bubble" else "with_barrier"]
     planned = estimate(model("llama-3-70b"), H100S, configuration, with_error_bar=False)
-    assert said == pytest.approx(planned.step_time, rel=1e-6)
+    assert step == pytest.approx(planned.step_time, rel=1e-6)
     (shown,) = re.findall(r"step ([0-9.]+) s", result.text)
     assert float(shown) == pytest.approx(planned.step_time, rel=1e-5)
 

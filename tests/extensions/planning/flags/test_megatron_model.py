@@ -190,8 +190,8 @@ def test_what_a_config_must_still_say_is_only_asked_where_it_is_unknown() -> Non
     for name in ("gpt2", "mpt-7b-hub", "Meta-Llama-3-8B", "DeepSeek-V3", "NVIDIA-Nemotron-Nano-9B-v2"):
         assert not [*to_add(shape_of(name))], name
     assert [*to_add(model("gpt3-175b"))] == ["in MODEL_ARGS, as in the model's config.json: --norm-epsilon"]
-    (asked,) = to_add(model("yi-34b"))
-    assert asked.endswith(": --norm-epsilon, --rotary-base, the scaling of rotary positions")
+    (request,) = to_add(model("yi-34b"))
+    assert request.endswith(": --norm-epsilon, --rotary-base, the scaling of rotary positions")
 
 
 def test_every_trainer_names_what_it_cannot_be_told() -> None:

@@ -44,12 +44,12 @@ def constants_row(name: str, kernels: Generation) -> list[str]:
 TABLES = {
     "gpus": lambda: table(
         "GPU | TFLOP/s in 16 / 8 / 4 bits | memory | a node | GB/s inside / between, one way | sustained | generation",
-        [gpu_row(each) for each in PRESETS.values()],
+        [gpu_row(item) for item in PRESETS.values()],
     ),
     "constants": lambda: table(
         "generation | products reach | times: into 32 bits, grouped | `fill`, partial waves lost | attention: `reach`, "
         "`half_keys`, `half_dim`, `block` | backward | passes reach, a kernel takes",
-        [constants_row(name, each) for name, each in GENERATIONS.items()],
+        [constants_row(name, item) for name, item in GENERATIONS.items()],
     ),
 }
 

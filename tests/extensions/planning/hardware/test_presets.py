@@ -45,7 +45,7 @@ def test_names_that_gpus_go_by(alias, name):
 
 
 def test_a_preset_is_complete_and_has_names_of_its_own():
-    names = [name for each in PRESETS.values() for name in (each.gpu.name, *each.aliases)]
+    names = [name for item in PRESETS.values() for name in (item.gpu.name, *item.aliases)]
     assert len(set(names)) == len(names)
     for name in PRESETS:
         card = gpu(name)

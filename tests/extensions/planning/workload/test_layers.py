@@ -46,15 +46,15 @@ def of_2022(**chosen: object) -> Execution:
 
 
 def layer(shape: ModelShape, execution: Execution, kind: str = "dense") -> LayerWork:
-    return next(each for each in layers_of(shape, execution) if each.kind == kind)
+    return next(item for item in layers_of(shape, execution) if item.kind == kind)
 
 
 def flops(works: tuple[Work, ...]) -> float:
-    return sum(each.flops for each in works if isinstance(each, (Gemm, GroupedGemm, AttentionCore)))
+    return sum(item.flops for item in works if isinstance(item, (Gemm, GroupedGemm, AttentionCore)))
 
 
 def sent(works: tuple[Work, ...], group: str) -> list[tuple[str, float]]:
-    return [(each.operation, each.bytes) for each in works if isinstance(each, Collective) and each.group == group]
+    return [(item.operation, item.bytes) for item in works if isinstance(item, Collective) and item.group == group]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_modern_decoder_keeps():
 @pytest.mark.parametrize("e", [1, 8])
 def test_expert_parallelism_does_not_lower_what_experts_keep(e: int):
     result = layer(model("qwen3-30b-a3b"), Execution(sequence=S, expert=e), "moe")
-    kept = {each.name: each.bytes / S for each in result.kept}
+    kept = {item.name: item.bytes / S for item in result.kept}
     k, h, f = 8, 2048, 768
     assert kept["experts' input"] == 2 * k * h
     assert kept["experts' activation input"] == 4 * k * f
@@ -122,14 +122,14 @@ def test_every_layer_of_any_shape(shape: ModelShape, dropout: bool, precision: s
         attention=attention,  # type: ignore[arg-type]
     )
     for result in layers_of(shape, execution):
-        names = [each.name for each in result.kept]
+        names = [item.name for item in result.kept]
         assert len(set(names)) == len(names), "a recompute choice names tensors"
-        assert all(each.bytes >= 0 and each.gradient_bytes >= 0 for each in result.kept)
+        assert all(item.bytes >= 0 and item.gradient_bytes >= 0 for item in result.kept)
         for module in result.recomputable.values():
             assert module.drops <= set(names)
         works = (*result.forward, *result.backward_input, *result.backward_weight)
-        assert all(each.bytes > 0 for each in works if isinstance(each, (MemoryPass, Collective)))
-        assert all(each.flops > 0 for each in works if not isinstance(each, (MemoryPass, Collective)))
+        assert all(item.bytes > 0 for item in works if isinstance(item, (MemoryPass, Collective)))
+        assert all(item.flops > 0 for item in works if not isinstance(item, (MemoryPass, Collective)))
 
 
 def cores(works: tuple[Work, ...]) -> float:
@@ -159,8 +159,8 @@ def test_tensor_collectives():
     assert sent(plain.backward_input, "tensor") == [("all_reduce", whole)] * 2
     assert sent(plain.backward_weight, "tensor") == []
     split = layer(model("llama3-70b"), Execution(sequence=S, tensor=4, sequence_parallel=True))
-    each = [("all_gather", whole)] * 2 + [("reduce_scatter", whole)] * 2
-    assert sorted(sent(split.forward, "tensor")) == sorted(sent(split.backward_input, "tensor")) == each
+    expected = [("all_gather", whole)] * 2 + [("reduce_scatter", whole)] * 2
+    assert sorted(sent(split.forward, "tensor")) == sorted(sent(split.backward_input, "tensor")) == expected
     assert sent(split.backward_weight, "tensor") == [("all_gather", whole)] * 2
 
 
@@ -181,16 +181,16 @@ def test_context_ranks_pass_keys_and_values_or_exchange_heads():
 def test_dispatch_and_combine():
     """n k h 2 / t bytes each way, whatever e is; the reverse in I."""
     result = layer(model("deepseek-v3"), Execution(sequence=S, expert=64, tensor=2, sequence_parallel=True), "moe")
-    each = ("all_to_all", 2.0 * S * 8 * 7168 / 2)
-    assert sent(result.forward, "expert") == sent(result.backward_input, "expert") == [each] * 2
+    exchange = ("all_to_all", 2.0 * S * 8 * 7168 / 2)
+    assert sent(result.forward, "expert") == sent(result.backward_input, "expert") == [exchange] * 2
     eight = layer(model("deepseek-v3"), Execution(sequence=S, expert=64, dispatch_bytes=1), "moe")
     assert [size for _, size in sent(eight.forward, "expert")] == [S * 8 * 7168, 2 * S * 8 * 7168]
 
 
 def test_sliding_windows_follow_their_pattern():
-    layers = [each for each in layers_of(model("gpt-oss-120b"), Execution(sequence=4096)) if each.kind == "moe"]
-    assert [each.count for each in layers] == [1] * 36
-    keys = [next(w.keys for w in each.forward if isinstance(w, AttentionCore)) for each in layers]
+    layers = [item for item in layers_of(model("gpt-oss-120b"), Execution(sequence=4096)) if item.kind == "moe"]
+    assert [item.count for item in layers] == [1] * 36
+    keys = [next(w.keys for w in item.forward if isinstance(w, AttentionCore)) for item in layers]
     assert keys[:3] == [128 - 128**2 / 8192, 2048, 128 - 128**2 / 8192]
 
 
@@ -199,11 +199,11 @@ def test_biases_of_experts_are_added_in_32_bits_unless_the_experts_are_fused():
     eager, fused = (
         layer(model("gpt-oss-120b"), Execution(sequence=S, fused_experts=fused), "moe") for fused in (False, True)
     )
-    passes = {each.name: each.bytes for each in eager.forward if isinstance(each, MemoryPass)}
+    passes = {item.name: item.bytes for item in eager.forward if isinstance(item, MemoryPass)}
     rows, h = 4 * S, 2880
     assert passes["experts' clamp"] == 8 * rows * 2 * h
     assert passes["experts' bias"] == pytest.approx((2 * (4 + 10) + 8 + 1.4 * 6) * rows * h)
-    assert not {"experts' clamp", "experts' bias"} & {each.name for each in fused.forward}
+    assert not {"experts' clamp", "experts' bias"} & {item.name for item in fused.forward}
     assert eager.kept_bytes == fused.kept_bytes
 
 
@@ -217,10 +217,10 @@ def test_eight_bit_products():
     )
     h, q, f = 4096, 4096, 14336
     assert wide.kept_bytes - narrow.kept_bytes == S * (2 * h + q + f - 2 * q)
-    casts = [each.name for each in narrow.forward if each.name.startswith("quantise")]
+    casts = [item.name for item in narrow.forward if item.name.startswith("quantise")]
     assert casts == ["quantise attention output input", "quantise down input"]
-    assert sum(each.name.startswith("quantise") for each in narrow.backward_input) == 4
-    assert all(each.precision == "fp8" for each in narrow.forward if isinstance(each, Gemm))
+    assert sum(item.name.startswith("quantise") for item in narrow.backward_input) == 4
+    assert all(item.precision == "fp8" for item in narrow.forward if isinstance(item, Gemm))
     in_16 = layer(model("llama3-8b"), Execution(sequence=S, precision="fp8", small_inputs=False))
     assert in_16.kept_bytes == wide.kept_bytes
     kept = [

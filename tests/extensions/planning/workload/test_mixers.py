@@ -34,7 +34,7 @@ KIMI = "Kimi-Linear-48B-A3B-Base"
 
 def layer(name: str, title: str, execution: Execution | None = None) -> LayerWork:
     layers = layers_of(shape_of(name), Execution() if execution is None else execution)
-    return next(each for each in layers if title in each.name)
+    return next(item for item in layers if title in item.name)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ S = 2048
 
 def layer(name: str, kind: str = "dense", **chosen: object) -> LayerWork:
     execution = Execution(sequence=S, **chosen)  # type: ignore[arg-type]
-    return next(each for each in layers_of(model(name), execution) if each.kind == kind)
+    return next(item for item in layers_of(model(name), execution) if item.kind == kind)
 
 
 def dropped(before: LayerWork, modules: set[str]) -> float:
@@ -60,7 +60,7 @@ def test_the_work_comes_before_the_input_backward():
     after = recomputed(before, {"full"})
     assert after.backward_input == before.forward + before.backward_input
     assert after.backward_weight == before.backward_weight
-    assert [each.name for each in after.kept if each.bytes] == ["attention norm input"]
+    assert [item.name for item in after.kept if item.bytes] == ["attention norm input"]
     assert after.kept_bytes == 2 * 4096 * S
     assert recomputed(before, {"moe", "mla_up_proj"}) == before, "modules of other layers change nothing"
     pytorch = layer("llama3-8b", framework="pytorch")
@@ -78,7 +78,7 @@ def test_selective_checkpointing_per_op():
     before = layer("llama3-8b", fused_activation=False)
     after = recomputed(before, {"selective-op"})
     again = after.backward_input[: len(after.backward_input) - len(before.backward_input)]
-    products = [(each.columns, each.inner) for each in again if isinstance(each, (Gemm, GroupedGemm))]
+    products = [(item.columns, item.inner) for item in again if isinstance(item, (Gemm, GroupedGemm))]
     assert products == [(1024, 4096), (4096, 4096), (14336, 4096)]
     kept = 2 * 4096 + 2 * (4096 + 1024 + 14336 + 4096) + 2 * 4096 + 4 * 32
     assert after.kept_bytes == kept * S
@@ -89,7 +89,7 @@ def test_what_is_exchanged_is_kept_per_op():
     """Reduce-scatters' shards and all-to-alls' tokens, beside products and attention."""
     chosen = {"tensor": 2, "sequence_parallel": True, "expert": 8}
     kept = recomputed(layer("qwen3-30b-a3b", "moe", **chosen), {"selective-op"}).kept
-    sizes = sorted(each.bytes for each in kept if each.name.endswith("of those saved"))
+    sizes = sorted(item.bytes for item in kept if item.name.endswith("of those saved"))
     h, q, kd, experts = 2048, 4096, 512, 128
     products = [
         2 * q // 2,
@@ -97,7 +97,7 @@ def test_what_is_exchanged_is_kept_per_op():
         2 * experts // 2,
     ]  # of q, k, v, output and the router, in this order: q, v, router
     assert sizes == sorted(
-        S * each for each in (*products, 2 * q // 2 + 4 * 16, 2 * h // 2, 2 * 8 * h // 2, 2 * 8 * h // 2)
+        S * item for item in (*products, 2 * q // 2 + 4 * 16, 2 * h // 2, 2 * 8 * h // 2, 2 * 8 * h // 2)
     )
 
 
@@ -105,8 +105,8 @@ def test_every_module_has_a_title():
     result = {
         name
         for preset in ("llama3-8b", "deepseek-v3")
-        for each in layers_of(model(preset), Execution())
-        for name in each.recomputable
+        for item in layers_of(model(preset), Execution())
+        for name in item.recomputable
     }
     assert result == set(RECOMPUTE)
 
