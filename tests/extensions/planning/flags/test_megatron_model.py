@@ -40,67 +40,8 @@ def test_flags(name: str, flags: set[str]) -> None:
     assert flags <= set(model_flags(shape))
 
 
-NETWORKS: dict[str, tuple[str, str]] = {
-    # By file: flags, and parts that have none.
-    "DeepSeek-V2": (
-        "--moe-router-num-groups 8 --moe-router-group-topk 3",
-        "groups of experts chosen by their best expert",
-    ),
-    "GLM-5": ("--dsa-indexer-topk 2048 --dsa-indexer-rope-interleaved", ""),
-    "Meta-Llama-3-70B": ("--swiglu --position-embedding-type rope --rotary-base 500000", ""),
-    "Llama-3.1-405B": ("--swiglu --use-rope-scaling --rope-scaling-factor 8", ""),
-    "Nemotron-4-340B-Base-hf": ("--squared-relu --rotary-percent 0.5 --apply-layernorm-1p", ""),
-    "Qwen3-Next-80B-A3B-Instruct": ("--rotary-percent 0.25 --apply-layernorm-1p", ""),
-    "MiniMax-M2": ("--rotary-percent 0.5", "norms over all heads of queries and keys"),
-    "gpt-neox-20b": ("--position-embedding-type rope --rotary-percent 0.25", "attention and FFN in parallel"),
-    "falcon-7b": (
-        "--position-embedding-type rope",
-        "1 norm per layer, attention and FFN in parallel",
-    ),
-    "mpt-7b-hub": (
-        "--position-embedding-type none",
-        "ALiBi, linear biases of attention by distance, LayerNorm without bias",
-    ),
-    "gemma-2b": ("--quick-geglu --apply-layernorm-1p", "gates of GELU with tanh, embeddings scaled by 45.2548"),
-    "gemma-2-27b": (
-        "--quick-geglu",
-        "gates of GELU with tanh, 4 norms per layer, logits of attention capped at 50, logits capped at 30, logits of "
-        "attention scaled by 0.0833333, embeddings scaled by 67.8823",
-    ),
-    "gemma-3-27b-pt": (
-        "--quick-geglu --rotary-seq-len-interpolation-factor 8 --qk-layernorm",
-        "gates of GELU with tanh, other rotary positions in windowed layers, 4 norms per layer, logits of attention scaled "
-        "by 0.0771517, embeddings scaled by 73.3212",
-    ),
-    "DeepSeek-V3": (
-        "--moe-router-group-topk 4 --qk-layernorm --rotary-scaling-factor 40 --mscale 1 --mscale-all-dim 1",
-        "",
-    ),
-    "DeepSeek-V2-Lite": ("--qk-layernorm --rotary-scaling-factor 40 --mscale 0.707 --mscale-all-dim 0.707", ""),
-    "gpt-oss-120b": (
-        "--quick-geglu --glu-linear-offset 1 --activation-func-clamp-value 7 --no-bias-dropout-fusion --softmax-type "
-        "learnable --position-embedding-type yarn --rotary-scaling-factor 32 --yarn-original-max-position-embeddings 4096 "
-        "--yarn-beta-fast 32 --yarn-beta-slow 1 --no-yarn-correction-range-round-to-int",
-        "",
-    ),
-    "Llama-4-Scout-17B-16E": (
-        "--no-rope-freq 4 --rotary-interleaved --qk-l2-norm --moe-apply-probs-on-input",
-        "windows in chunks, queries scaled by their position",
-    ),
-    "SmolLM3-3B-Base": ("--no-rope-freq 4", ""),
-    "OLMo-2-1124-7B": ("--swiglu", "norms behind attention and FFN, norms over all heads of queries and keys"),
-    "Trinity-Mini": (
-        "--no-rope-freq 4",
-        "4 norms per layer, gates of the attention's output",
-    ),
-    "granite-3.1-3b-a800m-base": (
-        "--swiglu",
-        "logits of attention scaled by 0.015625, embeddings scaled by 12, residual branches scaled by 0.22, logits scaled "
-        "by 0.166667",
-    ),
-    "dbrx-base": ("--norm-epsilon 1e-05", "LayerNorm without bias, queries, keys and values clipped to 8"),
-    "ERNIE-4.5-21B-A3B-Base-PT": ("--rotary-interleaved", "biases that select experts after softmax"),
-}
+NETWORKS: dict[str, dict[str, str]] = json.loads((Path(__file__).parent / "networks.json").read_text())
+"""Flags of the network of each file, and its parts that have none."""
 
 
 def options(flags: str) -> dict[str, str]:
@@ -123,11 +64,11 @@ def test_each_fact_of_a_config_is_a_flag_or_named() -> None:
     assert parts_of(oss, "0.18") == "the scaling of rotary positions (yarn, factor 32)"
     six = replace(smol, layers=6, details=replace(smol.details, no_rotary_every=4))
     assert "--no-rope-freq '([0]*3+[1]*1+[0]*2)'" in [*model_flags(six)]
-    for name, (flags, parts) in NETWORKS.items():
+    for name, network in NETWORKS.items():
         shape = shape_of(name)
         written = options(" ".join(model_flags(shape)))
-        assert options(flags).items() <= written.items(), name
-        assert parts_of(shape) == parts, name
+        assert options(network["flags"]).items() <= written.items(), name
+        assert parts_of(shape) == network["without a flag"], name
 
 
 YARN = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096}

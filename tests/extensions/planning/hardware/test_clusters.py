@@ -77,15 +77,12 @@ def test_a_gpu_of_ones_own(tmp_path):
     ("text", "message"),
     [
         ("[]", "is not a mapping"),
-        ("{}", "has no 'gpu'"),
         ("gpu: h100\nnodess: 2", "did you mean 'nodes'"),
         ("gpu: {name: x}\n", "lacks peak, memory_bytes, memory_bandwidth"),
         ("gpu: {base: h100, peak: {bf16: 5 GB}}", "989 TFLOP/s"),
-        ("gpu: {base: h100, memory_bytes: -1}", "above 0"),
         ("gpu: {base: h100, generation: hoper}", "did you mean 'hopper'"),
         ("gpu: h100\nnodes: 1.5", "invalid nodes 1.5: expected an integer"),
         ("gpu: h100\ndomain: 4", "expected at least the 8 GPUs"),
-        ("gpu: h100\ninside: 450", "invalid inside: expected a mapping"),
         ("gpu: h100\nbetween: {bandwidth: 5 parsecs}", "450 GB/s or 400 Gb/s"),
         (
             "gpu: {name: x, peak: {bf16: 1e12}, memory_bytes: 1e9, memory_bandwidth: 1e9}\nper_node: 1",

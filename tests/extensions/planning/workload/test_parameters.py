@@ -1,6 +1,8 @@
 """Parameters against published exact counts, closed forms of papers, and themselves."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
@@ -22,35 +24,7 @@ from pipeplan.foundation.errors import InputError
 from tests.extensions.planning.workload.shapes import hybrids, shapes
 from tests.planning_data import planning
 
-PUBLISHED = {
-    "llama2-13b": 13_015_864_320,
-    "llama2-70b": 68_976_648_192,
-    "llama-33b": 32_528_943_616,
-    "llama-65b": 65_285_660_672,
-    "codellama-34b": 33_743_970_304,
-    "llama3.2-3b": 3_212_749_824,
-    "tinyllama-1.1b": 1_100_048_384,
-    "yi-34b": 34_388_917_248,
-    "mistral-7b-v0.3": 7_248_023_552,
-    "mistral-small-24b": 23_572_403_200,
-    "mistral-large-123b": 122_610_069_504,
-    "qwen2.5-1.5b": 1_543_714_304,
-    "qwen2.5-3b": 3_085_938_688,
-    "qwen2.5-14b": 14_770_033_664,
-    "qwen2.5-32b": 32_763_876_352,
-    "qwen3-8b": 8_190_735_360,
-    "qwen3-14b": 14_768_307_200,
-    "qwen3-coder-480b-a35b": 480_154_875_392,
-    "gemma-7b": 8_537_680_896,
-    "gemma2-2b": 2_614_341_888,
-    "gemma2-9b": 9_241_705_984,
-    "gpt2-medium": 354_823_168,
-    "gpt2-large": 774_030_080,
-    "pythia-6.9b": 6_857_302_016,
-    "pythia-12b": 11_846_072_320,
-    "phi3-medium": 13_960_238_080,
-    "phi4": 14_659_507_200,
-}
+PUBLISHED: dict[str, int] = json.loads((Path(__file__).parent / "parameter_counts.json").read_text())["presets"]
 """Of the published weights, as the hub counts them or its library's models have them; of other presets, the counts stand
 beside their files."""
 
