@@ -14,6 +14,7 @@ from pipeplan.extensions.planning import Configuration, software
 from pipeplan.extensions.planning.flags.environment import dispatcher, environment, shards_as_fsdp
 from pipeplan.extensions.planning.flags.megatron import (
     CONTEXT_METHODS,
+    TO_SET,
     MegatronPipeline,
     offload_modules,
     plan_warnings,
@@ -44,15 +45,6 @@ PRECISIONS = {
     "nvfp4": "bf16_with_nvfp4_mixed",
 }
 """Bridge's recipes of mixed precision."""
-
-TO_SET = {
-    "DATA": "prefix of the tokenized data",
-    "TOKENIZER": "name or folder of the tokenizer",
-    "CHECKPOINTS": "folder to save checkpoints in",
-    "STEPS": "number of steps",
-    "LEARNING_RATE": "learning rate",
-}
-"""Variables that the user has to set, with their meanings."""
 
 IMPORTS = """import os
 

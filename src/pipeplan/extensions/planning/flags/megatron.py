@@ -47,14 +47,13 @@ CONTEXT_METHODS = {"ring": "p2p", "all_to_all": "a2a"}
 """Megatron's names of the methods of context parallelism."""
 
 TO_SET = {
-    "MEGATRON": "folder of Megatron-LM",
     "DATA": "prefix of the tokenized data",
     "TOKENIZER": "name or folder of the tokenizer",
     "CHECKPOINTS": "folder to save checkpoints in",
     "STEPS": "number of steps",
     "LEARNING_RATE": "learning rate",
 }
-"""Variables that the user has to set, with their meanings."""
+"""Variables that the user has to set, with their meanings, for any trainer on Megatron-core."""
 
 USER_FLAGS = (
     '--data-path "$DATA"',
@@ -136,7 +135,7 @@ def plan_flags(
         cluster,
         heading=f"Megatron-LM with Megatron-core {release}: {model.name}, {counted(cluster.gpus, 'GPU')}",
         warnings=warnings,
-        to_set=TO_SET,
+        to_set={"MEGATRON": "folder of Megatron-LM", **TO_SET},
         to_add=to_add(model),
         environment=environment(cluster, configuration),
     )

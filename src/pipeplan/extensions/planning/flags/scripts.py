@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -29,17 +30,13 @@ def recomputed_anywhere(configuration: Configuration) -> tuple[str, ...]:
 
 def recompute_by_stage_in_words(configuration: Configuration) -> str:
     """Return runs of stages with their recomputation, ``0-3: full; 4-7: nothing``; empty if all do the same."""
-    runs: list[tuple[int, int, tuple[str, ...]]] = []
-    for stage, modules in enumerate(configuration.recompute_by_stage or ()):
-        if runs and set(runs[-1][2]) == set(modules):
-            runs[-1] = (runs[-1][0], stage, modules)
-        else:
-            runs.append((stage, stage, modules))
-    if len({frozenset(modules) for _, _, modules in runs}) < 2:
+    stages = list(enumerate(configuration.recompute_by_stage or ()))
+    runs = [list(run) for _, run in groupby(stages, key=lambda stage: frozenset(stage[1]))]
+    if len(runs) < 2:
         return ""
     return "; ".join(
         f"{first if first == last else f'{first}-{last}'}: {' '.join(modules) or 'nothing'}"
-        for first, last, modules in runs
+        for (first, _), (last, modules) in ((run[0], run[-1]) for run in runs)
     )
 
 

@@ -142,9 +142,8 @@ def attention_time(
     faster = gpu.peak["bf16"] / gpu.peak[_format(gpu, kernels, precision)]
     rate *= dim / (faster * dim + core.half_dim) * (_USUAL_DIM + core.half_dim) / _USUAL_DIM
     tail = 2.0 * core.block * 2.0 * keys * products * gpu.multiprocessors
-    passes = 2 if backward else 1
+    launches = passes = 2 if backward else 1
     moved = passes * 2.0 * (heads * queries * (score_dim + value_dim) + kv_heads * queries * (score_dim + value_dim))
-    launches = 2 if backward else 1
     return max((flops + tail) / rate, moved / (gpu.memory_bandwidth * kernels.memory)) + launches * kernels.kernel
 
 

@@ -35,10 +35,6 @@ Norm = Literal["rms", "layer", "layer-no-bias"]
 
 OutputGate = Literal["", "query", "element", "head"]
 
-OUTPUT_GATES: tuple[OutputGate, ...] = ("", "query", "element", "head")
-
-NORMS: tuple[Norm, ...] = ("rms", "layer", "layer-no-bias")
-
 _MOST_LAYERS = 100_000
 """Maximum number of layers, because they are processed one by one."""
 
@@ -188,18 +184,10 @@ class ModelShape:
         check_layers(self.layers)
         if self.norms_a_layer not in (1, 2, 4):
             raise InputError(f"invalid norms_a_layer {self.norms_a_layer!r}: expected 1, 2 or 4", field="norms_a_layer")
-        if self.precision not in get_args(Precision):
-            raise InputError(
-                f"invalid precision {self.precision!r}: expected one of {', '.join(get_args(Precision))}",
-                field="precision",
-            )
-        if self.norm not in NORMS:
-            raise InputError(f"invalid norm {self.norm!r}: expected one of {', '.join(NORMS)}", field="norm")
-        if self.output_gate not in OUTPUT_GATES:
-            raise InputError(
-                f"invalid output_gate {self.output_gate!r}: expected query, element, head or nothing",
-                field="output_gate",
-            )
+        for field, choices in (("precision", Precision), ("norm", Norm), ("output_gate", OutputGate)):
+            if getattr(self, field) not in get_args(choices):
+                expected = ", ".join(choice or "nothing" for choice in get_args(choices))
+                raise InputError(f"invalid {field} {getattr(self, field)!r}: expected one of {expected}", field=field)
         self._check_heads()
         self._check_pattern()
         self._check_widths()
