@@ -24,6 +24,7 @@ from pipeplan.costs import Layer, Role
 from pipeplan.extensions.planning import Configuration, default_limit, plan
 from pipeplan.extensions.planning.choice.finalists import laid_layers
 from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import model
 from pipeplan.extensions.search import Effort
 from pipeplan.extensions.search.answers.layouts import layout_spaces
@@ -32,7 +33,6 @@ from pipeplan.extensions.search.joint import joint_search
 from pipeplan.extensions.search.layouts import LaidLayer, best_layout
 from pipeplan.model import LayerKind, Placement
 from pipeplan.strategies import strategy
-from pipeplan.trainers import plan_trainers
 
 ROLES: dict[LayerKind, Role] = {"embedding": "embedding", "mtp": "mtp", "head": "head"}
 """Roles of layers by their kinds; the others are blocks."""

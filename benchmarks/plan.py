@@ -20,7 +20,7 @@ from benchmarks.null_model import Known, null_step_time
 from benchmarks.published_runs.files import read_rivals, read_runs
 from benchmarks.published_runs.rows import RunRow
 from pipeplan.extensions.planning import Estimate, estimate
-from pipeplan.extensions.planning.error_bars import Compared, ErrorTable, coverage, features_of, memory_bar
+from pipeplan.extensions.planning.error_bars import Compared, ErrorTable, MemoryBar, bar, features_of
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import GIBIBYTE
 
@@ -229,6 +229,42 @@ def compared(predictions: Sequence[Prediction]) -> ErrorTable:
             )
         )
     return ErrorTable(runs=tuple(runs), coverage=round(coverage(runs), 3), memory=memory_bar(runs))
+
+
+def coverage(runs: Sequence[Compared]) -> float:
+    """Return the fraction of runs inside the error bar of other sources' runs, each source with the same weight.
+
+    Runs without such a bar are not counted.
+    """
+    held: dict[str, list[bool]] = {}
+    for run in runs:
+        interval, _ = bar(run.features, (other for other in runs if other.source != run.source))
+        if interval is not None:
+            held.setdefault(run.source, []).append(interval[0] <= run.ratio <= interval[1])
+    return fmean(fmean(inside) for inside in held.values()) if held else 0.0
+
+
+WITHIN = 0.1
+"""Fraction of the runs beyond either end of the error bar of peak memory."""
+
+
+def memory_bar(runs: Iterable[Compared]) -> MemoryBar:
+    """Return the range of measured over predicted peaks without the lowest and the highest tenth.
+
+    Of one source and model, the lowest, the median and the highest ratio count: many sizes of one model are not more
+    evidence than a few.
+    """
+    groups: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        if run.memory is not None:
+            groups.setdefault((run.source, run.model), []).append(run.memory)
+    ratios = sorted(
+        ratio for group in map(sorted, groups.values()) for ratio in {group[0], group[len(group) // 2], group[-1]}
+    )
+    if not ratios:
+        return MemoryBar()
+    cut = int(WITHIN * len(ratios))
+    return MemoryBar(low=min(ratios[cut], 1.0), high=max(ratios[-1 - cut], 1.0))
 
 
 def report(predictions: Sequence[Prediction], refused: Sequence[tuple[RunRow, str]], shipped: ErrorTable) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pipeplan.extensions.planning import Configuration
-from pipeplan.extensions.planning.flags import flags_of
 from pipeplan.extensions.planning.hardware import Cluster, cluster
+from pipeplan.extensions.planning.trainers import flags_of
 from pipeplan.extensions.planning.workload import ModelShape, model, read_config
 from pipeplan.extensions.review import RULES, judged, read_text_of
 from tests.extensions.planning.flags.test_flags import DENSE, H100S, MOE, launch

@@ -211,7 +211,6 @@ TRAINER = Trainer(
     title=_KIND.title,
     software=_KIND.software,
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
-    plans="pipeplan.extensions.planning.flags.bridge",
     formats=(
         Format(
             name="megatron-bridge",

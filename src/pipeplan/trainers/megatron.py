@@ -352,7 +352,6 @@ TRAINER = Trainer(
     title=_KIND.title,
     software="megatron-core-overlapped",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
-    plans="pipeplan.extensions.planning.flags.megatron",
     formats=(
         Format(
             name="megatron",

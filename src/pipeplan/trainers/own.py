@@ -2,6 +2,4 @@
 
 from pipeplan.trainers.trainer import Trainer
 
-TRAINER = Trainer(
-    name="pipeplan", title="pipeplan", software="megatron-core", plans="pipeplan.extensions.planning.flags.own"
-)
+TRAINER = Trainer(name="pipeplan", title="pipeplan", software="megatron-core")

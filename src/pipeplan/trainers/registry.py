@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import iter_modules
-from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from pipeplan.costs import Layer, Settings
 from pipeplan.formats import Training, formats
@@ -18,9 +16,6 @@ from pipeplan.model import Schedule, one_line, shortened
 from pipeplan.trainers.layout import LONGEST, TrainerLayout
 from pipeplan.trainers.table import TRAINER_KINDS
 from pipeplan.trainers.trainer import Trainer
-
-if TYPE_CHECKING:
-    pass
 
 _FIRST = ("megatron", "bridge", "torchtitan")
 _LAST = "own"
@@ -47,22 +42,6 @@ _PYTORCH = "pytorch"
 def runners(among: Mapping[str, Trainer] = TRAINERS) -> tuple[str, ...]:
     """Return the names of all trainers that a schedule can be written for."""
     return (_PYTORCH, *(name for name, trainer in among.items() if trainer.formats))
-
-
-def plan_trainers() -> dict[str, Trainer]:
-    """Return the trainers that a plan can be for, by their names."""
-    return {name: trainer for name, trainer in TRAINERS.items() if trainer.plans is not None}
-
-
-def plan_trainer(name: str) -> Trainer:
-    """Return a trainer that a plan can be for. Raises UnknownNameError for another name."""
-    trainer = TRAINERS.find(name)
-    if trainer is None or trainer.plans is None:
-        raise UnknownNameError("trainer", name, plan_trainers(), field="flags")
-    return trainer
-
-
-_NEWEST: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +185,3 @@ def _verdict(name: str, schedule: Schedule) -> TrainerVerdict:
     except PipeplanError as error:
         return TrainerVerdict(title, chosen.name, str(error).partition("\n")[0])
     return TrainerVerdict(title, chosen.name)
-
-
-def require_release(trainer: str, version: str) -> None:
-    """Raise InputError for an unsupported release of a trainer, and UnknownNameError for an unknown trainer."""
-    plan_trainer(trainer).release(version)

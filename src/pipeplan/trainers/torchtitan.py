@@ -315,7 +315,6 @@ TRAINER = Trainer(
     title=_KIND.title,
     software=_KIND.software,
     schedules=frozenset({"gpipe", "looped-bfs", "1f1b", "interleaved-1f1b", "interleaved-zb", "zbv", "dualpipev"}),
-    plans="pipeplan.extensions.planning.flags.torchtitan",
     formats=(
         Format(
             name="torchtitan",

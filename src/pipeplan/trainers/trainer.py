@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
 
 from pipeplan.formats import Format
 from pipeplan.foundation.errors import InputError
@@ -29,7 +27,7 @@ class Trainer:
         Names of the strategies that it supports; None: it runs any order of ops.
     plans
         Module with the function ``plan_flags``, which returns the settings of a plan, and optionally ``refusal_of``; it is
-        imported only for plans. None: the trainer takes schedules, but no plans.
+        imported only for plans. None: the module with the trainer's name in the planner's ``flags``, if there is one.
     formats
         Formats of ``export`` with its settings for a schedule; the first one decides whether it can run a schedule.
     write_layout, parse_layout
@@ -61,11 +59,6 @@ class Trainer:
         """Reader of the transformer layers of each stage of a layout; None if the trainer has no such text."""
         parse = self.parse_layout
         return None if parse is None else lambda text: parse(text).layers
-
-    @property
-    def refuses(self) -> Callable[[Any], str] | None:
-        """Function of ``plans`` that returns why the trainer cannot build a model, empty if it can; None: it builds all."""
-        return None if self.plans is None else getattr(import_module(self.plans), "refusal_of", None)
 
     def release(self, version: str | None) -> str:
         """Return the supported minor release of a version such as 0.16.1; :attr:`latest` for None.

@@ -8,8 +8,8 @@ from pipeplan.extensions.planning.choice.legality import RULES, Draft, Rule
 from pipeplan.extensions.planning.choice.request import PlanRequest, read_fixed
 from pipeplan.extensions.planning.fitting import default_limit
 from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import model
-from pipeplan.trainers import plan_trainers
 
 
 def request(name: str = "llama3.2-1b", machines: str = "h100-sxm:8x1", **changes: Any) -> PlanRequest:

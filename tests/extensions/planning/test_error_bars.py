@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks import plan as benchmark
 from benchmarks.null_model import Known, filling, null_step_time, run_flops
+from benchmarks.plan import coverage
 from pipeplan.extensions.planning import estimate
 from pipeplan.extensions.planning.error_bars import (
     FROM_ONE,
@@ -15,7 +16,6 @@ from pipeplan.extensions.planning.error_bars import (
     WIDER,
     Compared,
     bar,
-    coverage,
     distance,
     error_bar,
     features_of,
@@ -49,7 +49,7 @@ def test_the_nearest_come_first_and_few_of_one_table():
     runs = [run(1.0 + index / 100) for index in range(10)]
     runs += [run(2.0 + index / 100, source="b", sequence=4096) for index in range(10)]
     result = nearest(features_of(LLAMA, H100, configuration()), runs)
-    assert [each.source for each in result] == ["a"] * FROM_ONE + ["b"] * FROM_ONE
+    assert [item.source for item in result] == ["a"] * FROM_ONE + ["b"] * FROM_ONE
     many = [run(1.0, source=str(index)) for index in range(100)]
     assert len(nearest(features_of(LLAMA, H100, configuration()), many)) == NEAREST
 
@@ -83,14 +83,6 @@ def test_a_configuration_far_from_every_run_says_so():
     assert "differs in" in predicted.assumed[-1]
 
 
-def test_coverage_leaves_a_source_out():
-    runs = [run(1.0, source=source, model=str(index)) for source in "ab" for index in range(5)]
-    assert coverage(runs) == 1.0
-    far = [run(5.0, source="c", model=str(index)) for index in range(5)]
-    assert coverage([*runs, *far]) == pytest.approx(2 / 3)
-    assert coverage(runs[:2]) == 0.0
-
-
 def test_an_estimate_has_an_error_bar_from_runs_like_it():
     predicted = estimate(LLAMA, H100, configuration(software="nemo"))
     result, step_time = predicted.error_bar, predicted.step_time
@@ -101,11 +93,10 @@ def test_an_estimate_has_an_error_bar_from_runs_like_it():
     assert error_bar(LLAMA, H100, configuration(software="nemo"), step_time) == result
 
 
-def test_the_shipped_runs_are_whole():
-    shipped = table()
-    assert len(shipped.runs) > 500
-    assert len({each.id for each in shipped.runs}) == len(shipped.runs)
-    assert 0.7 < shipped.coverage <= 1
+def test_coverage_leaves_a_source_out():
+    runs = [run(1.0, source=source, model=str(index)) for source in "ab" for index in range(5)]
+    far = [run(5.0, source="c", model=str(index)) for index in range(5)]
+    assert [coverage(runs), coverage([*runs, *far]), coverage(runs[:2])] == pytest.approx([1.0, 2 / 3, 0.0])
 
 
 def known(**changes):
@@ -150,9 +141,9 @@ def predictions():
     ],
 )
 def test_steps_of_a_source_are_near_and_nearer_than_the_null_models(predictions, group, most):
-    result = [each for each in predictions if benchmark.group_of(each.row).startswith(group)]
-    errors = [each.step_error for each in result if each.step_error is not None]
-    nulls = [each.null_error for each in result if each.null_error is not None]
+    result = [item for item in predictions if benchmark.group_of(item.row).startswith(group)]
+    errors = [item.step_error for item in result if item.step_error is not None]
+    nulls = [item.null_error for item in result if item.null_error is not None]
     assert errors
     assert 100 * benchmark.mean_absolute(errors) <= most
     assert benchmark.mean_absolute(errors) < benchmark.mean_absolute(nulls)
@@ -160,8 +151,10 @@ def test_steps_of_a_source_are_near_and_nearer_than_the_null_models(predictions,
 
 def test_the_page_and_the_package_hold_the_same_runs(predictions, monkeypatch):
     monkeypatch.setattr(benchmark, "coverage", lambda _: 0.0)  # takes long, and is not looked at
-    shipped = {each.id: each.ratio for each in table().runs}
-    made = {each.id: each.ratio for each in benchmark.compared(predictions).runs}
+    shipped = {item.id: item.ratio for item in table().runs}
+    assert len(shipped) == len(table().runs) > 500
+    assert 0.7 < table().coverage <= 1
+    made = {item.id: item.ratio for item in benchmark.compared(predictions).runs}
     assert made.keys() == shipped.keys()
     assert all(made[name] == pytest.approx(shipped[name], rel=0.02) for name in made)
     page = benchmark.PAGE.read_text(encoding="utf-8")

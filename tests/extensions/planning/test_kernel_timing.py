@@ -10,7 +10,7 @@ import torch
 
 from pipeplan.extensions.planning import kernel_timing
 from pipeplan.extensions.planning.kernel_timing import KernelTimer, kernel_timer
-from pipeplan.extensions.planning.workload import AttentionCore, Collective, Gemm, GroupedGemm, MemoryPass
+from pipeplan.extensions.planning.workload import AttentionCore, Collective, Gemm, GroupedGemm, MemoryPass, Work
 from pipeplan.foundation.errors import InputError
 
 
@@ -20,11 +20,11 @@ def timer() -> KernelTimer:
 
 
 def core(sequence: int, **kwargs: float | bool) -> AttentionCore:
-    given: dict[str, float] = {"heads": 2, "kv_heads": 1, "score_dim": 16, "value_dim": 16}
-    return AttentionCore(name="core", queries=sequence, keys=sequence / 2, **{**given, **kwargs})  # type: ignore[arg-type]
+    sizes: dict[str, float] = {"heads": 2, "kv_heads": 1, "score_dim": 16, "value_dim": 16}
+    return AttentionCore(name="core", queries=sequence, keys=sequence / 2, **{**sizes, **kwargs})  # type: ignore[arg-type]
 
 
-WORKS = [
+WORKS: list[Work] = [
     Gemm(name="product", rows=32, columns=48, inner=16),
     Gemm(name="batched", rows=32, columns=48, inner=16, copies=3),
     Gemm(name="part of a token", rows=0.4, columns=48, inner=16),
@@ -37,12 +37,9 @@ WORKS = [
 ]
 
 
-@pytest.mark.parametrize("work", WORKS, ids=lambda work: work.name)
-def test_every_kernel_takes_time(timer, work):
-    assert 0 < timer(work) < 1
-
-
-def test_loss_and_optimizer_take_time(timer):
+def test_every_kernel_takes_time(timer):
+    for work in WORKS:
+        assert 0 < timer(work) < 1, work.name
     assert 0 < timer.loss(16.0, 64.0) < 1
     assert 0 < timer.optimizer(1000.0) < 1
 
@@ -57,39 +54,27 @@ def test_too_little_memory_is_a_sentence(timer):
         timer(Gemm(name="product", rows=1 << 40, columns=8, inner=1 << 10))
 
 
-def test_another_error_stays_itself(timer, monkeypatch):
-    def broken(*args: object, **kwargs: object) -> None:
-        raise RuntimeError("broken")
-
-    monkeypatch.setattr(torch, "mm", broken)
-    with pytest.raises(RuntimeError, match="broken"):
-        timer(WORKS[0])
-
-
-def test_what_is_measured_is_said(timer):
+def test_the_device_is_described_and_must_be_the_requested_one(timer):
     assert timer.described.startswith("CPU, 1 thread(s), PyTorch ")
     with pytest.raises(InputError, match="invalid precision 'fp8': expected bf16 or fp16"):
         kernel_timer("cpu", precision="fp8")
-
-
-def test_a_gpu_that_is_not_there():
     with pytest.raises(InputError, match="calibrating h100-sxm needs a GPU, but PyTorch finds none"):
         kernel_timer("cpu", name="h100-sxm")
 
 
 @pytest.mark.parametrize(
-    ("found", "asked", "same"),
+    ("driver", "name", "same"),
     [
         ("NVIDIA H100 80GB HBM3", "h100-sxm", True),
         ("NVIDIA GB200", "b200-sxm", False),
         ("NVIDIA A100-SXM4-80GB", "h100-sxm", False),
     ],
 )
-def test_the_gpu_is_told_by_its_name(monkeypatch, found, asked, same):
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: found)
+def test_the_gpu_is_recognized_by_its_name(monkeypatch, driver, name, same):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: driver)
     device = torch.device("cuda")
     if same:
-        kernel_timing._require(device, asked)
+        kernel_timing._require(device, name)
     else:
-        with pytest.raises(InputError, match=f"this machine's GPU is {found}, not {asked}"):
-            kernel_timing._require(device, asked)
+        with pytest.raises(InputError, match=f"this machine's GPU is {driver}, not {name}"):
+            kernel_timing._require(device, name)

@@ -12,10 +12,11 @@ import pipeplan
 from benchmarks.planning import QUESTIONS
 from pipeplan.extensions.planning import Configuration, Estimate, estimate
 from pipeplan.extensions.planning.answers.plans import Plan
-from pipeplan.extensions.planning.flags import cluster_of, flags_of
+from pipeplan.extensions.planning.flags import cluster_of
 from pipeplan.extensions.planning.flags.bridge import _recipe
 from pipeplan.extensions.planning.flags.torchtitan import _config
 from pipeplan.extensions.planning.hardware import Cluster, cluster
+from pipeplan.extensions.planning.trainers import flags_of, plan_trainers
 from pipeplan.extensions.planning.workload import from_dict, model, model_names, read_config
 from pipeplan.extensions.review import RULES, NotSet, configured, judged, read_text_of
 from pipeplan.extensions.review.estimating import estimated
@@ -23,7 +24,6 @@ from pipeplan.extensions.review.facts import SettingPlace
 from pipeplan.extensions.review.models import named_model
 from pipeplan.extensions.review.readers.source import configured_by
 from pipeplan.formats import TrainerSettings
-from pipeplan.trainers import plan_trainers
 from tests.extensions.planning.workload.test_config_json import CONFIGS
 
 H100S, B200S, GB200S = cluster("h100-sxm:8x4"), cluster("b200:8x4"), cluster("gb200:4x8")

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from pipeplan.extensions.planning import software
-from pipeplan.extensions.planning.flags import flags_of
 from pipeplan.extensions.planning.flags.megatron_hybrid import is_hybrid
+from pipeplan.extensions.planning.trainers import flags_of
 from pipeplan.extensions.planning.workload import ModelShape
 from tests.peers.bridge.container import Case, Job
 from tests.peers.megatron.expected import SHARDED, expected

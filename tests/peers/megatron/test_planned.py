@@ -18,7 +18,7 @@ from megatron.core.fusions.fused_bias_geglu import quick_gelu
 from megatron.core.transformer import MLATransformerConfig, TransformerConfig
 from megatron.core.transformer.utils import is_layer_window_attention
 
-from pipeplan.extensions.planning.flags import flags_of
+from pipeplan.extensions.planning.trainers import flags_of
 from pipeplan.formats import TrainerSettings
 from tests.peers.megatron.expected import OF_THE_USER, expected, wrong
 from tests.peers.plans import PLANS, plan

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from pipeplan.extensions.planning import Configuration
-from pipeplan.extensions.planning.flags import flags_of
 from pipeplan.extensions.planning.flags.megatron_hybrid import is_hybrid
+from pipeplan.extensions.planning.trainers import flags_of
 from pipeplan.extensions.planning.workload import read_config
 from pipeplan.trainers import TRAINERS
 from tests.extensions.planning.workload.test_config_json import CONFIGS

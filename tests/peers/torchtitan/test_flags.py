@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from torchtitan.config import ParallelismConfig, TrainingConfig
 
-from pipeplan.extensions.planning.flags import flags_of
+from pipeplan.extensions.planning.trainers import flags_of
 from pipeplan.formats import Training
 from tests.peers.plans import PLANS, drawn, plan
 from tests.peers.torchtitan.expected import batch_settings, differing, order_settings, planned_settings

@@ -11,7 +11,7 @@ from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
 from torchtitan.distributed.parallel_dims import ParallelDims
 
 from pipeplan.extensions.planning import software
-from pipeplan.extensions.planning.flags import flags_of
+from pipeplan.extensions.planning.trainers import flags_of
 from pipeplan.formats import TrainerSettings, parse_torch_csv
 from tests.peers.plans import PLANS, Planned, drawn, plan
 from tests.peers.planted import planted_flags

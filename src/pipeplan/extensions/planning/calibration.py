@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.hardware import Gpu
@@ -242,12 +242,7 @@ def read_calibration(path: Path) -> Calibration:
 
 
 _TYPES: Mapping[str, type] = {
-    "gpu": str,
-    "model": str,
-    "sequence": int,
-    "microbatch_size": int,
-    "precision": str,
-    "measured_on": str,
+    name: kind for name, kind in get_type_hints(CalibrationRecord).items() if name != "factors"
 }
 
 

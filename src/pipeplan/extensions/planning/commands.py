@@ -20,10 +20,10 @@ from pipeplan.extensions.planning.answers.estimation import estimated
 from pipeplan.extensions.planning.answers.options import EstimateOptions, FixLike, PlanOptions
 from pipeplan.extensions.planning.answers.planned import planned
 from pipeplan.extensions.planning.answers.plans import OWN_ENDINGS, Plan
+from pipeplan.extensions.planning.trainers import plan_trainer, plan_trainers
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.files import Written, require_apart, require_writable
 from pipeplan.foundation.readable import time_text
-from pipeplan.trainers import plan_trainer, plan_trainers, require_release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
         flags = plan_trainer(flags).name
         options = replace(options, fix=_for_trainer(flags, options.fix))
         if trainer_version is not None:
-            require_release(flags, trainer_version)
+            plan_trainer(flags).release(trainer_version)
     files = map(Path, filter(None, (options.model, options.cluster, options.calibration)))  # type: ignore[arg-type]
     _require(output, [path for path in files if os.path.isfile(path)])
     with progress_bar("planning", quiet=json or flags is not None or not sys.stderr.isatty()) as bar:

@@ -7,7 +7,7 @@ EXTENSION = Extension(
     summary="Choice and estimate of configurations: models, GPUs, memory, trainers' flags.",
     needs=("search",),
     services={
-        "attention_share": "pipeplan.extensions.planning.workload.attention_share:attention_share_of",
+        "attention_share": "pipeplan.extensions.planning.workload.parameters:attention_share_of",
         "bundled_configurations": "pipeplan.extensions.planning.answers.bundled_configurations",
         "calibrate_on_run": "pipeplan.extensions.planning.answers.calibrations:calibrate_on_run",
         "calibrated": "pipeplan.extensions.planning.answers.calibrations:calibrated",

@@ -14,9 +14,9 @@ from pipeplan.extensions.planning import Configuration
 from pipeplan.extensions.planning.answers.one_configuration import look, trainer_of
 from pipeplan.extensions.planning.choice.trainers import requests_of, without_trainer
 from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import model
 from pipeplan.foundation.errors import InfeasibleError, ShapeError
-from pipeplan.trainers import plan_trainers
 from tests.extensions.planning.requests import request
 from tests.extensions.planning.workload.test_config_json import CONFIGS
 

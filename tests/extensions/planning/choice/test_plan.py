@@ -14,9 +14,9 @@ from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
 from pipeplan.extensions.planning.choice.comparing import CHANGES, LIMITS
 from pipeplan.extensions.planning.flags import cluster_of
 from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import model
 from pipeplan.foundation.errors import InfeasibleError, InputError, ShapeError
-from pipeplan.trainers import plan_trainers
 
 MODEL, CLUSTER = model("llama3-8b"), cluster("h100-sxm:8x2")
 

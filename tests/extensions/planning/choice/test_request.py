@@ -4,8 +4,8 @@ import pytest
 
 from pipeplan.extensions.planning import CHOICES, Configuration, read_fixed
 from pipeplan.extensions.planning.choice.request import short_name, written
+from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.foundation.errors import InputError, UnknownNameError
-from pipeplan.trainers import plan_trainers
 
 
 def test_values_may_be_numbers_texts_or_lists_of_either():

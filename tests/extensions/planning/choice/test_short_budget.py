@@ -12,8 +12,8 @@ from pipeplan.extensions.planning.choice.nothing_fits import closest_miss
 from pipeplan.extensions.planning.choice.request import PlanRequest
 from pipeplan.extensions.planning.fitting import default_limit
 from pipeplan.extensions.planning.hardware import cluster
+from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import model
-from pipeplan.trainers import plan_trainers
 
 
 def test_however_short_the_budget_it_is_not_the_one_that_needs_least_memory():

@@ -8,15 +8,10 @@ import pytest
 
 import pipeplan
 from pipeplan.extensions.planning import Configuration
-from pipeplan.extensions.planning.flags import flags_of
 from pipeplan.extensions.planning.flags.megatron_hybrid import hybrid_pattern, is_hybrid, missing_symbols
 from pipeplan.extensions.planning.hardware import cluster
-from pipeplan.extensions.planning.workload import ModelShape, read_config
-from tests.extensions.planning.workload.test_config_json import CONFIGS
-
-
-def shape_of(name: str) -> ModelShape:
-    return read_config(CONFIGS / f"{name}.json")
+from pipeplan.extensions.planning.trainers import flags_of
+from tests.extensions.planning.workload.test_config_json import CONFIGS, shape_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeplan.extensions.planning.hardware import PRESETS, cluster, gpu
-from pipeplan.extensions.planning.hardware.clusters import quantity
+from pipeplan.extensions.planning.hardware.sheets import quantity
 from pipeplan.foundation.errors import CostError, FormatError, InputError, UnknownNameError
 
 
@@ -14,17 +14,10 @@ def test_a_cluster_by_name():
     assert (result.gpu, result.per_node, result.nodes, result.gpus) == (gpu("h100-sxm"), 8, 16, 128)
     assert result.inside == PRESETS["h100-sxm"].node.inside
     assert result.joined == 8
-
-
-def test_a_count_fills_the_usual_nodes():
     assert (cluster("a100:32").per_node, cluster("a100:32").nodes) == (8, 4)
     assert (cluster("a100:4").per_node, cluster("a100:4").nodes) == (4, 1)
-
-
-def test_a_domain_joins_more_than_a_node_but_no_more_than_there_is():
-    assert cluster("gb200:4x64").joined == 72
-    assert cluster("gb200:4x4").joined == 16
-    assert cluster("b200:4x64").joined == 4
+    joined = [cluster(text).joined for text in ("gb200:4x64", "gb200:4x4", "b200:4x64")]
+    assert joined == [72, 16, 4], "a domain joins more than a node, but no more than there is"
 
 
 @pytest.mark.parametrize(
@@ -84,15 +77,12 @@ def test_a_gpu_of_ones_own(tmp_path):
     ("text", "message"),
     [
         ("[]", "is not a mapping"),
-        ("{}", "has no 'gpu'"),
         ("gpu: h100\nnodess: 2", "did you mean 'nodes'"),
         ("gpu: {name: x}\n", "lacks peak, memory_bytes, memory_bandwidth"),
         ("gpu: {base: h100, peak: {bf16: 5 GB}}", "989 TFLOP/s"),
-        ("gpu: {base: h100, memory_bytes: -1}", "above 0"),
         ("gpu: {base: h100, generation: hoper}", "did you mean 'hopper'"),
         ("gpu: h100\nnodes: 1.5", "invalid nodes 1.5: expected an integer"),
         ("gpu: h100\ndomain: 4", "expected at least the 8 GPUs"),
-        ("gpu: h100\ninside: 450", "invalid inside: expected a mapping"),
         ("gpu: h100\nbetween: {bandwidth: 5 parsecs}", "450 GB/s or 400 Gb/s"),
         (
             "gpu: {name: x, peak: {bf16: 1e12}, memory_bytes: 1e9, memory_bandwidth: 1e9}\nper_node: 1",

@@ -8,16 +8,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pipeplan.extensions.planning import read_calibration
 from pipeplan.extensions.planning.hardware import PRESETS, Preset, cluster
 from pipeplan.extensions.planning.hardware.efficiency import GENERATIONS, Attention, Generation
+from tests.generated_tables import with_tables, write_tables
 
 PAGE = Path(__file__).parents[4] / "docs" / "reference" / "hardware.md"
 
 
 def table(headings: str, rows: list[list[str]]) -> str:
     names = headings.split(" | ")
-    lines = [names, ["---"] * len(names), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in [names, ["---"] * len(names), *rows])
 
 
 def gpu_row(preset: Preset) -> list[str]:
@@ -43,29 +44,26 @@ def constants_row(name: str, kernels: Generation) -> list[str]:
 TABLES = {
     "gpus": lambda: table(
         "GPU | TFLOP/s in 16 / 8 / 4 bits | memory | a node | GB/s inside / between, one way | sustained | generation",
-        [gpu_row(each) for each in PRESETS.values()],
+        [gpu_row(item) for item in PRESETS.values()],
     ),
     "constants": lambda: table(
         "generation | products reach | times: into 32 bits, grouped | `fill`, partial waves lost | attention: `reach`, "
         "`half_keys`, `half_dim`, `block` | backward | passes reach, a kernel takes",
-        [constants_row(name, each) for name, each in GENERATIONS.items()],
+        [constants_row(name, item) for name, item in GENERATIONS.items()],
     ),
 }
 
 
-def written(page: str) -> str:
-    for name, made in TABLES.items():
-        start, rest = page.split(f"<!-- {name}: python -m tests.extensions.planning.hardware.test_page -->\n", 1)
-        _, end = rest.split("<!-- end -->", 1)
-        page = (
-            f"{start}<!-- {name}: python -m tests.extensions.planning.hardware.test_page -->\n{made()}<!-- end -->{end}"
-        )
-    return page
+def test_the_tables_are_current():
+    assert PAGE.read_text() == with_tables(PAGE.read_text(), TABLES)
 
 
-def test_the_tables_are_the_codes():
-    page = PAGE.read_text()
-    assert page == written(page), "python -m tests.extensions.planning.hardware.test_page"
+def test_the_files_on_the_page_are_read(tmp_path):
+    blocks = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    (path := tmp_path / "cluster.yaml").write_text(next(block for block in blocks if "per_node" in block))
+    assert (cluster(path).gpus, cluster(path).between.bandwidth) == (128, 25e9)
+    (path := tmp_path / "calibration.yaml").write_text(next(block for block in blocks if "factors" in block))
+    assert read_calibration(path).factor("gemm") == 1.07
 
 
 def test_the_example_runs():
@@ -73,22 +71,5 @@ def test_the_example_runs():
     exec(compile(code, str(PAGE), "exec"), {"__name__": "example"})
 
 
-def test_the_clusters_file_is_read(tmp_path):
-    text = next(block for block in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL) if "per_node" in block)
-    path = tmp_path / "cluster.yaml"
-    path.write_text(text)
-    assert cluster(path).gpus == 128
-    assert cluster(path).between.bandwidth == 25e9
-
-
-def test_the_short_calibration_is_read(tmp_path):
-    from pipeplan.extensions.planning import read_calibration
-
-    text = next(block for block in re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL) if "factors" in block)
-    path = tmp_path / "calibration.yaml"
-    path.write_text(text)
-    assert read_calibration(path).factor("gemm") == 1.07
-
-
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text()))
+    write_tables(PAGE, TABLES)

@@ -20,103 +20,11 @@ from pipeplan.extensions.planning.workload import (
     read_model,
     short_form,
 )
-from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, UnknownNameError
+from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
 
 CONFIGS = Path(__file__).parent / "configs"
 
-COUNTS = {
-    "Bamba-9B-v1": 9_780_235_392,
-    "DeepSeek-V2": 235_741_434_880,
-    "DeepSeek-V2-Lite": 15_706_484_224,
-    "DeepSeek-V3": 671_026_419_200,
-    "DeepSeek-V3.2": 671_877_944_064,
-    "DeepSeek-V4-Flash-Base": 284_325_879_255,
-    "ERNIE-4.5-21B-A3B-Base-PT": 21_825_437_888,
-    "GLM-4-9B-0414": 9_400_279_040,
-    "GLM-4.5": 352_797_829_024,
-    "GLM-4.5-Air": 106_852_251_264,
-    "GLM-4.7-Flash": 29_943_393_920,
-    "GLM-5": 743_911_218_432,
-    "GLM-5.2": 743_377_019_904,
-    "Hy3-preview": 295_033_543_488,
-    "K-EXAONE-236B-A23B": 236_571_156_352,
-    "Kimi-K2-Base": 1_026_408_232_448,
-    "Kimi-K2.5": 1_026_408_232_448,
-    "Kimi-Linear-48B-A3B-Base": 49_133_081_120,
-    "LFM2-1.2B": 1_170_340_608,
-    "LFM2-8B-A1B": 8_339_930_560,
-    "Laguna-XS.2": 33_189_975_808,
-    "Ling-3.0-Flash": 124_414_211_552,
-    "Llama-2-7b-hf": 6_738_415_616,
-    "Llama-3.1-405B": 405_853_388_800,
-    "Llama-3.2-1B": 1_235_814_400,
-    "Llama-4-Maverick-17B-128E": 400_711_848_960,
-    "Llama-4-Scout-17B-16E": 107_769_861_120,
-    "Meta-Llama-3-70B": 70_553_706_496,
-    "Meta-Llama-3-8B": 8_030_261_248,
-    "MiMo-V2-Flash": 308_778_780_864,
-    "MiniMax-M2": 228_689_764_864,
-    "MiniMax-Text-01-hf": 456_089_655_296,
-    "Ministral-3-8B-Base-2512": 8_489_553_920,
-    "Minitron-8B-Base": 8_271_699_968,
-    "Mistral-7B-v0.1": 7_241_732_096,
-    "Mistral-Nemo-Base-2407": 12_247_782_400,
-    "Mixtral-8x22B-v0.1": 140_630_071_296,
-    "Mixtral-8x7B-v0.1": 46_702_792_704,
-    "Moonlight-16B-A3B": 15_960_110_208,
-    "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": 31_577_940_288,
-    "NVIDIA-Nemotron-3-Super-120B-A12B-BF16": 120_668_707_840,
-    "NVIDIA-Nemotron-Nano-9B-v2": 8_888_227_328,
-    "Nemotron-4-340B-Base-hf": 341_029_195_776,
-    "OLMo-2-1124-7B": 7_298_617_344,
-    "OLMoE-1B-7B-0924": 6_919_161_856,
-    "Olmo-3-1025-7B": 7_298_011_136,
-    "Olmo-Hybrid-7B": 7_430_870_688,
-    "Phi-3-mini-4k-instruct": 3_821_079_552,
-    "Qwen1.5-MoE-A2.7B": 14_315_784_192,
-    "Qwen2-57B-A14B": 57_408_658_944,
-    "Qwen2.5-0.5B": 494_032_768,
-    "Qwen2.5-72B": 72_706_203_648,
-    "Qwen2.5-7B": 7_615_616_512,
-    "Qwen3-0.6B-Base": 596_049_920,
-    "Qwen3-235B-A22B": 235_093_634_560,
-    "Qwen3-30B-A3B": 30_532_122_624,
-    "Qwen3-32B": 32_762_123_264,
-    "Qwen3-Next-80B-A3B-Instruct": 79_674_391_296,
-    "Qwen3.5-27B": 26_895_998_464,
-    "Qwen3.5-35B-A3B": 34_660_610_688,
-    "Qwen3.5-397B-A17B": 396_346_350_336,
-    "Qwen3.5-9B": 8_953_803_264,
-    "Seed-OSS-36B-Base": 36_151_104_512,
-    "SmolLM3-3B-Base": 3_075_098_624,
-    "Solar-Open-100B": 102_651_799_552,
-    "Trinity-Mini": 26_123_974_400,
-    "c4ai-command-r-v01": 34_980_831_232,
-    "c4ai-command-r7b-12-2024": 8_028_033_024,
-    "dbrx-base": 131_596_523_520,
-    "dots.llm1.base": 142_774_381_696,
-    "falcon-40b": 41_303_293_952,
-    "falcon-7b": 6_921_720_704,
-    "gemma-2-27b": 27_227_128_320,
-    "gemma-2b": 2_506_172_416,
-    "gemma-3-12b-pt": 11_766_034_176,
-    "gemma-3-1b-pt": 999_885_952,
-    "gemma-3-27b-pt": 27_009_346_304,
-    "gemma-3-4b-pt": 3_880_263_168,
-    "glm-4-9b-hf": 9_399_951_360,
-    "gpt-neox-20b": 20_554_567_680,
-    "gpt-oss-120b": 116_829_156_672,
-    "gpt-oss-20b": 20_914_757_184,
-    "gpt2": 124_439_808,
-    "gpt2-xl": 1_557_611_200,
-    "granite-3.1-3b-a800m-base": 3_298_793_472,
-    "granite-4.0-h-small": 32_207_337_984,
-    "grok-1": 315_684_820_992,
-    "mpt-7b-hub": 6_649_286_656,
-    "opt-125m": 125_239_296,
-    "starcoder": 15_517_456_384,
-    "starcoder2-15b": 15_957_889_024,
-}
+COUNTS: dict[str, int] = json.loads((CONFIGS.parent / "parameter_counts.json").read_text())["configs"]
 """Parameters without MTP layers and images, as Hugging Face Transformers 5.23 builds each file's model; grok-1, which it
 does not have, by hand: 64 layers with four norms, a tied head."""
 
@@ -131,15 +39,16 @@ SPARSE = json.loads((CONFIGS / "DeepSeek-V3.2.json").read_text())
 ERNIE = json.loads((CONFIGS / "ERNIE-4.5-21B-A3B-Base-PT.json").read_text())
 
 
+def shape_of(name: str) -> ModelShape:
+    return read_config(CONFIGS / f"{name}.json")
+
+
 def without(config: dict[str, Any], *fields: str) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key not in fields}
 
 
-def test_there_is_a_count_for_each_file():
-    assert {path.stem for path in CONFIGS.glob("*.json")} == set(COUNTS)
-
-
 def test_published_files_have_their_exact_parameters():
+    assert {path.stem for path in CONFIGS.glob("*.json")} == set(COUNTS)
     for name, count in COUNTS.items():
         assert parameter_counts(read_config(CONFIGS / f"{name}.json")).total == count, name
 
@@ -171,8 +80,7 @@ def test_a_field_that_is_unknown_is_kept_by_name():
         "memory": None,
     }
     assert read_config({**LLAMA, **reported}) == read_config(LLAMA)
-    for kind in ("position_embedding_type", "scoring_func", "topk_method"):
-        assert read_config({**LLAMA, kind: "novel"}).details.unread == kind
+    assert read_config({**LLAMA, "scoring_func": "novel"}).details.unread == "scoring_func"
     assert read_config({**LLAMA, "memory": 3, "gates": [1]}).details.unread == "memory, gates"
     assert (
         read_config({**LLAMA, "use_qk_norm": True, "sliding_window": 512}).details.unread
@@ -207,51 +115,41 @@ def test_positions_are_as_the_library_reads_them():
     }
 
 
-def test_files_name_the_model():
-    assert read_config(CONFIGS / "Meta-Llama-3-8B.json").name == "Meta-Llama-3-8B"
-    assert read_config(CONFIGS / "starcoder2-15b.json").name == "starcoder2-15b"
-    assert read_config(LLAMA).name == "llama"
-
-
-def test_a_folder_with_a_config_is_that_file(tmp_path: Path):
-    folder = tmp_path / "my-model"
-    folder.mkdir()
-    (folder / "config.json").write_text(json.dumps(LLAMA))
-    assert read_config(folder) == read_config(folder / "config.json")
-    assert read_config(folder).name == "my-model"
-
-
-def test_layer_types_say_which_layers_are_windowed():
-    types = ["sliding_attention", "sliding_attention", "full_attention"] * 8
-    result = read_config({**OSS, "layer_types": types})
-    assert (result.sliding_window, result.sliding_every) == (128, 3)
-    assert read_config({**OSS, "layer_types": ["full_attention"] * 24}).sliding_window is None
-    assert read_config({**OSS, "layer_types": ["sliding_attention"] * 24}).sliding_every == 1
-
-
-def test_qwen_windows_are_off_unless_switched_on():
-    assert read_config(QWEN).sliding_window is None
-    assert read_config({**QWEN, "use_sliding_window": True, "max_window_layers": 0}).sliding_window == 131072
-    assert read_config({**QWEN, "use_sliding_window": True, "max_window_layers": 28}).sliding_window is None
-
-
-def test_a_field_that_is_null_is_not_left_out():
-    """Mistral's window is 4096 where nothing is said, and none where null is said."""
+def test_windows_are_those_of_the_file():
+    """A list of types says which layers have one; Qwen's are off by default; Mistral's is 4096 unless it is null."""
+    every_third = ["sliding_attention", "sliding_attention", "full_attention"] * 8
     mistral = json.loads((CONFIGS / "Mistral-7B-v0.1.json").read_text())
-    assert read_config(without(mistral, "sliding_window")).sliding_window == 4096
-    assert read_config({**mistral, "sliding_window": None}).sliding_window is None
+    on = {**QWEN, "use_sliding_window": True}
+    for config, window, every in (
+        ({**OSS, "layer_types": every_third}, 128, 3),
+        ({**OSS, "layer_types": ["full_attention"] * 24}, None, 1),
+        ({**OSS, "layer_types": ["sliding_attention"] * 24}, 128, 1),
+        (QWEN, None, 1),
+        ({**on, "max_window_layers": 0}, 131072, 1),
+        ({**on, "max_window_layers": 28}, None, 1),
+        (without(mistral, "sliding_window"), 4096, 1),
+        ({**mistral, "sliding_window": None}, None, 1),
+    ):
+        shape = read_config(config)
+        assert (shape.sliding_window, shape.sliding_every) == (window, every)
+    pattern = read_config({**OSS, "layer_types": [*["full_attention"] * 2, *["sliding_attention"] * 22]}).pattern
+    assert pattern == "2AE 22WE"
+
+
+def test_gemma_has_the_activation_of_its_own_field():
+    document = json.loads((CONFIGS / "gemma-2b.json").read_text()) | {"hidden_act": "relu"}
+    assert read_config(document).activation == "gelu-tanh"
+    assert read_config({**document, "hidden_activation": "silu"}).activation == "silu"
 
 
 def test_each_other_layer_with_experts():
+    """Newer files have another name for the number of experts."""
+    renamed = {**without(QWEN_MOE, "num_experts"), "num_local_experts": 128}
+    assert read_config(renamed) == read_config(QWEN_MOE)
     result = read_config({**QWEN_MOE, "decoder_sparse_step": 2})
     assert (result.moe_layers, result.dense_layers, result.ffn) == (24, 24, 6144)
     assert [result.has_experts(layer) for layer in range(3)] == [False, True, False]
     assert read_config({**QWEN_MOE, "mlp_only_layers": [0, 1]}).dense_layers == 2
-
-
-def test_experts_by_the_name_that_newer_files_have():
-    renamed = {**without(QWEN_MOE, "num_experts"), "num_local_experts": 128}
-    assert read_config(renamed) == read_config(QWEN_MOE)
 
 
 def test_what_a_file_of_each_architecture_lacks_is_named():
@@ -279,7 +177,6 @@ def test_what_a_file_of_each_architecture_lacks_is_named():
             "layers",
             "contradictory config.json of llama: invalid layers 0: expected 1 to",
         ),
-        ({**LLAMA, "num_hidden_layers": 10**7}, "layers", "expected at most 100,000"),
         ({**LLAMA, "tie_word_embeddings": "no"}, "tie_word_embeddings", "true or false"),
         (
             {**LLAMA, "num_attention_heads": 33, "num_key_value_heads": 33},
@@ -296,7 +193,6 @@ def test_what_a_file_of_each_architecture_lacks_is_named():
         ({**ERNIE, "use_bias": True}, "use_bias", "false, as the published"),
         ({**DEEPSEEK, "attention_bias": True}, "attention_bias", "latent attention"),
         (without(LLAMA, "model_type"), "model_type", "has no model_type"),
-        ({**LLAMA, "model_type": 3}, "model_type", "has no model_type"),
         ({**LLAMA, "model_type": "llama5"}, "model_type", "did you mean 'llama'"),
         ({**LLAMA, "model_type": "t5", "is_encoder_decoder": True}, "is_encoder_decoder", "t5 is an encoder-decoder"),
         (
@@ -311,7 +207,6 @@ def test_what_a_file_of_each_architecture_lacks_is_named():
             "layers of type 'mega' of qwen3_next are not modelled",
         ),
         ({**LINEAR, "linear_num_value_heads": 0}, "value_heads", "invalid value_heads 0"),
-        ({**SPARSE, "index_topk": 0}, "keys", "invalid keys 0"),
         ({**LLAMA, "quantization_config": {"quant_method": "gptq"}}, "quantization_config", "quantized for inference"),
     ],
 )
@@ -332,6 +227,7 @@ def test_what_is_wrong_is_one_sentence_with_its_field(config: dict[str, Any], fi
         ('{"hidden_size": NaN}', "is not a valid JSON number"),
         ('{"vocab_size": ' + "9" * 5000 + "}", "invalid model's config.json"),
         ("[" * 100_000, "nested too deeply"),
+        (" " * (9 << 20), "has at most"),
     ],
 )
 def test_files_that_are_no_config(tmp_path: Path, content: str, words: str):
@@ -341,49 +237,40 @@ def test_files_that_are_no_config(tmp_path: Path, content: str, words: str):
         read_config(path)
 
 
-def test_a_number_that_no_message_could_show(tmp_path: Path):
+def test_documents_that_no_message_could_show(tmp_path: Path):
     path = tmp_path / "mine.yaml"
     path.write_text(f"name: mine\nlayers: 0x{'f' * 100_000}\n")
     with pytest.raises(InputError, match="invalid layers: about"):
         read_config(path)
-
-
-def test_what_holds_itself():
     config = {**LLAMA}
     config["rope_scaling"] = config
     with pytest.raises(InputError, match="nested too deeply"):
         read_config(config)
 
 
-def test_a_file_that_is_too_long(tmp_path: Path):
-    path = tmp_path / "model.safetensors.json"
-    path.write_bytes(b" " * (9 << 20))
-    with pytest.raises(FormatError, match="has at most"):
-        read_config(path)
-
-
-def test_a_model_by_name_file_or_content(tmp_path: Path):
+def test_a_model_by_name_file_folder_or_content(tmp_path: Path):
     assert read_model("llama3-8b") == model("llama3-8b")
     assert read_model(str(CONFIGS / "gpt2.json")) == read_model(CONFIGS / "gpt2.json")
     assert read_model({"name": "llama3-8b", "layers": 4}).layers == 4
     path = tmp_path / "mine.yaml"
     path.write_text("layers: 4\nhidden: 64\nheads: 8\nvocab: 100\nffn: 256\n")
     assert read_model(str(path)) == ModelShape(name="mine", layers=4, hidden=64, heads=8, vocabulary=100, ffn=256)
-
-
-def test_a_short_form_in_json_is_no_hub_file(tmp_path: Path):
-    path = tmp_path / "mine.json"
-    path.write_text(json.dumps(short_form(model("deepseek-v3"))))
-    assert read_model(path) == model("deepseek-v3")
-
-
-def test_what_is_neither_a_model_nor_a_file():
-    with pytest.raises(UnknownNameError, match="did you mean 'llama3-8b'"):
-        read_model("lama3-8b")
-    with pytest.raises(UnknownNameError, match="unknown model ''"):
-        read_model("")
-    with pytest.raises(InputError, match="cannot read"):
-        read_model("lama3-8b.json")
+    assert (read_config(CONFIGS / "starcoder2-15b.json").name, read_config(LLAMA).name) == ("starcoder2-15b", "llama")
+    folder = tmp_path / "my-model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(LLAMA))
+    assert read_config(folder) == read_config(folder / "config.json")
+    assert read_config(folder).name == "my-model"
+    short = tmp_path / "mine.json"
+    short.write_text(json.dumps(short_form(model("deepseek-v3"))))
+    assert read_model(short) == model("deepseek-v3"), "a short form in JSON is no file of a hub"
+    for source, message in (
+        ("lama3-8b", "did you mean 'llama3-8b'"),
+        ("", "unknown model ''"),
+        ("x.json", "cannot read"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_model(source)
 
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
@@ -419,10 +306,3 @@ def _read_or_refuse(read: Callable[[], ModelShape]) -> None:
         assert 10 < len(message) < 900
     else:
         assert parameter_counts(result).total > 0
-
-
-def test_gemma_has_the_activation_of_its_own_field():
-    for name in ("gemma-2b", "gemma-2-27b", "gemma-3-1b-pt"):
-        document = json.loads((CONFIGS / f"{name}.json").read_text()) | {"hidden_act": "relu"}
-        assert read_config(document).activation == "gelu-tanh"
-        assert read_config({**document, "hidden_activation": "silu"}).activation == "silu"

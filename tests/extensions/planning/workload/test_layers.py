@@ -46,15 +46,15 @@ def of_2022(**chosen: object) -> Execution:
 
 
 def layer(shape: ModelShape, execution: Execution, kind: str = "dense") -> LayerWork:
-    return next(each for each in layers_of(shape, execution) if each.kind == kind)
+    return next(item for item in layers_of(shape, execution) if item.kind == kind)
 
 
 def flops(works: tuple[Work, ...]) -> float:
-    return sum(each.flops for each in works if isinstance(each, (Gemm, GroupedGemm, AttentionCore)))
+    return sum(item.flops for item in works if isinstance(item, (Gemm, GroupedGemm, AttentionCore)))
 
 
 def sent(works: tuple[Work, ...], group: str) -> list[tuple[str, float]]:
-    return [(each.operation, each.bytes) for each in works if isinstance(each, Collective) and each.group == group]
+    return [(item.operation, item.bytes) for item in works if isinstance(item, Collective) and item.group == group]
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,16 @@ def test_kept_bytes_of_table_2(chosen: dict[str, object], expected: float):
     assert layer(GPT, of_2022(**chosen)).kept_bytes == pytest.approx(expected * S * B * H, rel=1e-12)
 
 
-def test_what_a_split_backward_holds():
-    """Between I and W 32 s b h: inputs and output gradients of all products (arXiv 2401.10241 section 2)."""
+def test_what_a_split_backward_holds_and_latent_attention_keeps():
+    """Between I and W 32 s b h: inputs and output gradients of all products (arXiv 2401.10241 section 2).
+
+    DeepSeek-V3: queries, keys and values of 128 heads are 2 x 128 x (192 + 192 + 128) bytes a token.
+    """
     assert layer(GPT, of_2022()).bytes_until_weight == pytest.approx(32 * S * B * H)
+    kept = {tensor.name: tensor.bytes / S for tensor in layer(model("deepseek-v3"), Execution(sequence=S)).kept}
+    assert kept["queries"] + kept["keys"] + kept["values"] == 131_072
+    assert kept["attention output"] == 2 * 128 * 128
+    assert kept["normed query compression"] + kept["normed key and value compression"] == 2 * (1536 + 512)
 
 
 def test_a_modern_decoder_keeps():
@@ -89,18 +96,10 @@ def test_a_modern_decoder_keeps():
         assert result.kept_bytes == pytest.approx(expected * S / t)
 
 
-def test_latent_attention_keeps():
-    """DeepSeek-V3: queries, keys and values of 128 heads are 2 x 128 x (192 + 192 + 128) bytes a token."""
-    kept = {each.name: each.bytes / S for each in layer(model("deepseek-v3"), Execution(sequence=S)).kept}
-    assert kept["queries"] + kept["keys"] + kept["values"] == 131_072
-    assert kept["attention output"] == 2 * 128 * 128
-    assert kept["normed query compression"] + kept["normed key and value compression"] == 2 * (1536 + 512)
-
-
 @pytest.mark.parametrize("e", [1, 8])
 def test_expert_parallelism_does_not_lower_what_experts_keep(e: int):
     result = layer(model("qwen3-30b-a3b"), Execution(sequence=S, expert=e), "moe")
-    kept = {each.name: each.bytes / S for each in result.kept}
+    kept = {item.name: item.bytes / S for item in result.kept}
     k, h, f = 8, 2048, 768
     assert kept["experts' input"] == 2 * k * h
     assert kept["experts' activation input"] == 4 * k * f
@@ -123,40 +122,32 @@ def test_every_layer_of_any_shape(shape: ModelShape, dropout: bool, precision: s
         attention=attention,  # type: ignore[arg-type]
     )
     for result in layers_of(shape, execution):
-        names = [each.name for each in result.kept]
+        names = [item.name for item in result.kept]
         assert len(set(names)) == len(names), "a recompute choice names tensors"
-        assert all(each.bytes >= 0 and each.gradient_bytes >= 0 for each in result.kept)
+        assert all(item.bytes >= 0 and item.gradient_bytes >= 0 for item in result.kept)
         for module in result.recomputable.values():
             assert module.drops <= set(names)
         works = (*result.forward, *result.backward_input, *result.backward_weight)
-        assert all(each.bytes > 0 for each in works if isinstance(each, (MemoryPass, Collective)))
-        assert all(each.flops > 0 for each in works if not isinstance(each, (MemoryPass, Collective)))
+        assert all(item.bytes > 0 for item in works if isinstance(item, (MemoryPass, Collective)))
+        assert all(item.flops > 0 for item in works if not isinstance(item, (MemoryPass, Collective)))
 
 
-@pytest.mark.parametrize("name", ["llama3-8b", "deepseek-v3", "mixtral-8x7b", "gpt3-175b"])
-def test_both_halves_of_the_backward(name: str):
-    """I and W take F's products each; the fused core takes 5 products in I for 2 in F, and none in W."""
-    for result in layers_of(model(name), Execution(sequence=4096)):
-        cores = [
-            sum(each.flops for each in works if isinstance(each, AttentionCore))
-            for works in (result.forward, result.backward_input)
-        ]
-        assert flops(result.backward_weight) == pytest.approx(flops(result.forward) - cores[0])
-        assert flops(result.backward_input) - cores[1] == pytest.approx(flops(result.forward) - cores[0])
-    dense = layer(model("llama3-8b"), Execution(sequence=4096))
-    forward, backward = (
-        sum(each.flops for each in works if isinstance(each, AttentionCore))
-        for works in (dense.forward, dense.backward_input)
-    )
-    assert backward == 2.5 * forward
+def cores(works: tuple[Work, ...]) -> float:
+    return sum(work.flops for work in works if isinstance(work, AttentionCore))
 
 
-@pytest.mark.parametrize("t", [2, 8])
-@pytest.mark.parametrize("name", ["llama3-70b", "gpt3-175b"])
-def test_products_are_split_over_tensor_ranks(t: int, name: str):
-    one, split = (layer(model(name), Execution(tensor=tensor, sequence_parallel=tensor > 1)) for tensor in (1, t))
-    for part in ("forward", "backward_input", "backward_weight"):
-        assert flops(getattr(one, part)) == pytest.approx(t * flops(getattr(split, part)))
+@pytest.mark.parametrize("name", ["llama3-8b", "deepseek-v3", "gpt3-175b"])
+def test_both_halves_of_the_backward_and_tensor_ranks(name: str):
+    """I and W take F's products each; the fused core takes 5 products in I for 2 in F, and none in W; t ranks share all."""
+    for whole in layers_of(model(name), Execution(sequence=4096)):
+        products = flops(whole.forward) - cores(whole.forward)
+        assert flops(whole.backward_weight) == pytest.approx(products)
+        assert flops(whole.backward_input) - cores(whole.backward_input) == pytest.approx(products)
+    one, two = (layer(model(name), Execution(tensor=t, sequence_parallel=t > 1)) for t in (1, 2))
+    if model(name).latent is None:
+        assert cores(one.backward_input) == 2.5 * cores(one.forward)
+        assert flops(one.backward_weight) == pytest.approx(2 * flops(two.backward_weight))
+    assert cores(one.forward) == pytest.approx(2 * cores(two.forward))
 
 
 def test_tensor_collectives():
@@ -168,29 +159,21 @@ def test_tensor_collectives():
     assert sent(plain.backward_input, "tensor") == [("all_reduce", whole)] * 2
     assert sent(plain.backward_weight, "tensor") == []
     split = layer(model("llama3-70b"), Execution(sequence=S, tensor=4, sequence_parallel=True))
-    each = [("all_gather", whole)] * 2 + [("reduce_scatter", whole)] * 2
-    assert sorted(sent(split.forward, "tensor")) == sorted(sent(split.backward_input, "tensor")) == each
+    expected = [("all_gather", whole)] * 2 + [("reduce_scatter", whole)] * 2
+    assert sorted(sent(split.forward, "tensor")) == sorted(sent(split.backward_input, "tensor")) == expected
     assert sent(split.backward_weight, "tensor") == [("all_gather", whole)] * 2
 
 
-def test_ring_of_keys_and_values():
-    c, t = 4, 2
-    result = layer(model("llama3-70b"), Execution(sequence=S, context=c, tensor=t, sequence_parallel=True))
-    a_step = 2 * 2 * (S / c) * 1024 / t
-    ((operation, forward),) = sent(result.forward, "context")
-    assert (operation, forward) == ("ring", a_step)
-    assert sent(result.backward_input, "context") == [("ring", 2 * a_step)]
-    steps = [each.steps for each in result.forward if isinstance(each, Collective) and each.group == "context"]
-    assert steps == [c - 1]
-
-
-def test_heads_exchanged_for_sequence():
-    """The exchange's own copy of the output is kept, too."""
+def test_context_ranks_pass_keys_and_values_or_exchange_heads():
+    """A ring passes keys and values c - 1 times, with gradients in I; the exchange's own copy of the output is kept."""
+    c, n, q, kd = 4, S / 4, 8192, 1024
     ring, exchange = (
-        layer(model("llama3-70b"), Execution(sequence=S, context=4, context_method=method))
+        layer(model("llama3-70b"), Execution(sequence=S, context=c, context_method=method))
         for method in ("ring", "all_to_all")
     )
-    n, q, kd = S / 4, 8192, 1024
+    assert sent(ring.forward, "context") == [("ring", 2 * 2 * n * kd)]
+    assert sent(ring.backward_input, "context") == [("ring", 2 * 2 * 2 * n * kd)]
+    assert [work.steps for work in ring.forward if isinstance(work, Collective)] == [c - 1]
     assert sent(exchange.forward, "context") == [("all_to_all", 2 * n * (2 * q + 2 * kd))]
     assert exchange.kept_bytes - ring.kept_bytes == 2 * n * q
 
@@ -198,16 +181,16 @@ def test_heads_exchanged_for_sequence():
 def test_dispatch_and_combine():
     """n k h 2 / t bytes each way, whatever e is; the reverse in I."""
     result = layer(model("deepseek-v3"), Execution(sequence=S, expert=64, tensor=2, sequence_parallel=True), "moe")
-    each = ("all_to_all", 2.0 * S * 8 * 7168 / 2)
-    assert sent(result.forward, "expert") == sent(result.backward_input, "expert") == [each] * 2
+    exchange = ("all_to_all", 2.0 * S * 8 * 7168 / 2)
+    assert sent(result.forward, "expert") == sent(result.backward_input, "expert") == [exchange] * 2
     eight = layer(model("deepseek-v3"), Execution(sequence=S, expert=64, dispatch_bytes=1), "moe")
     assert [size for _, size in sent(eight.forward, "expert")] == [S * 8 * 7168, 2 * S * 8 * 7168]
 
 
 def test_sliding_windows_follow_their_pattern():
-    layers = [each for each in layers_of(model("gpt-oss-120b"), Execution(sequence=4096)) if each.kind == "moe"]
-    assert [each.count for each in layers] == [1] * 36
-    keys = [next(w.keys for w in each.forward if isinstance(w, AttentionCore)) for each in layers]
+    layers = [item for item in layers_of(model("gpt-oss-120b"), Execution(sequence=4096)) if item.kind == "moe"]
+    assert [item.count for item in layers] == [1] * 36
+    keys = [next(w.keys for w in item.forward if isinstance(w, AttentionCore)) for item in layers]
     assert keys[:3] == [128 - 128**2 / 8192, 2048, 128 - 128**2 / 8192]
 
 
@@ -216,11 +199,11 @@ def test_biases_of_experts_are_added_in_32_bits_unless_the_experts_are_fused():
     eager, fused = (
         layer(model("gpt-oss-120b"), Execution(sequence=S, fused_experts=fused), "moe") for fused in (False, True)
     )
-    passes = {each.name: each.bytes for each in eager.forward if isinstance(each, MemoryPass)}
+    passes = {item.name: item.bytes for item in eager.forward if isinstance(item, MemoryPass)}
     rows, h = 4 * S, 2880
     assert passes["experts' clamp"] == 8 * rows * 2 * h
     assert passes["experts' bias"] == pytest.approx((2 * (4 + 10) + 8 + 1.4 * 6) * rows * h)
-    assert not {"experts' clamp", "experts' bias"} & {each.name for each in fused.forward}
+    assert not {"experts' clamp", "experts' bias"} & {item.name for item in fused.forward}
     assert eager.kept_bytes == fused.kept_bytes
 
 
@@ -234,12 +217,22 @@ def test_eight_bit_products():
     )
     h, q, f = 4096, 4096, 14336
     assert wide.kept_bytes - narrow.kept_bytes == S * (2 * h + q + f - 2 * q)
-    casts = [each.name for each in narrow.forward if each.name.startswith("quantise")]
+    casts = [item.name for item in narrow.forward if item.name.startswith("quantise")]
     assert casts == ["quantise attention output input", "quantise down input"]
-    assert sum(each.name.startswith("quantise") for each in narrow.backward_input) == 4
-    assert all(each.precision == "fp8" for each in narrow.forward if isinstance(each, Gemm))
+    assert sum(item.name.startswith("quantise") for item in narrow.backward_input) == 4
+    assert all(item.precision == "fp8" for item in narrow.forward if isinstance(item, Gemm))
     in_16 = layer(model("llama3-8b"), Execution(sequence=S, precision="fp8", small_inputs=False))
     assert in_16.kept_bytes == wide.kept_bytes
+    kept = [
+        {
+            tensor.name: tensor.bytes / S
+            for tensor in layer(model("deepseek-v3"), Execution(sequence=S, precision=p), "moe").kept
+        }
+        for p in ("bf16", "fp8")
+    ]
+    assert [kept[0][name] for name in ("attention input", "ffn input")] == [2 * 7168] * 2
+    assert kept[1]["attention input"] + kept[1]["query compression's input"] == 2 * 7168, "each product keeps its own"
+    assert kept[1]["ffn input"] + kept[1]["shared ffn input"] == 3 * 7168
 
 
 @pytest.mark.parametrize(
@@ -262,21 +255,6 @@ def test_degrees_that_do_not_divide(name: str, chosen: dict[str, int], message: 
     with pytest.raises(ShapeError, match=re.escape(message)) as caught:
         layers_of(model(name), Execution(**chosen))  # type: ignore[arg-type]
     assert caught.value.field == next(iter(chosen))
-
-
-def test_eight_bit_copies_of_one_tensor():
-    """In 16 bits products share an input; in 8 each keeps its own."""
-    wide, narrow = (
-        {
-            each.name: each.bytes / S
-            for each in layer(model("deepseek-v3"), Execution(sequence=S, precision=precision), "moe").kept
-        }
-        for precision in ("bf16", "fp8")
-    )
-    h = 7168
-    assert (wide["attention input"], wide["ffn input"]) == (2 * h, 2 * h)
-    assert narrow["attention input"] + narrow["query compression's input"] == 2 * h
-    assert narrow["ffn input"] + narrow["shared ffn input"] == 3 * h
 
 
 def test_ends():

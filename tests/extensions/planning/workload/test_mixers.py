@@ -14,7 +14,6 @@ from pipeplan.extensions.planning.workload import (
     Execution,
     Gemm,
     LayerWork,
-    ModelShape,
     layers_of,
     parameter_counts,
     read_config,
@@ -24,72 +23,60 @@ from pipeplan.extensions.planning.workload.components import MixerOfModel
 from pipeplan.extensions.planning.workload.parameters import form_parts, mixing_flops
 from pipeplan.extensions.planning.workload.pattern import LayerForm, read_pattern, write_pattern
 from pipeplan.foundation.errors import InputError, ShapeError
-from tests.extensions.planning.workload.test_config_json import CONFIGS
+from tests.extensions.planning.workload.test_config_json import CONFIGS, shape_of
 
 OF_2026 = sorted(path.stem for path in CONFIGS.glob("*.json") if "_source" in json.loads(path.read_text()))
 
 QWEN = "Qwen3-Next-80B-A3B-Instruct"
 NEMOTRON = "NVIDIA-Nemotron-Nano-9B-v2"
-GPUS = "h100-sxm:8x64"
-
-
-def shape_of(name: str) -> ModelShape:
-    return read_config(CONFIGS / f"{name}.json")
+KIMI = "Kimi-Linear-48B-A3B-Base"
 
 
 def layer(name: str, title: str, execution: Execution | None = None) -> LayerWork:
     layers = layers_of(shape_of(name), Execution() if execution is None else execution)
-    return next(each for each in layers if title in each.name)
-
-
-def test_gated_delta_net_as_megatron_counts_it():
-    """``gdn_layer_flops`` of Megatron-LM's training.py: projections, convolution, four products with the state, output."""
-    shape = shape_of(QWEN)
-    keys, values, heads, dim, taps = 16 * 128, 32 * 128, 32, 128, 4
-    theirs = 2 * (
-        2048 * (2 * keys + 2 * values + 2 * heads) + taps * (2 * keys + values) + heads * dim**2 * 4 + 2048 * values
-    )
-    parts = [part for part in form_parts(shape, LayerForm("M", "")) if part.matrix]
-    ours = sum(2 * part.active for part in parts) + mixing_flops(shape, LayerForm("M", ""), 4096)
-    assert ours == theirs
-
-
-def test_mamba_as_megatron_counts_it():
-    """``mamba_layer_flops`` of Megatron-LM's training.py."""
-    shape = shape_of(NEMOTRON)
-    inner, state, groups, heads = 128 * 80, 128, 8, 128
-    theirs = 2 * 4480 * (2 * inner + 2 * groups * state + heads) + 7 * inner * state + 2 * inner * 4480
-    parts = [part for part in form_parts(shape, LayerForm("M", "")) if part.matrix]
-    ours = sum(2 * part.active for part in parts) + mixing_flops(shape, LayerForm("M", ""), 4096)
-    assert ours == theirs
+    return next(item for item in layers if title in item.name)
 
 
 @pytest.mark.parametrize(
-    ("name", "title"), [(NEMOTRON, "Mamba-2"), (QWEN, "Gated DeltaNet"), ("Kimi-Linear-48B-A3B-Base", "Kimi")]
+    ("name", "flops"),
+    [
+        (QWEN, 2 * (2048 * 2 * (2048 + 4096 + 32) + 4 * (2 * 2048 + 4096) + 32 * 128**2 * 4 + 2048 * 4096)),
+        (NEMOTRON, 2 * 4480 * (2 * 10240 + 2 * 8 * 128 + 128) + 7 * 10240 * 128 + 2 * 10240 * 4480),
+    ],
 )
-def test_the_backward_takes_at_least_twice_the_forward(name: str, title: str):
-    result = layer(name, title)
-    forward = sum(work.flops for work in result.forward if isinstance(work, Gemm))
-    backward = sum(work.flops for work in (*result.backward_input, *result.backward_weight) if isinstance(work, Gemm))
-    assert 2 * forward < backward < 3 * forward
+def test_mixers_as_megatron_counts_them(name: str, flops: int):
+    """``gdn_layer_flops`` (projections, convolution, four products with the state, output) and ``mamba_layer_flops``."""
+    shape, form = shape_of(name), LayerForm("M", "")
+    products = sum(2 * part.active for part in form_parts(shape, form) if part.matrix)
+    assert products + mixing_flops(shape, form, 4096) == flops
 
 
-@pytest.mark.parametrize(("name", "title"), [(NEMOTRON, "Mamba-2"), ("Qwen3.5-9B", "Gated DeltaNet")])
-def test_tensor_ranks_share_a_mixer(name: str, title: str):
+@pytest.mark.parametrize(("name", "title"), [(NEMOTRON, "Mamba-2"), (QWEN, "Gated DeltaNet"), (KIMI, "Kimi")])
+def test_the_work_of_a_mixer(name: str, title: str):
+    """The backward takes two to three forwards; tensor ranks share it, and context ranks exchange heads for tokens."""
     whole, part = layer(name, title), layer(name, title, Execution(tensor=4, sequence_parallel=True))
-    assert part.parameters.dense == pytest.approx(whole.parameters.dense / 4, rel=0.05)
+    forward, backward = (
+        sum(work.flops for work in works if isinstance(work, Gemm))
+        for works in (whole.forward, (*whole.backward_input, *whole.backward_weight))
+    )
+    assert 2 * forward < backward < 3 * forward
     assert part.kept_bytes == pytest.approx(whole.kept_bytes / 4, rel=0.05)
-
-
-def test_context_ranks_exchange_heads_for_tokens():
-    result = layer(QWEN, "Gated DeltaNet", Execution(context=2))
-    exchanges = [work for work in result.forward if isinstance(work, Collective) and work.group == "context"]
-    assert [work.operation for work in exchanges] == ["all_to_all"]
+    context = layer(name, title, Execution(context=2)).forward
+    collectives = [work for work in context if isinstance(work, Collective)]
+    assert [(work.operation, work.group) for work in collectives] == [("all_to_all", "context")]
 
 
 def test_tensor_degrees_divide_the_heads():
     with pytest.raises(ShapeError, match="does not divide 16 heads of Gated DeltaNet"):
         layers_of(replace(shape_of(QWEN), heads=32), Execution(tensor=32))
+
+
+def test_patterns_go_there_and_back_or_have_a_word_that_is_no_layer():
+    for text in ["AD", "3ME AE", "M D M E A", "2AD 5WE SH"]:
+        assert write_pattern(read_pattern(text)) == text, text
+    for word in ["DD", "0AD", "AA", "ad", "3", "A-", "AED"]:
+        with pytest.raises(InputError, match="of a pattern"):
+            read_pattern(f"AD {word}")
 
 
 def test_an_indexer_scores_all_keys_and_attention_reads_a_few():
@@ -114,17 +101,6 @@ def test_heads_that_a_file_lists_by_layer():
         read_config(config)
 
 
-def test_patterns_go_there_and_back():
-    for text in ["AD", "3ME AE", "M D M E A", "2AD 5WE SH"]:
-        assert write_pattern(read_pattern(text)) == text, text
-
-
-def test_words_that_are_no_layer():
-    for word in ["DD", "0AD", "AA", "ad", "3", "A-", "AED"]:
-        with pytest.raises(InputError, match="of a pattern"):
-            read_pattern(f"AD {word}")
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -144,15 +120,15 @@ def test_patterns_that_do_not_fit(change: dict[str, Any], words: str):
 def test_models_of_2026_are_estimated(name: str):
     """On 512 H100, in the first split that their sizes allow."""
     experts = shape_of(name).experts
-    document = {"model": json.loads((CONFIGS / f"{name}.json").read_text()), "cluster": GPUS}
+    document = {"model": json.loads((CONFIGS / f"{name}.json").read_text()), "cluster": "h100-sxm:8x64"}
     document |= {"global_batch": 1024, "sequence": 8192, "pp": 8, "ep": 1 if experts is None else 8}
     (row,) = pipeplan.estimate(document)
     assert row.step_time_s is not None
     assert 0.02 < row.mfu < 0.6
 
 
-@pytest.mark.parametrize("name", ["NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"])
-def test_stages_of_unlike_layers_are_planned(name: str):
+def test_stages_of_unlike_layers_are_planned():
+    name = "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"
     result = pipeplan.plan(
         CONFIGS / f"{name}.json",
         "h100-sxm:8x4",

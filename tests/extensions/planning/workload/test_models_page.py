@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from pipeplan.extensions.planning.workload import model, model_names, parameter_counts, read_config, token_flops
-from pipeplan.extensions.planning.workload.architectures import ARCHITECTURES
+from pipeplan.extensions.planning.workload.architectures import architectures as architecture_rows
 from tests.extensions.planning.workload.test_config_json import CONFIGS
 from tests.generated_tables import with_tables, write_tables
 
@@ -20,7 +20,7 @@ def architectures() -> str:
         source = read_config(path).source.removeprefix("config.json of ").partition(",")[0]
         examples.setdefault(source, []).append(path.stem)
     lines = ["| `model_type` | tested with the published files of |", "|---|---|"]
-    for row in sorted(ARCHITECTURES, key=lambda row: row.name):
+    for row in sorted(architecture_rows(), key=lambda row: row.name):
         names = ", ".join(f"`{name}`" for name in (row.name, *row.also))
         lines.append(f"| {names} | {', '.join(examples[row.name])} |")
     return "\n".join(lines) + "\n"

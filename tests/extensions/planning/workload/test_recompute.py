@@ -23,7 +23,7 @@ S = 2048
 
 def layer(name: str, kind: str = "dense", **chosen: object) -> LayerWork:
     execution = Execution(sequence=S, **chosen)  # type: ignore[arg-type]
-    return next(each for each in layers_of(model(name), execution) if each.kind == kind)
+    return next(item for item in layers_of(model(name), execution) if item.kind == kind)
 
 
 def dropped(before: LayerWork, modules: set[str]) -> float:
@@ -44,13 +44,15 @@ def dropped(before: LayerWork, modules: set[str]) -> float:
 )
 def test_what_modules_drop(name: str, kind: str, module: str, expected: float):
     """Bytes a token, by the names that Megatron gives the modules."""
-    assert dropped(layer(name, kind), {module}) == pytest.approx(expected * S)
+    before = layer(name, kind)
+    assert dropped(before, {module}) == pytest.approx(expected * S)
+    again = recomputed(before, {module})
+    assert again.transient_bytes - before.transient_bytes == pytest.approx(expected * S), "all of it is held at once"
 
 
 def test_norms_computed_again_in_eight_bits():
     """Each product's own copy of a norm's output is dropped; the router's stays in 16 bits."""
-    before = layer("deepseek-v3", "moe", precision="fp8")
-    assert dropped(before, {"layernorm"}) == S * 7168 * (1 + 1 + 2 + 1)
+    assert dropped(layer("deepseek-v3", "moe", precision="fp8"), {"layernorm"}) == S * 7168 * (1 + 1 + 2 + 1)
 
 
 def test_the_work_comes_before_the_input_backward():
@@ -58,15 +60,13 @@ def test_the_work_comes_before_the_input_backward():
     after = recomputed(before, {"full"})
     assert after.backward_input == before.forward + before.backward_input
     assert after.backward_weight == before.backward_weight
-    assert [each.name for each in after.kept if each.bytes] == ["attention norm input"]
+    assert [item.name for item in after.kept if item.bytes] == ["attention norm input"]
     assert after.kept_bytes == 2 * 4096 * S
-
-
-def test_pytorch_stops_before_the_last_product():
-    before = layer("llama3-8b", framework="pytorch")
-    again = recomputed(before, {"full"}).backward_input[: -len(before.backward_input)]
-    assert again == before.forward[: len(again)]
-    assert before.forward[len(again)].name == "down"
+    assert recomputed(before, {"moe", "mla_up_proj"}) == before, "modules of other layers change nothing"
+    pytorch = layer("llama3-8b", framework="pytorch")
+    again = recomputed(pytorch, {"full"}).backward_input[: -len(pytorch.backward_input)]
+    assert again == pytorch.forward[: len(again)]
+    assert pytorch.forward[len(again)].name == "down", "PyTorch stops before the last product"
 
 
 def test_selective_checkpointing_per_op():
@@ -78,7 +78,7 @@ def test_selective_checkpointing_per_op():
     before = layer("llama3-8b", fused_activation=False)
     after = recomputed(before, {"selective-op"})
     again = after.backward_input[: len(after.backward_input) - len(before.backward_input)]
-    products = [(each.columns, each.inner) for each in again if isinstance(each, (Gemm, GroupedGemm))]
+    products = [(item.columns, item.inner) for item in again if isinstance(item, (Gemm, GroupedGemm))]
     assert products == [(1024, 4096), (4096, 4096), (14336, 4096)]
     kept = 2 * 4096 + 2 * (4096 + 1024 + 14336 + 4096) + 2 * 4096 + 4 * 32
     assert after.kept_bytes == kept * S
@@ -89,7 +89,7 @@ def test_what_is_exchanged_is_kept_per_op():
     """Reduce-scatters' shards and all-to-alls' tokens, beside products and attention."""
     chosen = {"tensor": 2, "sequence_parallel": True, "expert": 8}
     kept = recomputed(layer("qwen3-30b-a3b", "moe", **chosen), {"selective-op"}).kept
-    sizes = sorted(each.bytes for each in kept if each.name.endswith("of those saved"))
+    sizes = sorted(item.bytes for item in kept if item.name.endswith("of those saved"))
     h, q, kd, experts = 2048, 4096, 512, 128
     products = [
         2 * q // 2,
@@ -97,24 +97,16 @@ def test_what_is_exchanged_is_kept_per_op():
         2 * experts // 2,
     ]  # of q, k, v, output and the router, in this order: q, v, router
     assert sizes == sorted(
-        S * each for each in (*products, 2 * q // 2 + 4 * 16, 2 * h // 2, 2 * 8 * h // 2, 2 * 8 * h // 2)
+        S * item for item in (*products, 2 * q // 2 + 4 * 16, 2 * h // 2, 2 * 8 * h // 2, 2 * 8 * h // 2)
     )
-
-
-def test_modules_of_other_layers_change_nothing():
-    before = layer("llama3-8b")
-    assert recomputed(before, {"moe", "mla_up_proj"}) == before
-    first, *_, loss = layers_of(model("llama3-8b"), Execution(recompute=frozenset({"full"})))
-    plain = layers_of(model("llama3-8b"), Execution())
-    assert (first, loss) == (plain[0], plain[-1])
 
 
 def test_every_module_has_a_title():
     result = {
         name
         for preset in ("llama3-8b", "deepseek-v3")
-        for each in layers_of(model(preset), Execution())
-        for name in each.recomputable
+        for item in layers_of(model(preset), Execution())
+        for name in item.recomputable
     }
     assert result == set(RECOMPUTE)
 

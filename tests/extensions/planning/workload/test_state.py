@@ -34,6 +34,13 @@ def test_bytes_a_parameter(zero: int, gradient_bytes: float, masters: str, shard
     assert state.total == pytest.approx(expected * N)
 
 
+def test_moments_of_16_bits_halve_their_bytes():
+    states = [
+        state_bytes(RankParameters(dense=N), zero=0, shards=1, expert_shards=1, moment_bytes=size) for size in (4, 2)
+    ]
+    assert [state.optimizer for state in states] == [12 * N, 8 * N]
+
+
 @given(st.integers(0, N), st.integers(0, N), st.integers(0, 3), st.integers(1, 64), st.integers(1, 64))
 def test_experts_are_sharded_over_their_own_replicas(
     dense: int, expert: int, zero: int, shards: int, expert_shards: int

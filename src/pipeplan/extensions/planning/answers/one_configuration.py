@@ -24,8 +24,8 @@ from pipeplan.extensions.planning import (
     widest_limit,
 )
 from pipeplan.extensions.planning.answers.configurations import in_words
-from pipeplan.extensions.planning.flags import flags_of
 from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.trainers import flags_of, plan_trainer, plan_trainers
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.formats import TrainerSettings
 from pipeplan.foundation.errors import PipeplanError
@@ -33,7 +33,6 @@ from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.records import Record
 from pipeplan.model import Schedule
 from pipeplan.simulation import simulate
-from pipeplan.trainers import plan_trainer, plan_trainers
 
 _MEBIBYTE = 2**20
 

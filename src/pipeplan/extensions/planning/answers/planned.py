@@ -14,10 +14,10 @@ from pipeplan.extensions.planning.answers.estimation import calibration_of
 from pipeplan.extensions.planning.answers.options import ClusterLike, FixLike, ModelLike, PlanOptions
 from pipeplan.extensions.planning.answers.plans import Plan, plan_of
 from pipeplan.extensions.planning.flags import cluster_of, model_of
+from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.search.answers.searches import usable_cores
 from pipeplan.foundation.errors import CostError, InputError
 from pipeplan.model import shortened
-from pipeplan.trainers import plan_trainers
 
 if TYPE_CHECKING:
     from pipeplan.extensions.planning.keywords import PlanKeywords

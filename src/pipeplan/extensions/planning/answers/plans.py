@@ -45,14 +45,15 @@ from pipeplan.extensions.planning.answers.plan_table import (
     plan_view,
     remarks_of,
 )
-from pipeplan.extensions.planning.flags import configuration_document, flags_of, plan_flags
+from pipeplan.extensions.planning.flags import configuration_document
 from pipeplan.extensions.planning.hardware import Cluster, Link
+from pipeplan.extensions.planning.trainers import flags_of, plan_flags, plan_trainers
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings
 from pipeplan.foundation.errors import InfeasibleError, UnknownNameError
 from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.records import Evidence, Record, holding
-from pipeplan.trainers import TRAINERS, plan_trainers
+from pipeplan.trainers import TRAINERS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

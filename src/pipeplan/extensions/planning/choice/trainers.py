@@ -24,6 +24,7 @@ from pipeplan.extensions.planning.choice.request import (
 )
 from pipeplan.extensions.planning.fitting import widest_limit
 from pipeplan.extensions.planning.results import Estimate, Objective, PlanResult, TrainerPlan
+from pipeplan.extensions.planning.trainers import refusal_of
 from pipeplan.foundation.errors import InfeasibleError, PipeplanError, ShapeError
 
 
@@ -207,8 +208,8 @@ class TrainerRuns:
         """Run the request of a trainer, and wider ones if nothing fits. Raises KeyboardInterrupt after an interruption."""
         self.runs.append(run)
         place = len(self.runs) - 1
-        refuses = None if run.any_trainer else self.request.trainers[run.trainer].refuses
-        if refuses is not None and (reason := refuses(self.request.model)):
+        reason = "" if run.any_trainer else refusal_of(self.request.trainers[run.trainer], self.request.model)
+        if reason:
             run.error = ShapeError(reason, field="trainer")
             return
         everything, cluster = replace(run.request, allowed=frozenset(UNUSUAL)), self.request.cluster

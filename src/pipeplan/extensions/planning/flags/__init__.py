@@ -1,12 +1,26 @@
-"""Flags of a trainer for a plan, and pipeplan's own file of a configuration."""
+"""Flags of a trainer for a plan, in a module with the trainer's name, and pipeplan's own file of a configuration."""
 
-from pipeplan.foundation.lazy import lazy_names
+from pipeplan.extensions.planning.flags.configurations import (
+    assumptions_of,
+    cluster_of,
+    configuration_document,
+    is_configuration,
+    model_of,
+    read_configuration,
+)
+from pipeplan.extensions.planning.flags.megatron import offloaded_share
+from pipeplan.extensions.planning.flags.megatron_hybrid import layers_of_pattern, short_form_of
+from pipeplan.extensions.planning.flags.scripts import function_name
 
-_HOMES = {
-    "by_trainer": "flags_of plan_flags",
-    "configurations": "assumptions_of cluster_of configuration_document is_configuration model_of read_configuration",
-    "megatron": "offloaded_share",
-    "megatron_hybrid": "layers_of_pattern short_form_of",
-    "scripts": "function_name",
-}
-__all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__all__ = [
+    "assumptions_of",
+    "cluster_of",
+    "configuration_document",
+    "function_name",
+    "is_configuration",
+    "layers_of_pattern",
+    "model_of",
+    "offloaded_share",
+    "read_configuration",
+    "short_form_of",
+]

@@ -14,6 +14,7 @@ from pipeplan.extensions.planning import Configuration, software
 from pipeplan.extensions.planning.flags.environment import dispatcher, environment, shards_as_fsdp
 from pipeplan.extensions.planning.flags.megatron import (
     CONTEXT_METHODS,
+    TO_SET,
     MegatronPipeline,
     offload_modules,
     plan_warnings,
@@ -44,15 +45,6 @@ PRECISIONS = {
     "nvfp4": "bf16_with_nvfp4_mixed",
 }
 """Bridge's recipes of mixed precision."""
-
-TO_SET = {
-    "DATA": "prefix of the tokenized data",
-    "TOKENIZER": "name or folder of the tokenizer",
-    "CHECKPOINTS": "folder to save checkpoints in",
-    "STEPS": "number of steps",
-    "LEARNING_RATE": "learning rate",
-}
-"""Variables that the user has to set, with their meanings."""
 
 IMPORTS = """import os
 
@@ -109,16 +101,12 @@ def plan_flags(
         pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
-    heading = [
-        f"# Megatron-Bridge {release}: {model.name}, {counted(cluster.gpus, 'GPU')}.",
-        *(f"# Warning: {sentence}." for sentence in warnings),
-    ]
-    code = [*_code(model, cluster, configuration, pipeline)]
     text = bash_script(
         '"$TRAINING"',
         {},
         cluster,
-        heading=heading,
+        heading=f"Megatron-Bridge {release}: {model.name}, {counted(cluster.gpus, 'GPU')}",
+        warnings=warnings,
         to_set=TO_SET,
         usual={"RECIPE": (_recipe(model), "function of megatron.bridge.recipes with this model")},
         environment=[
@@ -127,7 +115,7 @@ def plan_flags(
             "TRAINING=$(mktemp --suffix .py)",
             "trap 'rm -f \"$TRAINING\"' EXIT",
             "cat > \"$TRAINING\" <<'PYTHON'",
-            *code,
+            *_code(model, cluster, configuration, pipeline),
             "PYTHON",
         ],
     )

@@ -23,12 +23,13 @@ from typing import Any
 
 from pipeplan.extensions.planning import CHOICES, EARLY, Configuration, read_fixed, short_name, written
 from pipeplan.extensions.planning.hardware import Cluster, cluster, cluster_from
+from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import ModelShape, from_dict, known_model, model, read_config, short_form
 from pipeplan.foundation.documents import ENDINGS
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, UnknownNameError
-from pipeplan.trainers.registry import plan_trainers, read_layout
+from pipeplan.trainers.registry import read_layout
 
-_QUESTION = ("model", "cluster", "global_batch", "sequence")
+_REQUIRED = ("model", "cluster", "global_batch", "sequence")
 _COUNTED = ("replicate", "lora_rank", "document")
 """Keys of a configuration that a plan does not choose; each is a count."""
 _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
@@ -88,7 +89,7 @@ def cluster_of(source: Any, folder: Path | None = Path()) -> Cluster:
 
 def is_configuration(document: Any) -> bool:
     """Return True for the content of a configuration file."""
-    return isinstance(document, Mapping) and all(document.get(name) is not None for name in _QUESTION)
+    return isinstance(document, Mapping) and all(document.get(name) is not None for name in _REQUIRED)
 
 
 def read_configuration(
@@ -110,10 +111,10 @@ def read_configuration(
     approximate
         Whether a config.json whose layers are not modelled is read as the nearest architecture.
     """
-    missing = [name for name in _QUESTION if document.get(name) is None]
+    missing = [name for name in _REQUIRED if document.get(name) is None]
     if missing:
         raise InputError(f"a configuration needs {', '.join(missing)}", field=missing[0])
-    values = {name: value for name, value in document.items() if value is not None and name not in _QUESTION}
+    values = {name: value for name, value in document.items() if value is not None and name not in _REQUIRED}
     shape = model_of(document["model"], folder, approximate=approximate)
     machines = cluster_of(document["cluster"], folder)
     counts: dict[str, Any] = {name: _count(name, document[name]) for name in ("global_batch", "sequence")}
@@ -165,7 +166,7 @@ def _chosen(values: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         field = _FIELDS.get(name)
         if field is None:
-            known = {key.replace("-", "_") for key in (*_QUESTION, *_COUNTED, *_FIELDS)}
+            known = {key.replace("-", "_") for key in (*_REQUIRED, *_COUNTED, *_FIELDS)}
             raise UnknownNameError("configuration key", str(name), known, field=str(name))
         if field in chosen:
             raise InputError(f"{short_name(field)} is given twice", field=str(name))
@@ -260,10 +261,10 @@ def _cluster_document(machines: Cluster) -> Any:
     except PipeplanError:
         pass  # a GPU of one's own has no name that is known
     gpu = {field.name: getattr(machines.gpu, field.name) for field in fields(machines.gpu)}
-    links = {name: _told(asdict(getattr(machines, name))) for name in ("inside", "between")}
+    links = {name: _stated(asdict(getattr(machines, name))) for name in ("inside", "between")}
     sizes = {"per_node": machines.per_node, "nodes": machines.nodes, "domain": machines.domain}
-    return {"gpu": _told(gpu | {"peak": dict(machines.gpu.peak)}), **sizes, **links}
+    return {"gpu": _stated(gpu | {"peak": dict(machines.gpu.peak)}), **sizes, **links}
 
 
-def _told(values: dict[str, Any]) -> dict[str, Any]:
+def _stated(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None and value != ""}

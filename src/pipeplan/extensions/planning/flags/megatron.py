@@ -47,14 +47,13 @@ CONTEXT_METHODS = {"ring": "p2p", "all_to_all": "a2a"}
 """Megatron's names of the methods of context parallelism."""
 
 TO_SET = {
-    "MEGATRON": "folder of Megatron-LM",
     "DATA": "prefix of the tokenized data",
     "TOKENIZER": "name or folder of the tokenizer",
     "CHECKPOINTS": "folder to save checkpoints in",
     "STEPS": "number of steps",
     "LEARNING_RATE": "learning rate",
 }
-"""Variables that the user has to set, with their meanings."""
+"""Variables that the user has to set, with their meanings, for any trainer on Megatron-core."""
 
 USER_FLAGS = (
     '--data-path "$DATA"',
@@ -126,10 +125,6 @@ def plan_flags(
         "PIPELINE_ARGS": of_pipeline,
         "USER_ARGS": USER_FLAGS,
     }
-    heading = [
-        f"# Megatron-LM with Megatron-core {release}: {model.name}, {counted(cluster.gpus, 'GPU')}.",
-        *(f"# Warning: {sentence}." for sentence in warnings),
-    ]
     if hybrid:
         pattern = hybrid_pattern(model, pipeline.layers)
         arrays = {name: kept_flags(flags) for name, flags in arrays.items()}
@@ -138,8 +133,9 @@ def plan_flags(
         HYBRID_SCRIPT if hybrid else '"$MEGATRON/pretrain_gpt.py"',
         arrays,
         cluster,
-        heading=heading,
-        to_set=TO_SET,
+        heading=f"Megatron-LM with Megatron-core {release}: {model.name}, {counted(cluster.gpus, 'GPU')}",
+        warnings=warnings,
+        to_set={"MEGATRON": "folder of Megatron-LM", **TO_SET},
         to_add=to_add(model),
         environment=environment(cluster, configuration),
     )

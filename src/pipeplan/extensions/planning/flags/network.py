@@ -1,4 +1,4 @@
-"""Facts of a network beside its sizes: what each is called, and Megatron-LM's flags for it.
+"""Facts of a network beside its sizes: what each is called, and Megatron-LM's flags for it, compared with 0.19.2.
 
 A trainer that takes a model from flags writes those of each fact, and names the facts without one. A trainer that takes
 it from a recipe names them all.
@@ -50,18 +50,19 @@ class Fact:
     always: bool = False
 
 
-def _if(present: Callable[[ModelShape], object], words: str) -> Callable[[ModelShape], str]:
-    return lambda model: words if present(model) else ""
+def _has(present: Callable[[ModelShape], object], words: str, *flags: str, since: str = OLDEST) -> Fact:
+    """Return a fact that a model has or has not, with the same flags for every model."""
+    return Fact(lambda model: words if present(model) else "", (lambda _: flags) if flags else None, since=since)
 
 
-def _number(name: str, words: str, usual: float | None = None) -> Callable[[ModelShape], str]:
-    """Return the words of a number among a model's details, which stands in place of ``{}``."""
+def _number(name: str, words: str, usual: float | None = None, *, flag: str = "") -> Fact:
+    """Return the fact that a number among a model's details differs from the usual; it stands in place of ``{}``."""
 
-    def of(model: ModelShape) -> str:
+    def text(model: ModelShape, template: str) -> str:
         value = getattr(model.details, name)
-        return "" if value == usual else words.format(f"{value:g}")
+        return "" if value == usual else template.format(f"{value:g}")
 
-    return of
+    return Fact(lambda model: text(model, words), (lambda model: [text(model, flag)]) if flag else None)
 
 
 def _activation_words(model: ModelShape) -> str:
@@ -108,29 +109,15 @@ def has_whole_base(model: ModelShape) -> bool:
     return model.rope_theta is not None and float(model.rope_theta).is_integer()
 
 
-def _scaled(*kinds: str, latent: bool = False) -> Callable[[ModelShape], bool]:
-    """Return whether a model has a kind of scaling of rotary positions; without kinds, one that no other row has."""
-
-    def has(model: ModelShape) -> bool:
-        scaling = model.details.rotary_scaling
-        if scaling is None or not _rotates(model):
-            return False
-        if kinds:
-            return scaling.kind in kinds and (model.latent is not None) == latent
-        return scaling.kind not in (("yarn",) if model.latent is not None else ("yarn", "llama3", "linear"))
-
-    return has
-
-
 def _is_llama3(model: ModelShape) -> bool:
     scaling = model.details.rotary_scaling
     return scaling is not None and (scaling.original, scaling.low_frequency, scaling.high_frequency) == (8192, 1, 4)
 
 
 def _llama3_flags(model: ModelShape) -> Iterator[str]:
-    if model.details.rotary_scaling is not None and _is_llama3(model):
+    if (scaling := model.details.rotary_scaling) is not None and _is_llama3(model):
         yield "--use-rope-scaling"
-        yield f"--rope-scaling-factor {model.details.rotary_scaling.factor:g}"
+        yield f"--rope-scaling-factor {scaling.factor:g}"
 
 
 def _is_whole_factor(model: ModelShape) -> bool:
@@ -139,8 +126,8 @@ def _is_whole_factor(model: ModelShape) -> bool:
 
 
 def _linear_flags(model: ModelShape) -> Iterator[str]:
-    if model.details.rotary_scaling is not None and _is_whole_factor(model):
-        yield f"--rotary-seq-len-interpolation-factor {model.details.rotary_scaling.factor:.0f}"
+    if (scaling := model.details.rotary_scaling) is not None and _is_whole_factor(model):
+        yield f"--rotary-seq-len-interpolation-factor {scaling.factor:.0f}"
 
 
 def _yarn_flags(model: ModelShape) -> Iterator[str]:
@@ -169,14 +156,20 @@ def _is_deepseeks_yarn(model: ModelShape) -> bool:
     )
 
 
-def _scaling_words(model: ModelShape) -> str:
-    scaling = model.details.rotary_scaling
-    return "" if scaling is None else f"the scaling of rotary positions ({scaling.kind}, factor {scaling.factor:g})"
-
-
 def _scaling(*kinds: str, latent: bool = False) -> Callable[[ModelShape], str]:
-    has = _scaled(*kinds, latent=latent)
-    return lambda model: _scaling_words(model) if has(model) else ""
+    """Return the words for a kind of scaling of rotary positions; without kinds, for one that no other row has."""
+
+    def words(model: ModelShape) -> str:
+        scaling = model.details.rotary_scaling
+        if scaling is None or not _rotates(model):
+            return ""
+        if kinds:
+            present = scaling.kind in kinds and (model.latent is not None) == latent
+        else:
+            present = scaling.kind not in (("yarn",) if model.latent is not None else ("yarn", "llama3", "linear"))
+        return f"the scaling of rotary positions ({scaling.kind}, factor {scaling.factor:g})" if present else ""
+
+    return words
 
 
 def _skip_flags(model: ModelShape) -> Iterator[str]:
@@ -224,43 +217,30 @@ def _group_words(model: ModelShape) -> str:
     return f"groups of experts chosen by their {'best expert' if by_best else 'two best experts'}"
 
 
-_MAMBA: tuple[tuple[str, object, str], ...] = (
-    ("kernel", 4, "convolutions of Mamba-2 of width {}"),
-    ("conv_bias", True, "convolutions of Mamba-2 without biases"),
-    ("bias", False, "biases of Mamba-2's projections"),
-)
-"""Sizes of Mamba-2 that Megatron-core's layer fixes, the values that it has, and the words for others."""
-
-
-def _mamba_words(size: str, usual: object, words: str) -> Callable[[ModelShape], str]:
-    def of(model: ModelShape) -> str:
+def _mamba(size: str, usual: object, words: str) -> Fact:
+    def text(model: ModelShape) -> str:
         values = [dict(mixer.sizes).get(size, usual) for mixer in model.mixers if mixer.kind == "mamba-2"]
         return next((words.format(value) for value in values if value != usual), "")
 
-    return of
+    return Fact(text)
 
+
+_ROTARY_SHARE = _number("rotary_share", "rotary positions on {} of each head", 1.0, flag="--rotary-percent {}")
 
 FACTS: tuple[Fact, ...] = (
     Fact(_activation_words, _activation_flags, _has_activation, always=True),
-    Fact(
-        _number("gate_limit", "inputs of gates of at most {}"),
-        lambda model: [f"--activation-func-clamp-value {model.details.gate_limit:g}"],
-    ),
-    Fact(
-        _number("gate_offset", "{} added to the gated half", 0.0),
-        lambda model: [f"--glu-linear-offset {model.details.gate_offset:g}"],
-    ),
+    _number("gate_limit", "inputs of gates of at most {}", flag="--activation-func-clamp-value {}"),
+    _number("gate_offset", "{} added to the gated half", 0.0, flag="--glu-linear-offset {}"),
     Fact(_position_words, _position_flags, lambda model: model.positions != "alibi", always=True),
     Fact(
-        lambda model: (
-            _number("rotary_share", "rotary positions on {} of each head", 1.0)(model) if _rotates(model) else ""
-        ),
-        lambda model: [f"--rotary-percent {model.details.rotary_share:g}"],
+        lambda model: _ROTARY_SHARE.words(model) if _rotates(model) else "",
+        _ROTARY_SHARE.flags,
         lambda model: model.latent is None,
     ),
-    Fact(
-        _if(lambda model: model.details.rotary_interleaved and model.latent is None, "interleaved rotary positions"),
-        lambda _: ["--rotary-interleaved"],
+    _has(
+        lambda model: model.details.rotary_interleaved and model.latent is None,
+        "interleaved rotary positions",
+        "--rotary-interleaved",
     ),
     Fact(_scaling("llama3"), _llama3_flags, _is_llama3),
     Fact(_scaling("linear"), _linear_flags, _is_whole_factor),
@@ -268,73 +248,68 @@ FACTS: tuple[Fact, ...] = (
     Fact(_scaling("yarn"), _yarn_flags, since=NEW),
     Fact(_scaling()),
     Fact(
-        _if(lambda model: model.details.no_rotary_every and _rotates(model), "layers without rotary positions"),
+        lambda model: "layers without rotary positions" if model.details.no_rotary_every and _rotates(model) else "",
         _skip_flags,
     ),
-    Fact(
-        _if(lambda model: model.details.local_rotary and _rotates(model), "other rotary positions in windowed layers")
+    _has(lambda model: model.details.local_rotary and _rotates(model), "other rotary positions in windowed layers"),
+    _has(
+        lambda model: model.details.centered_norms,
+        "weights of norms that are differences from 1",
+        "--apply-layernorm-1p",
     ),
-    Fact(
-        _if(lambda model: model.details.centered_norms, "weights of norms that are differences from 1"),
-        lambda _: ["--apply-layernorm-1p"],
-    ),
-    Fact(_if(lambda model: model.norm == "layer-no-bias", "LayerNorm without bias")),
+    _has(lambda model: model.norm == "layer-no-bias", "LayerNorm without bias"),
     Fact(lambda model: "" if model.norms_a_layer == 2 else f"{counted(model.norms_a_layer, 'norm')} per layer"),
-    Fact(_if(lambda model: model.details.norms_after, "norms behind attention and FFN")),
-    Fact(_if(lambda model: model.details.parallel_residual, "attention and FFN in parallel")),
-    Fact(_if(lambda model: model.qk_norm_whole, "norms over all heads of queries and keys")),
-    Fact(
-        _if(lambda model: model.details.unit_qk_norm, "norms of queries and keys without weights"),
-        lambda _: ["--qk-l2-norm"],
+    _has(lambda model: model.details.norms_after, "norms behind attention and FFN"),
+    _has(lambda model: model.details.parallel_residual, "attention and FFN in parallel"),
+    _has(lambda model: model.qk_norm_whole, "norms over all heads of queries and keys"),
+    _has(lambda model: model.details.unit_qk_norm, "norms of queries and keys without weights", "--qk-l2-norm"),
+    _has(lambda model: model.bias_out and not model.bias_all, "a bias of the attention's output alone"),
+    _has(lambda model: model.chunked_windows, "windows in chunks"),
+    _has(lambda model: model.windowed_heads is not None, "other heads in windowed layers"),
+    _has(
+        lambda model: model.latent is None and model.value_head_dim not in (None, model.head_dim),
+        "values of another width",
     ),
-    Fact(_if(lambda model: model.bias_out and not model.bias_all, "a bias of the attention's output alone")),
-    Fact(_if(lambda model: model.chunked_windows, "windows in chunks")),
-    Fact(_if(lambda model: model.windowed_heads is not None, "other heads in windowed layers")),
-    Fact(
-        _if(
-            lambda model: model.latent is None and model.value_head_dim not in (None, model.head_dim),
-            "values of another width",
-        )
-    ),
-    Fact(_if(lambda model: model.output_gate in ("element", "head"), "gates of the attention's output")),
-    Fact(_if(lambda model: any(form.mixer == SHARED for form in model.forms), "indices of another layer's indexer")),
-    Fact(
-        _if(lambda model: model.details.indexer_interleaved, "interleaved rotary positions of the indexer"),
-        lambda _: ["--dsa-indexer-rope-interleaved"],
+    _has(lambda model: model.output_gate in ("element", "head"), "gates of the attention's output"),
+    _has(lambda model: any(form.mixer == SHARED for form in model.forms), "indices of another layer's indexer"),
+    _has(
+        lambda model: model.details.indexer_interleaved,
+        "interleaved rotary positions of the indexer",
+        "--dsa-indexer-rope-interleaved",
         since=NEW,
     ),
-    *(Fact(_mamba_words(*row)) for row in _MAMBA),
-    Fact(_if(lambda model: model.residual_streams > 1, "several residual streams")),
-    Fact(_number("attention_softcap", "logits of attention capped at {}")),
-    Fact(_number("logit_softcap", "logits capped at {}")),
-    Fact(_number("attention_scale", "logits of attention scaled by {}")),
-    Fact(_if(lambda model: model.details.attention_temperature, "queries scaled by their position")),
-    Fact(_number("value_scale", "values of attention scaled by {}", 1.0)),
-    Fact(_number("qkv_clip", "queries, keys and values clipped to {}")),
-    Fact(_number("embedding_scale", "embeddings scaled by {}", 1.0)),
-    Fact(_number("residual_scale", "residual branches scaled by {}", 1.0)),
-    Fact(_number("logit_scale", "logits scaled by {}", 1.0)),
-    Fact(
-        _if(lambda model: model.experts is not None and model.details.weights_on_input, "weights on inputs of experts"),
-        lambda _: ["--moe-apply-probs-on-input"],
+    # Sizes of Mamba-2 that Megatron-core's layer fixes.
+    _mamba("kernel", 4, "convolutions of Mamba-2 of width {}"),
+    _mamba("conv_bias", True, "convolutions of Mamba-2 without biases"),
+    _mamba("bias", False, "biases of Mamba-2's projections"),
+    _has(lambda model: model.residual_streams > 1, "several residual streams"),
+    _number("attention_softcap", "logits of attention capped at {}"),
+    _number("logit_softcap", "logits capped at {}"),
+    _number("attention_scale", "logits of attention scaled by {}"),
+    _has(lambda model: model.details.attention_temperature, "queries scaled by their position"),
+    _number("value_scale", "values of attention scaled by {}", 1.0),
+    _number("qkv_clip", "queries, keys and values clipped to {}"),
+    _number("embedding_scale", "embeddings scaled by {}", 1.0),
+    _number("residual_scale", "residual branches scaled by {}", 1.0),
+    _number("logit_scale", "logits scaled by {}", 1.0),
+    _has(
+        lambda model: model.experts is not None and model.details.weights_on_input,
+        "weights on inputs of experts",
+        "--moe-apply-probs-on-input",
     ),
-    Fact(
-        _if(
-            lambda model: model.experts is not None and model.experts.expert_bias and model.bias_all,
-            "biases of experts",
-        ),
+    _has(
+        lambda model: model.experts is not None and model.experts.expert_bias and model.bias_all,
+        "biases of experts",
         # The grouped experts of Megatron-core refuse the fusion beside biases.
-        lambda _: ["--no-bias-dropout-fusion"],
+        "--no-bias-dropout-fusion",
     ),
-    Fact(
-        _if(
-            lambda model: model.experts is not None and model.experts.expert_bias and not model.bias_all,
-            "biases of experts alone",
-        )
+    _has(
+        lambda model: model.experts is not None and model.experts.expert_bias and not model.bias_all,
+        "biases of experts alone",
     ),
     Fact(_group_words),
-    Fact(_if(_selects_by_bias_after_softmax, "biases that select experts after softmax")),
-    Fact(_if(_weights_sum_freely, "sigmoid weights of experts that do not sum to 1")),
+    _has(_selects_by_bias_after_softmax, "biases that select experts after softmax"),
+    _has(_weights_sum_freely, "sigmoid weights of experts that do not sum to 1"),
 )
 """The facts, in the order of their flags."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -29,17 +30,13 @@ def recomputed_anywhere(configuration: Configuration) -> tuple[str, ...]:
 
 def recompute_by_stage_in_words(configuration: Configuration) -> str:
     """Return runs of stages with their recomputation, ``0-3: full; 4-7: nothing``; empty if all do the same."""
-    runs: list[tuple[int, int, tuple[str, ...]]] = []
-    for stage, modules in enumerate(configuration.recompute_by_stage or ()):
-        if runs and set(runs[-1][2]) == set(modules):
-            runs[-1] = (runs[-1][0], stage, modules)
-        else:
-            runs.append((stage, stage, modules))
-    if len({frozenset(modules) for _, _, modules in runs}) < 2:
+    stages = list(enumerate(configuration.recompute_by_stage or ()))
+    runs = [list(run) for _, run in groupby(stages, key=lambda stage: frozenset(stage[1]))]
+    if len(runs) < 2:
         return ""
     return "; ".join(
         f"{first if first == last else f'{first}-{last}'}: {' '.join(modules) or 'nothing'}"
-        for first, last, modules in runs
+        for (first, _), (last, modules) in ((run[0], run[-1]) for run in runs)
     )
 
 
@@ -55,7 +52,8 @@ def bash_script(
     arrays: Mapping[str, Iterable[str]],
     cluster: Cluster,
     *,
-    heading: Iterable[str],
+    heading: str,
+    warnings: Iterable[str],
     to_set: Mapping[str, str],
     to_add: Iterable[str] = (),
     usual: Mapping[str, tuple[str, str]] = _NONE,
@@ -73,8 +71,8 @@ def bash_script(
         Flags by the name of their bash array, in the order of the command line.
     cluster
         Machines: a process per GPU; several nodes meet at the first one, and each runs the script.
-    heading
-        Comments.
+    heading, warnings
+        Comments at the top.
     to_set
         Meanings of variables that the user has to set, by name; bash ends with the meaning of one that is not set.
     to_add
@@ -89,7 +87,8 @@ def bash_script(
         torchrun += ' --rdzv-backend c10d --rdzv-endpoint "$HEAD_NODE:29500"'
         to_set = {**to_set, "HEAD_NODE": "name of the first node"}
     words = [torchrun, command, *(f'"${{{name}[@]}}"' for name in arrays)]
-    lines = ["#!/usr/bin/env bash", *heading, "set -euo pipefail", "# You still need to set:"]
+    lines = ["#!/usr/bin/env bash", f"# {heading}.", *(f"# Warning: {sentence}." for sentence in warnings)]
+    lines += ["set -euo pipefail", "# You still need to set:"]
     lines += [f"# {flags}" for flags in to_add]
     lines += [f': "${{{name}:?{meaning}}}"' for name, meaning in to_set.items()]
     lines += [f'{name}="${{{name}:-{value}}}"  # {meaning}' for name, (value, meaning) in usual.items()]

@@ -103,10 +103,6 @@ def plan_flags(
         pipeline = (
             f"{one_line(schedule.name or 'schedule')} on {schedule.ranks} ranks, whose ops are in {next(iter(files))}"
         )
-    heading = [
-        f"# {release.words}: {model.name}, {counted(cluster.gpus, 'GPU')}, {pipeline}.",
-        *(f"# Warning: {sentence}." for sentence in warnings),
-    ]
     arrays = {
         "USER_ARGS": USER_FLAGS,
         # The policy of activation checkpointing is a subcommand, which comes after all flags.
@@ -116,7 +112,8 @@ def plan_flags(
         '-m torchtitan.train --module "$MODULE" --config "$CONFIG"',
         arrays,
         cluster,
-        heading=heading,
+        heading=f"{release.words}: {model.name}, {counted(cluster.gpus, 'GPU')}, {pipeline}",
+        warnings=warnings,
         to_set=TO_SET,
         usual=_config(model, configuration),
         environment=ENVIRONMENT,

@@ -43,15 +43,7 @@ def gemm_time(
     accumulates
         Whether the result is added to a 32-bit one.
     """
-    if rows * columns * inner * copies <= 0:
-        return 0.0
-    kernels = generation(gpu.generation)
-    form = _format(gpu, kernels, precision)
-    rate = gpu.peak[form] * kernels.gemm[form] * gpu.sustained * (kernels.accumulating if accumulates else 1.0)
-    compute = _tiled(gpu, (rows, columns, inner), copies) / rate
-    result = 8.0 if accumulates else 2.0
-    moved = copies * (BYTES[form] * (rows * inner + inner * columns) + result * rows * columns)
-    return max(compute, moved / (gpu.memory_bandwidth * kernels.memory)) + kernels.kernel
+    return _product_time(gpu, (rows, columns, inner), copies, precision=precision, accumulates=accumulates)
 
 
 @lru_cache(_KEPT)
@@ -71,20 +63,32 @@ def grouped_gemm_time(
     For a weight gradient (``weight_gradient``), each expert's product has the size of its weights, and its share of the
     tokens is the inner dimension.
     """
-    if groups * rows * columns * inner <= 0:
-        return 0.0
-    kernels = generation(gpu.generation)
-    form = _format(gpu, kernels, precision)
     share = rows / groups
     shape = (inner, columns, share) if weight_gradient else (share, columns, inner)
     # A single expert's product reaches the full rate, those of many experts ``grouped`` of it.
-    beside = 1.0 - (1.0 - kernels.grouped) * (1.0 - 1.0 / max(1.0, groups))
-    rate = gpu.peak[form] * kernels.gemm[form] * beside * gpu.sustained
-    rate *= kernels.accumulating if accumulates else 1.0
-    compute = _tiled(gpu, shape, groups) / rate
+    beside = 1.0 - (1.0 - generation(gpu.generation).grouped) * (1.0 - 1.0 / max(1.0, groups))
+    return _product_time(gpu, shape, groups, precision=precision, accumulates=accumulates, beside=beside)
+
+
+def _product_time(
+    gpu: Gpu,
+    shape: tuple[float, float, float],
+    copies: float,
+    *,
+    precision: str,
+    accumulates: bool,
+    beside: float = 1.0,
+) -> float:
+    """Return the seconds of ``copies`` products of one shape, whose rate is ``beside`` of that of a single one."""
+    rows, columns, inner = shape
+    if rows * columns * inner * copies <= 0:
+        return 0.0
+    kernels = generation(gpu.generation)
+    form = _format(gpu, kernels, precision)
+    rate = gpu.peak[form] * kernels.gemm[form] * beside * gpu.sustained * (kernels.accumulating if accumulates else 1.0)
     result = 8.0 if accumulates else 2.0
-    m, n, k = shape
-    moved = groups * (BYTES[form] * (m * k + k * n) + result * m * n)
+    moved = copies * (BYTES[form] * (rows * inner + inner * columns) + result * rows * columns)
+    compute = _tiled(gpu, kernels, shape, copies) / rate
     return max(compute, moved / (gpu.memory_bandwidth * kernels.memory)) + kernels.kernel
 
 
@@ -138,9 +142,8 @@ def attention_time(
     faster = gpu.peak["bf16"] / gpu.peak[_format(gpu, kernels, precision)]
     rate *= dim / (faster * dim + core.half_dim) * (_USUAL_DIM + core.half_dim) / _USUAL_DIM
     tail = 2.0 * core.block * 2.0 * keys * products * gpu.multiprocessors
-    passes = 2 if backward else 1
+    launches = passes = 2 if backward else 1
     moved = passes * 2.0 * (heads * queries * (score_dim + value_dim) + kv_heads * queries * (score_dim + value_dim))
-    launches = 2 if backward else 1
     return max((flops + tail) / rate, moved / (gpu.memory_bandwidth * kernels.memory)) + launches * kernels.kernel
 
 
@@ -179,25 +182,19 @@ def _format(gpu: Gpu, kernels: Generation, precision: str) -> str:
     return "bf16"
 
 
-def _tiled(gpu: Gpu, shape: tuple[float, float, float], copies: float) -> float:
+def _tiled(gpu: Gpu, kernels: Generation, shape: tuple[float, float, float], copies: float) -> float:
     """Return the FLOPs of a product with the best tile and split, as if all multiprocessors were busy throughout."""
     rows, columns, inner = shape
-    kernels = generation(gpu.generation)
     best = float("inf")
     units = gpu.multiprocessors
     for height, width, reach in kernels.tiles:
         tiles = ceil(rows / height) * ceil(columns / width) * copies
         # Split the inner dimension ``depth`` ways if there are fewer tiles than multiprocessors.
         depth = max(1.0, min(units / tiles, inner / _SPLIT))
-        waves = tiles * depth / units
+        # Splitting fills at most one wave; a rounding error must not begin another.
+        waves = min(tiles * depth, max(tiles, units)) / units
         whole = ceil(waves)
-        cost = (
-            (waves + kernels.quantised * (whole - waves))
-            * units
-            * 2.0
-            * height
-            * width
-            * (inner / depth + kernels.fill)
-        )
+        cost = (waves + kernels.quantised * (whole - waves)) * units
+        cost *= 2.0 * height * width * (inner / depth + kernels.fill)
         best = min(best, cost / reach)
     return best

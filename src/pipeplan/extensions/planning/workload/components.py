@@ -34,7 +34,7 @@ class LatentAttention:
         Dimensions per head: queries and keys without and with rotary positions, and values.
     """
 
-    query_rank: int | None
+    query_rank: int | None = None
     key_value_rank: int
     nope_dim: int
     rope_dim: int
@@ -186,11 +186,11 @@ class Experts:
     router_bias: bool = False
     expert_bias: bool = False
     nodes_a_token: int | None = None
+    latent_width: int | None = None
     groups: int | None = None
     router_score: RouterScore = "softmax"
     normalized_weights: bool = True
     weight_scale: float = 1.0
-    latent_width: int | None = None
 
     def __post_init__(self) -> None:
         if self.latent_width is not None:

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pipeplan.extensions.planning.workload.architecture import USUAL_FIELDS, Architecture
-from pipeplan.extensions.planning.workload.architectures import ARCHITECTURES
+from pipeplan.extensions.planning.workload.architectures import USUAL_FIELDS, Architecture, architectures
 from pipeplan.extensions.planning.workload.hub import HubFields, norms_and_positions, routing
 from pipeplan.extensions.planning.workload.hub_details import details, unread_fields
 from pipeplan.extensions.planning.workload.pattern import ATTENTION, DENSE, EXPERTS, WINDOWED, joined_forms
@@ -64,19 +64,21 @@ _NEAREST = (
 )
 """Fields by which the nearest modelled architecture of an unknown one is found, the most specific first."""
 
-_BY_NAME = {name: row for row in ARCHITECTURES for name in (row.name, *row.also)}
-
 _HUB_MARKS = ("model_type", "architectures", "num_hidden_layers", "hidden_size", "n_layer", "n_embd", *_TEXT_PARTS)
 """Fields that identify a config.json: each has at least one of them, and a short form has none."""
-
-_SOME = f"one of {len(_BY_NAME)} types such as llama, qwen3_moe, deepseek_v3, gpt_oss or nemotron_h"
 
 _SHORT_FORM = "layers, hidden, heads, kv_heads, ffn, vocab"
 
 
+@cache
+def _by_name() -> Mapping[str, Architecture]:
+    """Return the architectures by every ``model_type``."""
+    return {name: row for row in architectures() for name in (row.name, *row.also)}
+
+
 def architecture_names() -> tuple[str, ...]:
     """Return every ``model_type`` whose config.json can be read, sorted."""
-    return tuple(sorted(_BY_NAME))
+    return tuple(sorted(_by_name()))
 
 
 def read_model(source: str | Path | Mapping[str, Any], *, approximate: bool = False) -> ModelShape:
@@ -156,7 +158,7 @@ def _shape(document: Mapping[str, Any], name: str, approximate: bool) -> ModelSh
     config = document if text is None else {**_inherited(document), **text}
     _require_readable(document, config)
     kind, near = str(config.get("model_type", "")), None
-    if approximate and kind and kind.lower() not in _BY_NAME and (near := _nearest(config)) is not None:
+    if approximate and kind and kind.lower() not in _by_name() and (near := _nearest(config)) is not None:
         config = {**_plain_layers(config), "model_type": near}
     row = _architecture(config)
     # Transformers saves the repository's name; without it the file's or the architecture's name is used.
@@ -208,13 +210,11 @@ def _require_readable(document: Mapping[str, Any], config: Mapping[str, Any]) ->
 
 
 def _architecture(config: Mapping[str, Any]) -> Architecture:
-    kind = config.get("model_type")
+    kind, rows = config.get("model_type"), _by_name()
+    some = f"one of {len(rows)} types such as llama, qwen3_moe, deepseek_v3, gpt_oss or nemotron_h"
     if not isinstance(kind, str) or not kind:
-        raise InputError(
-            f"config.json has no model_type: expected {_SOME}",
-            field="model_type",
-        )
-    row = _BY_NAME.get(kind) or _BY_NAME.get(kind.lower())
+        raise InputError(f"config.json has no model_type: expected {some}", field="model_type")
+    row = rows.get(kind) or rows.get(kind.lower())
     if row is not None:
         return row
     other = next((what for start, what in _OTHER_LAYERS.items() if kind.lower().startswith(start)), None)
@@ -223,8 +223,8 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
     offer = f"; --approximate treats it as {near}" if (near := _nearest(config)) else ""
     if other is not None:
         raise InputError(f"{kind} is not modelled: it has {other}{offer}", field="model_type")
-    close = get_close_matches(kind.lower(), _BY_NAME, n=1, cutoff=0.6)
-    nearest = f"did you mean '{close[0]}'?" if close else f"supported: {_SOME}."
+    close = get_close_matches(kind.lower(), rows, n=1, cutoff=0.6)
+    nearest = f"did you mean '{close[0]}'?" if close else f"supported: {some}."
     raise InputError(
         f"unsupported architecture '{kind}'{offer}; {nearest} Set model_type to a supported one with the same layers, or "
         f"write the model's shape with the keys {_SHORT_FORM}",
@@ -237,7 +237,7 @@ def _nearest(config: Mapping[str, Any]) -> str | None:
     for fields, name in _NEAREST:
         if all(config.get(field) is not None for field in fields):
             try:
-                shape_from({**_short_form(_BY_NAME[name], _plain_layers(config)), "name": name})
+                shape_from({**_short_form(_by_name()[name], _plain_layers(config)), "name": name})
             except PipeplanError:
                 continue
             return name

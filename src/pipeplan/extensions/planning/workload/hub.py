@@ -97,8 +97,31 @@ class HubFields:
 
 Rule = Callable[[HubFields], dict[str, Any]]
 
-_WINDOWED = frozenset({"sliding_attention", "chunked_attention"})
-_KNOWN_TYPES = _WINDOWED | {"full_attention"}
+_TYPES = {"full_attention": ATTENTION, "sliding_attention": WINDOWED, "chunked_attention": WINDOWED}
+
+
+def letters(fields: HubFields, field: str, table: Mapping[str, str], layers: int | None = None) -> list[str] | None:
+    """Return the letter of each layer's type in a list; None if the file has no such list.
+
+    Raises
+    ------
+    InputError
+        If the list has other layers than the model, or a type that is not modelled.
+    """
+    types = fields.items(field)
+    if not types:
+        return None
+    layers = fields.needed("num_hidden_layers") if layers is None else layers
+    if len(types) != layers:
+        raise fields.wrong_value_error(field, f"{layers} types, one for each of num_hidden_layers, not {len(types)}")
+    stray = next((word for word in types if not isinstance(word, str) or word not in table), None)
+    if stray is not None:
+        raise InputError(
+            f"layers of type {str(stray)[:40]!r} of {fields.architecture} are not modelled: expected one of "
+            f"{', '.join(table)}",
+            field=field,
+        )
+    return [table[word] for word in types]
 
 
 def attention_biases(fields: HubFields) -> dict[str, Any]:
@@ -187,13 +210,20 @@ def windows(every: int = 1, *, size: str = "sliding_window", pattern: str | None
     """
 
     def rule(fields: HubFields) -> dict[str, Any]:
-        window, types = fields.whole(size), fields.items("layer_types")
+        window, mixers = fields.whole(size), letters(fields, "layer_types", _TYPES)
         period = fields.whole(pattern) if pattern else None
-        if types:
-            return _typed_windows(fields, types, window)
-        if not window:
+        if mixers is None:
+            return {"sliding_window": window, "sliding_every": period or every} if window else {}
+        if WINDOWED not in mixers:
             return {}
-        return {"sliding_window": window, "sliding_every": period or every}
+        if not window:
+            raise fields.missing_fields_error(["sliding_window"])
+        step = mixers.index(ATTENTION) + 1 if ATTENTION in mixers else 1
+        regular = [ATTENTION if step > 1 and (layer + 1) % step == 0 else WINDOWED for layer in range(len(mixers))]
+        return {
+            "sliding_window": window,
+            **({"sliding_every": step} if mixers == regular else {"mixer_letters": mixers}),
+        }
 
     return rule
 
@@ -210,32 +240,6 @@ def optional_windows(fields: HubFields) -> dict[str, Any]:
         mixers = [ATTENTION if layer < whole else WINDOWED for layer in range(layers)]
         return {"sliding_window": window, "mixer_letters": mixers}
     return windows()(fields) if whole == 0 else {}
-
-
-def _typed_windows(fields: HubFields, types: list[Any], window: int | None) -> dict[str, Any]:
-    layers = fields.needed("num_hidden_layers")
-    if len(types) != layers:
-        raise fields.wrong_value_error(
-            "layer_types", f"{layers} types, one for each of num_hidden_layers, not {len(types)}"
-        )
-    strange = [layer_type for layer_type in types if not isinstance(layer_type, str) or layer_type not in _KNOWN_TYPES]
-    if strange:
-        raise InputError(
-            f"unsupported layer type {str(strange[0])[:40]!r} of {fields.architecture}: expected full or sliding attention",
-            field="layer_types",
-        )
-    windowed = [layer_type in _WINDOWED for layer_type in types]
-    if not any(windowed):
-        return {}
-    if not window:
-        raise fields.missing_fields_error(["sliding_window"])
-    every = windowed.index(False) + 1 if not all(windowed) else 1
-    if windowed != [every == 1 or (layer + 1) % every != 0 for layer in range(layers)]:
-        return {
-            "sliding_window": window,
-            "mixer_letters": [WINDOWED if has_window else ATTENTION for has_window in windowed],
-        }
-    return {"sliding_window": window, "sliding_every": every}
 
 
 def biases_throughout(fields: HubFields) -> dict[str, Any]:
@@ -443,3 +447,36 @@ def mpt(fields: HubFields) -> dict[str, Any]:
         "seq": fields.whole("max_seq_len"),
         **head_norms("attn_config.qk_ln", whole=True)(fields),
     }
+
+
+def switched(key: str, field: str) -> Rule:
+    """Return a rule for a key of the short form that is a switch of the file."""
+
+    def rule(fields: HubFields) -> dict[str, Any]:
+        return {key: fields.switch(field)}
+
+    return rule
+
+
+def constant(**keys: Any) -> Rule:
+    """Return a rule for keys that override those of earlier rules."""
+    return lambda _: keys
+
+
+def multi_query(fields: HubFields) -> dict[str, Any]:
+    """Read GPT-BigCode's key and value heads: one, or as many as there are heads."""
+    return {"kv_heads": 1 if fields.switch("multi_query") else fields.needed("n_head")}
+
+
+def projected_embeddings(fields: HubFields) -> dict[str, Any]:
+    """Leave OPT's embeddings of another width than the model unread."""
+    width = fields.value("word_embed_proj_dim")
+    return {} if width in (None, fields.value("hidden_size")) else {"unread": "word_embed_proj_dim"}
+
+
+def minimax_mixers(fields: HubFields) -> dict[str, Any]:
+    """Leave MiniMax-M2's other mixers, and layers without norms of queries and keys, unread."""
+    kinds, norms = fields.items("attn_type_list"), fields.value("use_qk_norm")
+    if norms is False:
+        return {"unread": "use_qk_norm"}
+    return {"unread": "attn_type_list"} if any(kind != 1 for kind in kinds) else {}

@@ -6,156 +6,33 @@ rule reads, and that is not among those without a meaning for the network, is re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from itertools import chain
 from math import isclose, log, sqrt
-from types import MappingProxyType
 from typing import Any
 
 from pipeplan.extensions.planning.workload.hub import HubFields, Rule
 from pipeplan.extensions.planning.workload.short_forms import as_number
 
-ACTIVATIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "silu": "silu",
-        "swish": "silu",
-        "swiglu": "silu",
-        "gelu": "gelu",
-        "gelu_new": "gelu-tanh",
-        "gelu_fast": "gelu-tanh",
-        "gelu_pytorch_tanh": "gelu-tanh",
-        "gelu_python": "gelu",
-        "quick_gelu": "quick-gelu",
-        "relu": "relu",
-        "relu2": "relu2",
-        "squared_relu": "relu2",
-    }
+_TABLES: dict[str, Any] = tomllib.loads(
+    files("pipeplan.extensions.planning.workload").joinpath("config_fields.toml").read_text("utf-8")
 )
-"""Activation by its name in Transformers; the three of GPT-2's tanh approximation are one."""
+
+_ORDINARY: Mapping[str, Sequence[Any]] = {
+    **dict.fromkeys(_TABLES["ordinary"]["off"], (False,)),
+    **dict.fromkeys(_TABLES["ordinary"]["on"], (True,)),
+    **_TABLES["ordinary"]["values"],
+}
+"""Values of fields with which a network is the ordinary one of its architecture."""
+
+_NO_MEANING = frozenset(chain.from_iterable(_TABLES["without_meaning"].values()))
 
 _ACTIVATION_FIELDS = (
     *("hidden_activation", "hidden_act", "activation_function", "mlp_hidden_act", "ffn_config.ffn_act_fn.name"),
     *("ffn_config.ffn_act_fn", "activation"),
 )
-
-_NUMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "gate_limit": ("swiglu_limit",),
-        "attention_softcap": ("attn_logit_softcapping", "max_attn_value"),
-        "logit_softcap": ("final_logit_softcapping",),
-        "attention_scale": ("attention_multiplier", "attn_output_multiplier", "attn_config.softmax_scale"),
-        "embedding_scale": ("embedding_multiplier", "embedding_multiplier_scale"),
-        "value_scale": ("attention_value_scale",),
-        "residual_scale": (
-            *("residual_multiplier", "layernorm_full_attention_alpha", "layernorm_linear_attention_alpha"),
-            *("layernorm_mlp_alpha", "layernorm_full_attention_beta", "layernorm_linear_attention_beta"),
-            *("layernorm_mlp_beta", "full_attn_alpha_factor", "full_attn_beta_factor", "linear_attn_alpha_factor"),
-            *("linear_attn_beta_factor", "mlp_alpha_factor", "mlp_beta_factor"),
-        ),
-        "logit_scale": ("logit_scale", "output_multiplier_scale"),
-        "qkv_clip": ("clip_qkv", "attn_config.clip_qkv"),
-    }
-)
-"""Fields with a number above 0 by key of the short form; the first one that is not 1 counts."""
-
-_SWITCHES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "parallel_residual": ("use_parallel_residual", "use_parallel_block"),
-        "attention_temperature": ("attn_temperature_tuning", "rope_parameters.llama_4_scaling_beta"),
-        "indexer_interleaved": ("indexer_rope_interleave",),
-    }
-)
-"""Fields that are on if they are neither false nor 0, by key of the short form."""
-
-_WITHOUT_MEANING = {
-    "names, formats and releases": (
-        "architectures auto_map model_type _name_or_path _source _commit_hash transformers_version "
-        "torch_dtype dtype quantization_config task_specific_params tokenizer_class is_decoder "
-        "is_encoder_decoder add_cross_attention language_model_only unsloth_version unsloth_fixed "
-        "name_or_path chunk_size_feed_forward "
-    ),
-    "tokens and generation": (
-        "bos_token_id eos_token_id pad_token_id sep_token_id unk_token_id decoder_start_token_id "
-        "tokenizer_name bos_token eos_token prefix use_cache cache_implementation generation_config "
-        "max_length eoi_token_index boi_token_index image_token_index image_token_id video_token_id "
-        "vision_config vision_start_token_id vision_end_token_id mm_tokens_per_image "
-        "multi_modal_projector_bias num_logits_to_keep pre_allocate_kv_cache max_batch_size "
-        "max_sequence_length pad_key_length inference_runner validate_runner_input for_llm_compressor "
-        "output_attentions return_dict output_hidden_states output_router_logits use_return_dict id2label "
-        "label2id num_labels n_ctx max_seq_len model_max_length initial_context_length "
-        "original_max_position_embeddings max_position_embeddings n_positions max_context_len "
-        "sliding_window_size pad_to_multiple_of tie_encoder_decoder finetuning_task problem_type torchscript "
-    ),
-    "training: dropout, initialization, losses, parallelism": (
-        "attention_dropout hidden_dropout residual_dropout embedding_dropout dropout layerdrop attn_pdrop "
-        "embd_pdrop emb_pdrop resid_pdrop activation_dropout classifier_dropout hidden_dropout_prob "
-        "attention_probs_dropout_prob summary_activation summary_first_dropout summary_proj_to_labels "
-        "summary_type summary_use_proj attn_config.attn_pdrop initializer_range init_std init_device "
-        "init_config rescale_prenorm_residual embedding_fraction router_aux_loss_coef router_jitter_noise "
-        "aux_loss_alpha seq_aux router_z_loss_coef pretraining_tp ep_size moe_capacity expert_aux_loss_coef "
-        "mtp_loss_scaling_factor ffn_config.moe_jitter_eps ffn_config.moe_loss_weight "
-        "ffn_config.uniform_expert_assignment load_balance_coeff moe_aux_loss_alpha time_step_min "
-        "time_step_max time_step_floor time_step_limit mamba_dt_min mamba_dt_max verbose _attn_implementation "
-        "z_loss_coefficient attention_probs_dropout moe_loss_weight "
-    ),
-    "how kernels compute the same numbers": (
-        "attention_softmax_in_fp32 scale_attention_softmax_in_fp32 use_mamba_kernels mamba_chunk_size "
-        "chunk_size residual_in_fp32 mamba_ssm_dtype attn_config.attn_impl use_parallel_embedding "
-        "attn_config.attn_uses_sequence_id router_dtype moe_router_dtype "
-        "enable_moe_fp32_combine moe_norm_min mamba_ssm_cache_dtype moe_shared_expert_overlap block_size "
-    ),
-    "second names of facts that other fields state": (
-        "attn_config.model_type ffn_config.model_type ffn_config.ffn_type qk_head_dim experts_per_token "
-        "use_embedding_sharing mlp_intermediate_size layer_switch sliding_window_size "
-        "attn_scale floor_scale alibi_bias_max attn_config.alibi_bias_max mtp_hybrid_override_pattern "
-        "max_window_layers _sliding_window_pattern expand ffn_config.hidden_size "
-    ),
-}
-"""Fields that no trainer needs for the network: tokens, training, inference, and second names of facts read elsewhere."""
-
-_NO_MEANING = frozenset(field for names in _WITHOUT_MEANING.values() for field in names.split())
-
-_OFF = (
-    "use_mrope apply_residual_connection_post_layernorm _remove_final_layer_norm cross_attention "
-    "scale_attn_by_inverse_layer_idx reorder_and_upcast_attn moe_apply_router_weight_on_input "
-    "attn_config.prefix_lm attention_bias mlp_bias use_bias bias qkv_bias attn_config.qk_ln use_qk_norm "
-    "qk_layernorm alibi attn_config.alibi ffn_config.bias conv_bias mamba_proj_bias attention_out_bias "
-    "scale_depth mup_enabled use_mtp attn_config.rope use_bidirectional_attention "
-    "moe_router_logit_softcapping "
-)
-"""Switches that are off in ordinary networks."""
-
-_ON = (
-    "scale_attn_weights do_layer_norm_before use_gated_activation rope_interleave is_causal "
-    "layer_norm_elementwise_affine moe_renormalize use_routing_bias use_expert_bias gating "
-)
-"""Switches that are on in ordinary networks."""
-
-_ORDINARY: Mapping[str, tuple[Any, ...]] = MappingProxyType(
-    {
-        **dict.fromkeys(_OFF.split(), (False,)),
-        **dict.fromkeys(_ON.split(), (True,)),
-        "norm_type": ("layer_norm", "low_precision_layernorm"),
-        "attn_config.attn_type": ("multihead_attention", "grouped_query_attention"),
-        "mlp_type": ("default",),
-        "moe_gate": ("topk",),
-        "n_shared_experts": (1,),
-        "n_group": (1,),
-        "topk_group": (1,),
-        "swiglu_alpha": (1.702,),
-        "ffn_config.moe_normalize_expert_weights": (1,),
-        "mamba_hidden_act": ("silu",),
-        "topk_method": ("greedy", "group_limited_greedy", "noaux_tc"),
-        "qk_norm_type": ("per_layer",),
-        "shared_moe_mode": ("sigmoid",),
-        "shared_intermediate_size": (0,),
-        "order_of_interleaved_layers": ("local_attn_first",),
-        "position_embedding_type": ("rope", "rope_gptj", "nope"),
-        "num_mtp_modules": (0,),
-        "mtp_transformer_layers": (0,),
-        "scoring_func": ("softmax", "sigmoid", "noaux_tc"),
-    }
-)
-"""Values of fields with which a network is the ordinary one of its architecture; any other value is a field unread."""
 
 _KINDS = ("position_embedding_type", "scoring_func", "topk_method")
 """Fields that are unread with any value that is not an ordinary one, although rules read them."""
@@ -168,11 +45,11 @@ _NESTED = ("attn_config", "ffn_config", "linear_attn_config", *_ROTARY)
 def details(fields: HubFields) -> dict[str, Any]:
     """Return the details of a network; values that no network has are left to :func:`unread_fields`."""
     document: dict[str, Any] = {"activation": _activation(fields)}
-    for key, names in _NUMBERS.items():
+    for key, names in _TABLES["numbers"].items():
         values = [as_number(fields.value(name)) for name in names]
         own = [value for value in values if value is not None and value > 0]
         document[key] = next((value for value in own if value != 1), own[0] if own else None)
-    for key, names in _SWITCHES.items():
+    for key, names in _TABLES["switches"].items():
         if any(fields.value(name) not in (None, False, 0) for name in names):
             document[key] = True
     if fields.value("topk_method") == "group_limited_greedy":
@@ -183,7 +60,7 @@ def details(fields: HubFields) -> dict[str, Any]:
 def _activation(fields: HubFields) -> str | None:
     values = [fields.value(field) for field in _ACTIVATION_FIELDS]
     name = next((value for value in values if isinstance(value, str) and value), None)
-    return None if name is None else ACTIVATIONS.get(name, name[:40])
+    return None if name is None else _TABLES["activations"].get(name, name[:40])
 
 
 def _scales(fields: HubFields, attention: float | None) -> dict[str, Any]:

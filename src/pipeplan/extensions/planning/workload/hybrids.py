@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeplan.extensions.planning.workload.hub import EXPERT_GROUPS, HubFields, Rule, latent_attention
+from pipeplan.extensions.planning.workload.hub import EXPERT_GROUPS, HubFields, Rule, latent_attention, letters
 from pipeplan.extensions.planning.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED
 from pipeplan.extensions.planning.workload.short_forms import as_number
-from pipeplan.foundation.errors import InputError
 
 OTHER = "M"
 """Letter of the one mixer that a hybrid model has beside attention."""
@@ -30,39 +29,18 @@ _TYPES = {
 _FFNS = {"dense": DENSE, "sparse": EXPERTS, "moe": EXPERTS, "hash_moe": HASHED}
 
 
-def letters(fields: HubFields, field: str, table: Mapping[str, str], layers: int | None = None) -> list[str] | None:
-    """Return the letter of each layer's type in a list; None if the file has no such list.
+def interleaved(every: str, default: int, *, mixer: str) -> Rule:
+    """Return a rule for a mixer in all layers but each ``every``-th, which has attention, or as ``layer_types`` says.
 
-    Raises
-    ------
-    InputError
-        If the list has other layers than the model, or a type that is not modelled.
+    Without the field, every ``default``-th layer has attention, or none for 0. ``mixer`` is a name of :data:`_SIZES`.
     """
-    types = fields.items(field)
-    if not types:
-        return None
-    layers = fields.needed("num_hidden_layers") if layers is None else layers
-    if len(types) != layers:
-        raise fields.wrong_value_error(field, f"{layers} types, one for each of num_hidden_layers, not {len(types)}")
-    stray = next((word for word in types if not isinstance(word, str) or word not in table), None)
-    if stray is not None:
-        raise InputError(
-            f"layers of type {str(stray)[:40]!r} of {fields.architecture} are not modelled: expected one of "
-            f"{', '.join(table)}",
-            field=field,
-        )
-    return [table[word] for word in types]
-
-
-def interleaved(every: str, default: int, mixer: Rule) -> Rule:
-    """Return a rule for ``mixer`` in all layers but each ``every``-th, which has attention, or as ``layer_types`` says."""
 
     def rule(fields: HubFields) -> dict[str, Any]:
         layers, step = fields.needed("num_hidden_layers"), fields.whole(every) or default
         mixers = letters(fields, "layer_types", _TYPES)
         if mixers is None:
-            mixers = [ATTENTION if (layer + 1) % step == 0 else OTHER for layer in range(layers)]
-        return {"mixer_letters": mixers, **(mixer(fields) if OTHER in mixers else {})}
+            mixers = [ATTENTION if step and (layer + 1) % step == 0 else OTHER for layer in range(layers)]
+        return {"mixer_letters": mixers, **(_SIZES[mixer](fields) if OTHER in mixers else {})}
 
     return rule
 
@@ -157,26 +135,31 @@ def kimi_experts(fields: HubFields) -> dict[str, Any]:
     }
 
 
-def mamba(prefix: str = "mamba_") -> Rule:
-    """Return a rule for Mamba-2's sizes under the names of Bamba and Granite."""
+def mamba(fields: HubFields) -> dict[str, Any]:
+    """Read Mamba-2's sizes under the names of Bamba and Granite."""
+    heads = fields.needed("mamba_n_heads")
+    dim, expand = fields.value("mamba_d_head"), fields.whole("mamba_expand") or 2
+    if not isinstance(dim, int):
+        dim = expand * fields.needed("hidden_size") // heads
+    sizes = {
+        "state_heads": heads,
+        "head_dim": dim,
+        "groups": fields.needed("mamba_n_groups"),
+        "state_dim": fields.needed("mamba_d_state"),
+        "kernel": fields.needed("mamba_d_conv"),
+        "conv_bias": fields.switch("mamba_conv_bias"),
+        "bias": fields.switch("mamba_proj_bias"),
+    }
+    return {"mixers": {OTHER: {"kind": "mamba-2", **sizes}}}
 
-    def rule(fields: HubFields) -> dict[str, Any]:
-        heads = fields.needed(f"{prefix}n_heads")
-        dim, expand = fields.value(f"{prefix}d_head"), fields.whole(f"{prefix}expand") or 2
-        if not isinstance(dim, int):
-            dim = expand * fields.needed("hidden_size") // heads
-        sizes = {
-            "state_heads": heads,
-            "head_dim": dim,
-            "groups": fields.needed(f"{prefix}n_groups"),
-            "state_dim": fields.needed(f"{prefix}d_state"),
-            "kernel": fields.needed(f"{prefix}d_conv"),
-            "conv_bias": fields.switch(f"{prefix}conv_bias"),
-            "bias": fields.switch(f"{prefix}proj_bias"),
-        }
-        return {"mixers": {OTHER: {"kind": "mamba-2", **sizes}}}
 
-    return rule
+_SIZES: Mapping[str, Rule] = {
+    "gated_delta": gated_delta,
+    "olmo_delta": olmo_delta,
+    "bailing_hybrid": bailing_hybrid,
+    "mamba": mamba,
+}
+"""Rules for the sizes of the mixers of :func:`interleaved`."""
 
 
 def bamba(fields: HubFields) -> dict[str, Any]:
@@ -185,7 +168,7 @@ def bamba(fields: HubFields) -> dict[str, Any]:
     mixers = letters(fields, "layers_block_type", _TYPES) or [
         ATTENTION if layer in whole else OTHER for layer in range(fields.needed("num_hidden_layers"))
     ]
-    return {"mixer_letters": mixers, **mamba()(fields)}
+    return {"mixer_letters": mixers, **mamba(fields)}
 
 
 def granite_hybrid(fields: HubFields) -> dict[str, Any]:
@@ -239,6 +222,7 @@ def nemotron_hybrid(fields: HubFields) -> dict[str, Any]:
         "mixer_letters": [_NEMOTRON[symbol][0] for symbol in symbols],
         "ffn_letters": [_NEMOTRON[symbol][1] for symbol in symbols],
         "mtp": fields.whole("num_nextn_predict_layers") or 0,
+        "rope_theta": None,
     }
     if "M" in symbols:
         document["mixers"] = {OTHER: {"kind": "mamba-2", **sizes}}

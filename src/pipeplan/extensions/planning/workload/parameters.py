@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pipeplan.extensions.planning.workload.components import Experts, LatentAttention, ParameterPart
 from pipeplan.extensions.planning.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED, LayerForm
 from pipeplan.extensions.planning.workload.shape import ModelShape
+from pipeplan.extensions.planning.workload.short_forms import model
 from pipeplan.foundation.errors import InputError
 
 ROUTER = "router"
@@ -391,3 +392,13 @@ def core_flops(shape: ModelShape, keys: float) -> float:
 def _products(parts: tuple[ParameterPart, ...]) -> float:
     """Return the FLOPs of a token's products with the matrices of these parts, without the router."""
     return sum(2.0 * part.active for part in parts if part.matrix and part.name != ROUTER)
+
+
+def attention_share_of(name: str, tokens: float) -> float:
+    """Return the share of a layer's forward FLOPs that grows with the square of the length, at a length in tokens.
+
+    Windowed attention and recurrences are linear in the length and do not count.
+    """
+    shape, length = model(name), max(round(tokens), 1)
+    here, beyond = token_flops(shape, length, mtp=False), token_flops(shape, 2 * length, mtp=False)
+    return (beyond.core - here.core) / (here.attention + here.core + here.ffn)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Literal
 
 from pipeplan.extensions.planning.workload.components import Precision
 from pipeplan.extensions.planning.workload.work import (
@@ -264,18 +265,18 @@ def into_tensor(name: str, execution: Execution, width: float) -> Part:
     )
 
 
-def out_of_tensor(name: str, execution: Execution, width: float) -> Part:
-    """Return the sum over t after a product whose inner dimension is split."""
+def out_of_tensor(name: str, execution: Execution, width: float, *, beside: Literal["gemm", ""] = "gemm") -> Part:
+    """Return the sum over t after a product whose inner dimension is split; ``beside`` as in :class:`Collective`."""
     if execution.tensor == 1:
         return Part()
     whole = HALF * execution.tokens * width
     if not execution.sequence_parallel:
-        return Part(forward=(_of_tensor(name, "all_reduce", whole),))
+        return Part(forward=(_of_tensor(name, "all_reduce", whole, beside),))
     return Part(
-        forward=(_of_tensor(name, "reduce_scatter", whole),),
-        backward_input=(_of_tensor(name, "all_gather", whole),),
+        forward=(_of_tensor(name, "reduce_scatter", whole, beside),),
+        backward_input=(_of_tensor(name, "all_gather", whole, beside),),
     )
 
 
-def _of_tensor(name: str, operation: Operation, whole: float) -> Collective:
-    return Collective(name=name, operation=operation, group="tensor", bytes=whole, beside="gemm")
+def _of_tensor(name: str, operation: Operation, whole: float, beside: Literal["gemm", ""] = "gemm") -> Collective:
+    return Collective(name=name, operation=operation, group="tensor", bytes=whole, beside=beside)

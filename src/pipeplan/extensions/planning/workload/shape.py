@@ -35,10 +35,6 @@ Norm = Literal["rms", "layer", "layer-no-bias"]
 
 OutputGate = Literal["", "query", "element", "head"]
 
-OUTPUT_GATES: tuple[OutputGate, ...] = ("", "query", "element", "head")
-
-NORMS: tuple[Norm, ...] = ("rms", "layer", "layer-no-bias")
-
 _MOST_LAYERS = 100_000
 """Maximum number of layers, because they are processed one by one."""
 
@@ -132,10 +128,10 @@ class ModelShape:
     layers: int
     hidden: int
     heads: int
-    vocabulary: int
     kv_heads: int | None = None
     head_dim: int | None = None
     ffn: int | None = None
+    vocabulary: int
     gated: bool = True
     tied_embeddings: bool = False
     norm: Norm = "rms"
@@ -146,26 +142,26 @@ class ModelShape:
     qk_norm: bool = False
     qk_norm_whole: bool = False
     learned_positions: int | None = None
+    norm_epsilon: float | None = None
+    rope_theta: float | None = None
     attention_sinks: bool = False
     sliding_window: int | None = None
     sliding_every: int = 1
     chunked_windows: bool = False
-    latent: LatentAttention | None = None
-    experts: Experts | None = None
-    mtp_layers: int = 0
-    trained_sequence: int | None = None
-    precision: Precision = "bf16"
-    source: str = ""
-    norm_epsilon: float | None = None
-    rope_theta: float | None = None
     value_head_dim: int | None = None
     output_gate: OutputGate = ""
+    pattern: str | None = None
+    residual_streams: int = 1
+    mtp_layers: int = 0
+    trained_sequence: int | None = None
+    approximates: str = ""
+    precision: Precision = "bf16"
+    source: str = ""
+    latent: LatentAttention | None = None
+    experts: Experts | None = None
     windowed_heads: WindowedHeads | None = None
     sparse: SparseAttention | None = None
     mixers: tuple[MixerOfModel, ...] = ()
-    pattern: str | None = None
-    residual_streams: int = 1
-    approximates: str = ""
     details: Details = PLAIN
 
     def __post_init__(self) -> None:
@@ -188,18 +184,10 @@ class ModelShape:
         check_layers(self.layers)
         if self.norms_a_layer not in (1, 2, 4):
             raise InputError(f"invalid norms_a_layer {self.norms_a_layer!r}: expected 1, 2 or 4", field="norms_a_layer")
-        if self.precision not in get_args(Precision):
-            raise InputError(
-                f"invalid precision {self.precision!r}: expected one of {', '.join(get_args(Precision))}",
-                field="precision",
-            )
-        if self.norm not in NORMS:
-            raise InputError(f"invalid norm {self.norm!r}: expected one of {', '.join(NORMS)}", field="norm")
-        if self.output_gate not in OUTPUT_GATES:
-            raise InputError(
-                f"invalid output_gate {self.output_gate!r}: expected query, element, head or nothing",
-                field="output_gate",
-            )
+        for field, choices in (("precision", Precision), ("norm", Norm), ("output_gate", OutputGate)):
+            if getattr(self, field) not in get_args(choices):
+                expected = ", ".join(choice or "nothing" for choice in get_args(choices))
+                raise InputError(f"invalid {field} {getattr(self, field)!r}: expected one of {expected}", field=field)
         self._check_heads()
         self._check_pattern()
         self._check_widths()
@@ -362,11 +350,6 @@ class ModelShape:
     def is_windowed(self, layer: int) -> bool:
         """Return True if queries of a layer see only ``sliding_window`` tokens."""
         return layer < self.layers and self.forms[layer].mixer == WINDOWED
-
-    @property
-    def windowed_layers(self) -> int:
-        """Number of windowed layers."""
-        return sum(form.mixer == WINDOWED for form in self.forms)
 
     def keys_seen(self, sequence: int, *, windowed: bool = False, causal: bool = True) -> float:
         """Return the mean number of keys that a query sees.

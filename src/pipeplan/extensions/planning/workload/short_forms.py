@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from importlib.resources import files
 from math import isfinite
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pipeplan.extensions.planning.workload.components import (
     Experts,
@@ -24,113 +24,48 @@ from pipeplan.extensions.planning.workload.shape import ModelShape
 from pipeplan.foundation.errors import InputError, UnknownNameError
 from pipeplan.foundation.registry import Registry
 
-_SHAPE = {
-    "name": "name",
-    "layers": "layers",
-    "hidden": "hidden",
-    "heads": "heads",
-    "kv_heads": "kv_heads",
-    "head_dim": "head_dim",
-    "ffn": "ffn",
-    "vocab": "vocabulary",
-    "gated": "gated",
-    "tied": "tied_embeddings",
-    "norm": "norm",
-    "norms_a_layer": "norms_a_layer",
-    "bias_qkv": "bias_qkv",
-    "bias_out": "bias_out",
-    "bias_all": "bias_all",
-    "qk_norm": "qk_norm",
-    "qk_norm_whole": "qk_norm_whole",
-    "learned_positions": "learned_positions",
-    "norm_epsilon": "norm_epsilon",
-    "rope_theta": "rope_theta",
-    "attention_sinks": "attention_sinks",
-    "sliding_window": "sliding_window",
-    "sliding_every": "sliding_every",
-    "chunked_windows": "chunked_windows",
-    "value_head_dim": "value_head_dim",
-    "output_gate": "output_gate",
-    "pattern": "pattern",
-    "streams": "residual_streams",
-    "mtp": "mtp_layers",
-    "seq": "trained_sequence",
-    "approximates": "approximates",
-    "precision": "precision",
-    "source": "source",
-}
-_EXPERTS = {
-    "experts": "count",
-    "topk": "top_k",
-    "moe_ffn": "width",
-    "shared_ffn": "shared_width",
-    "shared_gate": "shared_gate",
-    "dense_layers": "leading_dense_layers",
-    "moe_every": "every",
-    "router_bias": "router_bias",
-    "expert_bias": "expert_bias",
-    "nodes_a_token": "nodes_a_token",
-    "moe_latent": "latent_width",
-    "expert_groups": "groups",
-    "router_score": "router_score",
-    "normalized_weights": "normalized_weights",
-    "weight_scale": "weight_scale",
-}
-_LATENT = {
-    "q_lora": "query_rank",
-    "kv_lora": "key_value_rank",
-    "qk_nope": "nope_dim",
-    "qk_rope": "rope_dim",
-    "v": "value_dim",
-}
-_SPARSE = {"heads": "index_heads", "dim": "index_dim", "keys": "keys"}
-_WINDOWED = {
-    "heads": "heads",
-    "kv_heads": "kv_heads",
-    "head_dim": "head_dim",
-    "value_head_dim": "value_head_dim",
-    "attention_sinks": "attention_sinks",
-}
-_SCALING = {
-    "kind": "kind",
-    "factor": "factor",
-    "original": "original",
-    "low": "low_frequency",
-    "high": "high_frequency",
-    "beta_fast": "beta_fast",
-    "beta_slow": "beta_slow",
-    "mscale": "mscale",
-    "mscale_all": "mscale_all",
-    "rounded": "rounded",
-}
-_DETAILS = {field.name: field.name for field in fields(Details) if field.name != "rotary_scaling"}
+
+def _keys(record: type, left_out: Collection[str] = (), **others: str) -> dict[str, str]:
+    """Return the field of a record by its key in the short form: the field's own name, or another key by field."""
+    return {others.get(field.name, field.name): field.name for field in fields(record) if field.name not in left_out}
+
+
+_SHAPE = _keys(
+    ModelShape,
+    left_out=("experts", "latent", "sparse", "windowed_heads", "mixers", "details"),
+    vocabulary="vocab",
+    tied_embeddings="tied",
+    residual_streams="streams",
+    mtp_layers="mtp",
+    trained_sequence="seq",
+)
+_EXPERTS = _keys(
+    Experts,
+    count="experts",
+    top_k="topk",
+    width="moe_ffn",
+    shared_width="shared_ffn",
+    leading_dense_layers="dense_layers",
+    every="moe_every",
+    latent_width="moe_latent",
+    groups="expert_groups",
+)
+_LATENT = _keys(
+    LatentAttention,
+    query_rank="q_lora",
+    key_value_rank="kv_lora",
+    nope_dim="qk_nope",
+    rope_dim="qk_rope",
+    value_dim="v",
+)
+_SPARSE = _keys(SparseAttention, index_heads="heads", index_dim="dim")
+_WINDOWED = _keys(WindowedHeads)
+_SCALING = _keys(RotaryScaling, low_frequency="low", high_frequency="high")
+_DETAILS = _keys(Details, left_out=("rotary_scaling",))
 _COUNTED = frozenset({"parameters", "active_parameters", "mtp_unknown"})
 """Keys in tables of runs that are ignored: they describe a model beyond its shape."""
 
-_NUMBERS = frozenset(
-    {
-        *("norm_epsilon", "rope_theta", "weight_scale"),
-        *(field.name for field in fields(Details) if "float" in str(field.type)),
-        *("factor", "low", "high", "beta_fast", "beta_slow", "mscale", "mscale_all"),
-    }
-)
-_TEXTS = frozenset(
-    {
-        *("name", "source", "norm", "output_gate", "pattern", "precision", "router_score", "approximates", "kind"),
-        *(field.name for field in fields(Details) if "str" in str(field.type)),
-    }
-)
-_SWITCHES = frozenset(
-    {
-        *("gated", "tied", "bias_qkv", "bias_out", "bias_all", "qk_norm", "qk_norm_whole"),
-        *("attention_sinks", "chunked_windows", "shared_gate", "router_bias", "expert_bias"),
-        *("normalized_weights", "rounded"),
-        *(field.name for field in fields(Details) if field.type == "bool"),
-    }
-)
-_NEEDED = ("name", "layers", "hidden", "heads", "vocab")
 _NEEDED_OF_EXPERTS = ("experts", "topk", "moe_ffn")
-_NEEDED_OF_LATENT = ("kv_lora", "qk_nope", "qk_rope", "v")
 
 KEYS = (*_SHAPE, *_EXPERTS, "mla", "sparse", "windowed_heads", "mixers", *_DETAILS, "rope_scaling")
 """Keys of the short form, in the order of display."""
@@ -159,8 +94,7 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
     for key in entries:
         if key not in KEYS:
             raise UnknownNameError(f"key of {name}", str(key), KEYS, field=str(key))
-    _require(entries, _NEEDED, name)
-    values = {field: _value(key, entries[key]) for key, field in _SHAPE.items() if key in entries}
+    values = _values(ModelShape, _SHAPE, entries, name)
     if "learned_positions" in document:
         values["learned_positions"] = document["learned_positions"]
     return ModelShape(
@@ -168,11 +102,14 @@ def shape_from(document: Mapping[str, Any]) -> ModelShape:
             **_usual(values),
             **values,
             "experts": _experts(entries, name),
-            "latent": _latent(entries, name),
-            "sparse": _record_of(SparseAttention, _SPARSE, "sparse", entries, name),
-            "windowed_heads": _record_of(WindowedHeads, _WINDOWED, "windowed_heads", entries, name),
+            "latent": _part(LatentAttention, _LATENT, "mla", entries, name),
+            "sparse": _part(SparseAttention, _SPARSE, "sparse", entries, name),
+            "windowed_heads": _part(WindowedHeads, _WINDOWED, "windowed_heads", entries, name),
             "mixers": _mixers(entries, name),
-            "details": _details(entries, name),
+            "details": Details(
+                **_values(Details, _DETAILS, entries, name),
+                rotary_scaling=_part(RotaryScaling, _SCALING, "rope_scaling", entries, name),
+            ),
         }
     )
 
@@ -192,40 +129,18 @@ def _usual(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _experts(document: Mapping[str, Any], name: str) -> Experts | None:
-    values = {field: _value(key, document[key]) for key, field in _EXPERTS.items() if key in document}
-    if not any(key in document for key in _NEEDED_OF_EXPERTS):
-        stray = next((key for key in _EXPERTS if document.get(key)), None)
-        if stray is not None:
-            raise InputError(
-                f"{stray} needs experts, and {name} has none: add {', '.join(_NEEDED_OF_EXPERTS)}",
-                field=stray,
-            )
-        return None
-    _require(document, _NEEDED_OF_EXPERTS, f"the experts of {name}")
-    return Experts(**values)
+    if any(key in document for key in _NEEDED_OF_EXPERTS):
+        return Experts(**_values(Experts, _EXPERTS, document, f"the experts of {name}"))
+    stray = next((key for key in _EXPERTS if document.get(key)), None)
+    if stray is not None:
+        raise InputError(
+            f"{stray} needs experts, and {name} has none: add {', '.join(_NEEDED_OF_EXPERTS)}", field=stray
+        )
+    return None
 
 
-def _details(document: Mapping[str, Any], name: str) -> Details:
-    values = {field: _value(key, document[key]) for key, field in _DETAILS.items() if key in document}
-    return Details(**values, rotary_scaling=_record_of(RotaryScaling, _SCALING, "rope_scaling", document, name))
-
-
-def _latent(document: Mapping[str, Any], name: str) -> LatentAttention | None:
-    if "mla" not in document:
-        return None
-    parts = document["mla"]
-    if not isinstance(parts, Mapping):
-        raise InputError(f"invalid mla {parts!r}: expected a mapping with {', '.join(_LATENT)}", field="mla")
-    parts = {key: value for key, value in parts.items() if value is not None}
-    for key in parts:
-        if key not in _LATENT:
-            raise UnknownNameError(f"key of the latent attention of {name}", str(key), _LATENT, field=f"mla.{key}")
-    _require(parts, _NEEDED_OF_LATENT, f"the latent attention (mla) of {name}")
-    return LatentAttention(**{"query_rank": None, **{_LATENT[key]: _value(key, parts[key]) for key in parts}})
-
-
-def _record_of(record: Any, keys: Mapping[str, str], key: str, document: Mapping[str, Any], name: str) -> Any:
-    """Return a nested record of the short form, or None without its key; every key without a default is required."""
+def _part(record: type, keys: Mapping[str, str], key: str, document: Mapping[str, Any], name: str) -> Any:
+    """Return a nested record of the short form, or None without its key."""
     if key not in document:
         return None
     parts = document[key]
@@ -235,9 +150,19 @@ def _record_of(record: Any, keys: Mapping[str, str], key: str, document: Mapping
     for word in parts:
         if word not in keys:
             raise UnknownNameError(f"key of {key} of {name}", str(word), keys, field=f"{key}.{word}")
+    return record(**_values(record, keys, parts, f"{key} of {name}"))
+
+
+def _values(record: type, keys: Mapping[str, str], document: Mapping[str, Any], what: str) -> dict[str, Any]:
+    """Return the values of a record's fields in a short form. Raises InputError if one without a default is missing."""
+    hints = _hints(record)
     needed = {field.name for field in fields(record) if field.default is MISSING}
-    _require(parts, tuple(word for word in keys if keys[word] in needed), f"{key} of {name}")
-    return record(**{keys[word]: _value(word, value) for word, value in parts.items()})
+    missing = [key for key, field in keys.items() if field in needed and key not in document]
+    if missing:
+        raise InputError(
+            f"{what} lacks {', '.join(missing)}: write its shape, or the name of a known model", field=missing[0]
+        )
+    return {field: _value(key, document[key], hints[field]) for key, field in keys.items() if key in document}
 
 
 def _mixers(document: Mapping[str, Any], name: str) -> tuple[MixerOfModel, ...]:
@@ -248,26 +173,22 @@ def _mixers(document: Mapping[str, Any], name: str) -> tuple[MixerOfModel, ...]:
     return tuple(described(str(letter), mixer_from(words)) for letter, words in mixers.items())
 
 
-def _require(document: Mapping[str, Any], keys: tuple[str, ...], what: str) -> None:
-    missing = [key for key in keys if key not in document]
-    if missing:
-        raise InputError(
-            f"{what} lacks {', '.join(missing)}: write its shape, or the name of a known model", field=missing[0]
-        )
+_hints = cache(get_type_hints)
 
 
-def _value(key: str, value: Any) -> Any:
-    """Return a value of a key's type; the shape checks integers itself."""
-    if key in _NUMBERS:
+def _value(key: str, value: Any, hint: Any) -> Any:
+    """Return a value of the type that a hint names; the records check integers themselves."""
+    kinds = {hint, *get_args(hint)}
+    if float in kinds:
         number = as_number(value)
         if number is None:
             raise InputError(f"invalid {key} {value!r}: expected a number", field=key)
         return number
-    kind, wanted = (
-        (str, "text") if key in _TEXTS else (bool, "true or false") if key in _SWITCHES else (object, "anything")
-    )
-    if not isinstance(value, kind):
-        raise InputError(f"invalid {key} {value!r}: expected {wanted}", field=key)
+    if bool in kinds and not isinstance(value, bool):
+        raise InputError(f"invalid {key} {value!r}: expected true or false", field=key)
+    is_text = str in kinds or get_origin(hint) is Literal
+    if is_text and not isinstance(value, str):
+        raise InputError(f"invalid {key} {value!r}: expected text", field=key)
     return value
 
 
@@ -281,15 +202,16 @@ def short_form(shape: ModelShape) -> dict[str, Any]:
         document |= _without_defaults(_EXPERTS, shape.experts)
     if shape.latent is not None:
         document["mla"] = {key: getattr(shape.latent, field) for key, field in _LATENT.items()}
-    if shape.sparse is not None:
-        document["sparse"] = {key: getattr(shape.sparse, field) for key, field in _SPARSE.items()}
-    if shape.windowed_heads is not None:
-        document["windowed_heads"] = _without_defaults(_WINDOWED, shape.windowed_heads)
+    for key, keys, part in (
+        ("sparse", _SPARSE, shape.sparse),
+        ("windowed_heads", _WINDOWED, shape.windowed_heads),
+        ("rope_scaling", _SCALING, shape.details.rotary_scaling),
+    ):
+        if part is not None:
+            document[key] = _without_defaults(keys, part)
     if shape.mixers:
         document["mixers"] = {mixer.letter: {"kind": mixer.kind, **dict(mixer.sizes)} for mixer in shape.mixers}
     document |= _without_defaults(_DETAILS, shape.details)
-    if shape.details.rotary_scaling is not None:
-        document["rope_scaling"] = _without_defaults(_SCALING, shape.details.rotary_scaling)
     return {key: document[key] for key in KEYS if key in document}
 
 

@@ -19,6 +19,7 @@ from pipeplan.extensions.planning.workload.part import (
     joined,
     kept_tokens,
     linear,
+    out_of_tensor,
     shard_tokens,
     trained,
 )
@@ -50,20 +51,7 @@ def embedding(model: ModelShape, execution: Execution) -> LayerWork:
     h, rows = model.hidden, rank_vocabulary(model, execution)
     positions = model.learned_positions or 0
     mask = shard * h if execution.dropout else 0.0
-    summed: tuple[Collective, ...] = ()
-    gathered: tuple[Collective, ...] = ()
-    if execution.tensor > 1:
-        sequence = execution.sequence_parallel
-        summed = (
-            Collective(
-                name="embedding",
-                operation="reduce_scatter" if sequence else "all_reduce",
-                group="tensor",
-                bytes=HALF * n * h,
-            ),
-        )
-        if sequence:
-            gathered = (Collective(name="embedding", operation="all_gather", group="tensor", bytes=HALF * n * h),)
+    summed = out_of_tensor("embedding", execution, h, beside="")
     kept = [Kept(name="tokens", bytes=8 * n, until="W")]
     if mask:
         kept.append(Kept(name="embedding mask", bytes=mask))
@@ -75,9 +63,9 @@ def embedding(model: ModelShape, execution: Execution) -> LayerWork:
             MemoryPass(
                 name="gather", bytes=(2 + 2 * bool(positions)) * HALF * n * h + mask, kernels=1 + bool(positions)
             ),
-            *summed,
+            *summed.forward,
         ),
-        backward_input=(*gathered,),
+        backward_input=summed.backward_input,
         backward_weight=(
             # Three kernels: fill with 0, add every token's gradient, add the result to the accumulated gradient.
             MemoryPass(name="scatter", bytes=3 * HALF * n * h + rows * h * (HALF + HALF + 2 * accumulated), kernels=3),
@@ -105,16 +93,21 @@ def head(model: ModelShape, execution: Execution) -> LayerWork:
             Part(parameters=RankParameters(dense=streams_head(model))),
         )
     )
+    own = shared if model.tied_embeddings else 0
+    parameters = RankParameters(dense=part.parameters.dense - own)
+    return replace(_of_part("head", "head", part), parameters=parameters, embedding_parameters=own)
+
+
+def _of_part(kind: LayerKind, name: str, part: Part) -> LayerWork:
+    """Return a part as a layer without parameters."""
     return LayerWork(
-        kind="head",
-        name="head",
+        kind=kind,
+        name=name,
         forward=part.forward,
         backward_input=part.backward_input,
         backward_weight=part.backward_weight,
         kept=part.kept,
         transient_bytes=part.transient_bytes,
-        parameters=RankParameters(dense=part.parameters.dense - (shared if model.tied_embeddings else 0)),
-        embedding_parameters=shared if model.tied_embeddings else 0,
     )
 
 
@@ -176,16 +169,7 @@ def loss_part(model: ModelShape, execution: Execution) -> Part:
 
 def loss(model: ModelShape, execution: Execution) -> LayerWork:
     """Return the loss as its own layer."""
-    part = loss_part(model, execution)
-    return LayerWork(
-        kind="loss",
-        name="loss",
-        forward=part.forward,
-        backward_input=part.backward_input,
-        backward_weight=(),
-        kept=part.kept,
-        transient_bytes=part.transient_bytes,
-    )
+    return _of_part("loss", "loss", loss_part(model, execution))
 
 
 def check_division(model: ModelShape, execution: Execution) -> None:
@@ -384,19 +368,14 @@ def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
     entering = frozenset({"tokens", "embedding norm input", "hidden norm input"})
     whole = _layer("mtp", "MTP layer", part, model, execution, entering=entering)
     tail = joined((head_product(model, execution), loss_part(model, execution)))
-    own = rank_vocabulary(model, execution) * h
-    return LayerWork(
-        kind="mtp",
-        name=whole.name,
+    return replace(
+        whole,
         forward=whole.forward + tail.forward,
         backward_input=tail.backward_input + whole.backward_input,
         backward_weight=tail.backward_weight + whole.backward_weight,
         kept=whole.kept + tail.kept,
         transient_bytes=max(whole.transient_bytes - sum(tensor.bytes for tensor in tail.kept), tail.transient_bytes),
-        parameters=whole.parameters,
-        frozen=whole.frozen,
-        recomputable=whole.recomputable,
-        embedding_parameters=own,
+        embedding_parameters=rank_vocabulary(model, execution) * h,
     )
 
 
@@ -411,13 +390,9 @@ def _layer(
 ) -> LayerWork:
     scattered: dict[Group, int] = {"tensor": execution.tensor, "expert_tensor": execution.expert_tensor}
     parameters, untrained, gradients = trained(part, execution)
-    return LayerWork(
-        kind=kind,
-        name=name,
-        forward=part.forward,
-        backward_input=part.backward_input,
+    return replace(
+        _of_part(kind, name, part),
         backward_weight=gradients,
-        kept=part.kept,
         # The residual stream's gradient is held during every branch.
         transient_bytes=part.transient_bytes + HALF * shard_tokens(execution) * model.hidden,
         parameters=parameters,
