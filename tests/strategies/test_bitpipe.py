@@ -3,7 +3,7 @@ import pytest
 from pipeplan.costs import Settings
 from pipeplan.model import Timeline
 from pipeplan.simulation import simulate
-from pipeplan.strategies.bitpipe import bitpipe
+from pipeplan.strategies.bidirectional import bitpipe
 from tests.slow_simulator import peak_activations, worst_bubble
 
 # The figure "scale to more micro-batches" of the authors' repository, four ranks and eight microbatches of which 1, 2, 5

@@ -1,6 +1,6 @@
 from pipeplan.costs import Settings
 from pipeplan.simulation import simulate
-from pipeplan.strategies.chimera import chimera
+from pipeplan.strategies.bidirectional import chimera
 
 
 def test_critical_path_of_one_unit():

@@ -4,7 +4,7 @@ import pytest
 
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import ops
-from pipeplan.strategies import STRATEGIES, controllable_memory, hanayo, zbv
+from pipeplan.strategies import STRATEGIES, controllable_memory, hanayo, zero_bubble
 from pipeplan.strategies.building_block_kernel import run_block
 from pipeplan.strategies.greedy_rank import RankCosts, greedy_ranks, largest_bubble
 from tests.steps import steps
@@ -21,7 +21,7 @@ def _made(name, ranks):
 
     strategy = STRATEGIES[name]
     with pytest.MonkeyPatch.context() as patch:
-        for module in (zbv, hanayo, controllable_memory):
+        for module in (zero_bubble, hanayo, controllable_memory):
             patch.setattr(module, "ops", counted)
         patch.setattr(controllable_memory, "_RUN_BLOCK", Kernel(run_block, 10**9))
         lines = steps(lambda: strategy(strategy.shape(ranks, 2)))

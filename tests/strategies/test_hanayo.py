@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from pipeplan.costs import Settings
 from pipeplan.model import Kind
 from pipeplan.strategies import Shape
-from pipeplan.strategies.chimera import round_trips
+from pipeplan.strategies.bidirectional import round_trips
 from pipeplan.strategies.hanayo import hanayo
-from pipeplan.strategies.zbv import zbv
+from pipeplan.strategies.zero_bubble import zbv
 from tests.slow_simulator import peak_activations, slow_simulate
 
 

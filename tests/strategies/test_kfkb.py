@@ -3,8 +3,7 @@ import pytest
 from pipeplan.costs import Settings
 from pipeplan.simulation import simulate
 from pipeplan.strategies.gpipe import gpipe
-from pipeplan.strategies.kfkb import kfkb
-from pipeplan.strategies.one_f_one_b import one_f_one_b
+from pipeplan.strategies.one_f_one_b import kfkb, one_f_one_b
 
 
 def test_groups_of_one_are_1f1b_and_one_group_is_gpipe() -> None:

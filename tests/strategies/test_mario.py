@@ -1,8 +1,7 @@
 from pipeplan.costs import Settings
 from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
-from pipeplan.strategies.mario import mario
-from pipeplan.strategies.one_f_one_b import one_f_one_b
+from pipeplan.strategies.one_f_one_b import mario, one_f_one_b
 from tests.slow_simulator import slow_simulate
 
 

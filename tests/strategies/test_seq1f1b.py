@@ -1,6 +1,6 @@
 from pipeplan.model import format_schedule
 from pipeplan.strategies.one_f_one_b import one_f_one_b
-from pipeplan.strategies.seq1f1b import seq1f1b
+from pipeplan.strategies.sliced import seq1f1b
 
 
 def test_one_slice_is_1f1b() -> None:

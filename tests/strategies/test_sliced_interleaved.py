@@ -2,10 +2,10 @@ import pytest
 
 from pipeplan.strategies.interleaved import interleaved_1f1b, interleaved_zb
 from pipeplan.strategies.protocol import Shape, Strategy
-from pipeplan.strategies.seq1f1b import seq1f1b
-from pipeplan.strategies.sliced_interleaved import (
+from pipeplan.strategies.sliced import (
     FAMILY,
     mepipe,
+    seq1f1b,
     slimpipe,
     svpp,
 )

@@ -4,7 +4,7 @@ import pytest
 
 from pipeplan.costs import Settings
 from pipeplan.simulation import simulate
-from pipeplan.strategies.zbv import zbv
+from pipeplan.strategies.zero_bubble import zbv
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 9])
