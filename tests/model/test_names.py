@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pipeplan.foundation.errors import InputError
 from pipeplan.model import Timeline, parse_schedule
-from pipeplan.model.names import LONGEST_NAME, cell_width, counted, one_line, shortened
+from pipeplan.model.values import LONGEST_NAME, cell_width, counted, one_line, shortened
 
 
 @pytest.mark.parametrize(

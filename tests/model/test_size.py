@@ -3,7 +3,7 @@
 import pytest
 
 from pipeplan.foundation.errors import ShapeError
-from pipeplan.model.quantities import MOST_FORWARDS, require_size
+from pipeplan.model.values import MOST_FORWARDS, require_size
 
 
 @pytest.mark.parametrize(

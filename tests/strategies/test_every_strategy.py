@@ -66,6 +66,10 @@ def test_it_explains_itself(rule):
 
 
 def test_the_table_of_families_has_every_file_and_all_of_its_names():
-    files = {file.name: import_module(f"{strategies.__name__}.{file.name}") for file in iter_modules(strategies.__path__)}
-    families = {name: tuple(rule.name for rule in file.FAMILY) for name, file in files.items() if hasattr(file, "FAMILY")}
+    files = {
+        file.name: import_module(f"{strategies.__name__}.{file.name}") for file in iter_modules(strategies.__path__)
+    }
+    families = {
+        name: tuple(rule.name for rule in file.FAMILY) for name, file in files.items() if hasattr(file, "FAMILY")
+    }
     assert families == registry._FAMILIES

@@ -19,7 +19,7 @@ from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import Kind, memory_levels, parse_schedule
 from pipeplan.model import dependency as rules
 from pipeplan.simulation import Bound, idle, simulator
-from pipeplan.simulation.chain import Chains
+from pipeplan.simulation.critical import Chains
 from tests.torture.schedules import BOUNDS, KERNELS, MUTANTS, SCHEDULES, SEARCHES, SIMULATOR
 from tests.torture.schedules.oracle import Oracle
 from tests.torture.schedules.ways import as_python, both_ways, run_by

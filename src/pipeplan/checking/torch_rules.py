@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.checking.findings import Finding, finding
-from pipeplan.checking.order import spelled_deadlock
-from pipeplan.checking.structure import SHOWN, present
+from pipeplan.checking.structure import SHOWN, present, spelled_deadlock
 from pipeplan.model import (
     COMPUTE_KINDS,
     RECEIVE_KINDS,

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from pipeplan.foundation.errors import InvalidScheduleError
 from pipeplan.model.op import BACKWARD_KINDS, COMPUTE_KINDS, PASS_KINDS, RECEIVE_KINDS, Kind, among
-from pipeplan.model.quantities import Bools, Floats, Ints
 from pipeplan.model.schedule import Schedule
+from pipeplan.model.values import Bools, Floats, Ints
 
 NONE = -1
 """Sentinel: the op waits for nothing."""

@@ -8,8 +8,15 @@ from pipeplan.foundation.lazy import lazy_names
 
 if TYPE_CHECKING:
     from pipeplan.simulation.bounds import Bound, earliest_starts, lower_bound, span_bound
-    from pipeplan.simulation.chain import compute_only, timed_only
-    from pipeplan.simulation.critical import Cause, CriticalPath, cause_of_delay, critical_ops, critical_path
+    from pipeplan.simulation.critical import (
+        Cause,
+        CriticalPath,
+        cause_of_delay,
+        compute_only,
+        critical_ops,
+        critical_path,
+        timed_only,
+    )
     from pipeplan.simulation.idle import IdleTimes, idle_times
     from pipeplan.simulation.idle_gaps import WAITS
     from pipeplan.simulation.own_times import TIMED_KINDS, gap_of, settings_measured, transfer_of, with_op_times

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from pipeplan.costs import Costs
 from pipeplan.model import COMPUTE_KINDS, Ints, Kind, Schedule, Streams, among, crosses_ranks, dependencies
-from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation.simulator import simulate
 
 ROUNDS = 2
@@ -21,6 +20,9 @@ def post_messages(schedule: Schedule, costs: Costs, streams: Streams | None = No
 
     A schedule that has messages, or needs none, is returned unchanged.
     """
+    # Loaded where messages are posted: few simulations do.
+    from pipeplan.passes import insert_communication, without_communication
+
     if schedule.has(Kind.SEND_F) or not crosses_ranks(schedule, dependencies(schedule).arrival).any():
         return schedule
     compute = without_communication(schedule)
@@ -45,4 +47,6 @@ def post_in_order(schedule: Schedule, costs: Costs, delays: Ints) -> Schedule:
 
     ``delays`` are those of :func:`pipeplan.passes.insert_communication`, which counts ends of ops as steps.
     """
+    from pipeplan.passes import insert_communication
+
     return insert_communication(schedule, delays=delays, ends=simulate(schedule, costs).timeline.end)

@@ -216,14 +216,7 @@ class Strategy:
             raise UnknownNameError(f"variant of {self.name}", variant, self.variants, field="variant")
         chunks = self.chunks if chunks is None else chunks
         slices = self.slices if slices is None else slices
-        return Shape(
-            ranks=ranks,
-            microbatches=microbatches,
-            chunks=chunks,
-            group_size=group_size,
-            slices=slices,
-            variant=variant,
-        )
+        return Shape(ranks, microbatches, chunks, group_size, slices, variant)
 
     def __call__(self, shape: Shape, costs: Costs | None = None, limits: Limits | None = None) -> Schedule:
         """Return the schedule for a shape, named after the strategy.

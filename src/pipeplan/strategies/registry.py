@@ -62,7 +62,22 @@ def _named_in_errors(plugin: Strategy) -> Strategy:
     return replace(plugin, build=replace(plugin.build, build=build) if isinstance(plugin.build, FromCosts) else build)
 
 
-STRATEGIES = Registry(
+class Strategies(Registry[Strategy]):
+    """Strategies by name; a look-up of a built-in one by its own name loads only its file."""
+
+    def knows(self, name: str) -> bool:
+        """Return True if a strategy has this name or alias without loading a plugin."""
+        return name.lower() in _FILE_OF or super().knows(name)
+
+    def find(self, name: str) -> Strategy | None:
+        """Return the strategy with this name or alias; see :meth:`Registry.find`."""
+        plain = name.lower()
+        if plain in _FILE_OF:
+            return next(rule for rule in _family(_FILE_OF[plain]) if rule.name == plain)
+        return super().find(name)
+
+
+STRATEGIES = Strategies(
     "pipeplan.strategies",
     Strategy,
     "schedule",
@@ -74,19 +89,16 @@ STRATEGIES = Registry(
 
 
 def strategy(name: str) -> Strategy:
-    """Return the strategy with this name or alias, ignoring letter case; of built-in ones, only its file is loaded.
+    """Return the strategy with this name or alias, ignoring letter case.
 
     Raises UnknownNameError if there is none; the message suggests the most similar name.
     """
-    plain = name.lower()
-    if plain in _FILE_OF:
-        return next(rule for rule in _family(_FILE_OF[plain]) if rule.name == plain)
     return STRATEGIES.required(name, field="schedules")
 
 
 def is_strategy(name: str) -> bool:
     """Return True if a strategy has this name or alias, ignoring letter case."""
-    return name.lower() in _FILE_OF or STRATEGIES.find(name) is not None
+    return STRATEGIES.find(name) is not None
 
 
 def _reduced(rule: Strategy) -> tuple[Callable[..., Strategy], tuple[Any, ...]]:

@@ -1,8 +1,8 @@
 """Schedules over slices of the sequence: Seq1F1B, and with several chunks SlimPipe, and MEPipe with full or split backwards.
 
 With several chunks, a rank's forwards run group by group, within a group chunk by chunk, within a chunk microbatch by
-microbatch, and the slices of a microbatch in order. Backwards do the same with the chunks and the slices reversed. A group is
-one microbatch of k slices, or as many as it takes to have a slice for each rank.
+microbatch, and the slices of a microbatch in order. Backwards do the same with the chunks and the slices reversed. A group
+is one microbatch of k slices, or as many as it takes to have a slice for each rank.
 """
 
 from __future__ import annotations
@@ -209,7 +209,6 @@ mepipe = Strategy(
     slices=USUAL_SLICES,
     aliases=("MEPipe",),
 )
-
 
 
 def build_seq1f1b(shape: Shape) -> Schedule:

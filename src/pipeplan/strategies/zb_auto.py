@@ -12,7 +12,6 @@ from pipeplan.strategies.greedy_rank import (
     GreedyRank,
     RankCosts,
     greedy_ranks,
-    largest_bubble,
     rank_costs,
     to_schedule,
 )
@@ -134,7 +133,7 @@ class _Heuristic:
         here.fill_wait(arrives)
         wait = arrives - here.clock
         if here.owed and wait > 0:
-            if wait > largest_bubble(self.ranks) - here.bubble:
+            if wait > here.largest_bubble - here.bubble:
                 here.place_weight()
             elif self.choice.greedy:
                 self.decided[GREEDY] = True
@@ -219,7 +218,7 @@ class _Heuristic:
             return True
         if here.clock + here.costs.forward + self._time_for_room(here) <= due:
             return False
-        return due - here.clock <= largest_bubble(self.ranks) - here.bubble
+        return due - here.clock <= here.largest_bubble - here.bubble
 
     @staticmethod
     def _time_for_room(here: GreedyRank) -> float:

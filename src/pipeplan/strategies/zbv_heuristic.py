@@ -15,7 +15,6 @@ from pipeplan.strategies.greedy_rank import (
     GreedyRank,
     RankCosts,
     greedy_ranks,
-    largest_bubble,
     rank_costs,
     to_schedule,
 )
@@ -91,7 +90,7 @@ def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> l
         # A setting that differs only in permissions that nothing used gives the same ops again.
         if not any(run.same_under(fill) for run in runs):
             runs.append(_refined(per_rank, microbatches, transfer, fill))
-    return min((run.ranks for run in runs), key=largest_bubble)
+    return min((run.ranks for run in runs), key=lambda ranks: ranks[0].largest_bubble)
 
 
 def _equal_ranks(placement: Placement, costs: Costs, limits: Limits | None) -> list[RankCosts]:
@@ -133,7 +132,7 @@ def _refined(per_rank: list[RankCosts], microbatches: int, transfer: float, fill
     while True:
         approved = [rank.bubble for rank in best]
         again = _Heuristic(per_rank, microbatches, transfer, fill, approved)
-        shorter = again.stays_below(largest_bubble(best))
+        shorter = again.stays_below(best[0].largest_bubble)
         used = Fill(*map(max, used, again.used))
         if not shorter:
             return _Refined(best, fill, used)
@@ -175,7 +174,7 @@ class _Heuristic:
         self._first_wave()
         self._even_out()
         for _ in range(2 * self.microbatches):
-            if largest_bubble(self.ranks) >= bubble:
+            if self.ranks[0].largest_bubble >= bubble:
                 return False
             for rank in self.ranks:
                 rank.make_room(rank.costs.input_change)
@@ -183,7 +182,7 @@ class _Heuristic:
             self._forwards()
         for rank in self.ranks:
             rank.finish()
-        return largest_bubble(self.ranks) < bubble
+        return self.ranks[0].largest_bubble < bubble
 
     # The first forwards
 
@@ -289,7 +288,7 @@ class _Heuristic:
         here.fill_wait(arrives)
         if not (beyond and here.owed):
             return False
-        allowed = max(largest_bubble(self.ranks), self.approved[rank])
+        allowed = max(here.largest_bubble, self.approved[rank])
         if arrives - here.clock <= allowed - here.bubble:
             return False
         here.place_weight()
