@@ -52,9 +52,9 @@ def build_zb_auto(shape: Shape, costs: Costs, limits: Limits | None = None) -> S
 
     Three ranks, four microbatches, p activations, equal times::
 
-        rank 0   0F0 0F1 0F2  .   .  0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3
-        rank 1       1F0 1F1  .  1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3
-        rank 2           2F0 2I0 2F1 2I1 2F2 2I2 2W0 2F3 2I3 2W1 2W2 2W3
+        rank 0 | 0F0 0F1 0F2 .   .   0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3
+        rank 1 | .   1F0 1F1 .   1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3
+        rank 2 | .   .   2F0 2I0 2F1 2I1 2F2 2I2 2W0 2F3 2I3 2W1 2W2 2W3
 
     Idle time is about that of ZB-H1 with p activations, and almost none with 2p. The peak is within the limit, which
     must hold at least one microbatch on each rank. Any shape is valid; times, memory and limits may differ between

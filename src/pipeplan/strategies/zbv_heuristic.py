@@ -53,8 +53,8 @@ def build_zbv_heuristic(shape: Shape, costs: Costs, limits: Limits | None = None
 
     Two ranks, three microbatches, p activations (2p chunk activations), equal times::
 
-        rank 0   0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 0I1 3W2 0I2 0W1 0W2
-        rank 1       1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 1I1 2I2 1I2 2W1 1W1 2W2 1W2
+        rank 0 | 0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 0I1 3W2 0I2 0W1 0W2 .
+        rank 1 | .   1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 1I1 2I2 1I2 2W1 1W1 2W2 1W2
 
     With p activations, m >= 2p - 1, F = I = W and free transfers, no rank idles between its first op and its last. In
     general, 1.5p activations leave little idle time. The peak is within the limit, by default p activations; the smallest
