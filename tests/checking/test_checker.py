@@ -69,6 +69,12 @@ def test_overlapped_ops_stand_side_by_side():
     assert {problem.rule for problem in check(schedule).problems} == {"overlap"}
 
 
+def test_an_op_without_its_microbatch_is_no_other_op():
+    row = [Op(Kind.F, 0, 0), Op(Kind.RELOAD, 0), Op(Kind.B, 0, 0)]
+    report = check(Schedule.from_rows(Placement.linear(1), 1, [from_ops(row)]))
+    assert [(problem.rule, problem.where) for problem in report.problems] == [("microbatch", "rank 0, op 1 (0RELOAD)")]
+
+
 def test_a_pair_whose_halves_wait_for_each_other_through_another_rank():
     findings = problems("0F0 (0F1;0B0)OVERLAP_F_B 0B1\n1F0 1F1 1B0 1B1")
     assert [rule for rule, _, _ in findings] == ["deadlock"]

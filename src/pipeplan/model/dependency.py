@@ -239,7 +239,9 @@ class Positions:
             table = np.full(self.schedule.keys + 2 * stage, MISSING, np.int32)
             table[:stage] = table[-stage:] = NONE
             for kind in present:
-                table[stage:-stage][self.keys(kind)] = self.where[kind]
+                keys = self.keys(kind)
+                # An op that lacks its microbatch has no key.
+                table[stage:-stage][keys[keys >= 0]] = self.where[kind][keys >= 0]
             self._tables[present] = table
         return self._tables[present]
 
