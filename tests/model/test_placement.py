@@ -73,12 +73,6 @@ def test_what_is_too_large_is_refused_before_anything_is_made(make, rule):
         make()
 
 
-def test_many_chunks_take_no_longer_than_many_ranks():
-    wave = Placement.wave(1, 200_000)
-    assert Placement.of(*wave.rank_of).stages == 200_000
-    assert wave.stages_on(0) == tuple(range(200_000))
-
-
 def test_a_placement_by_its_name():
     assert Placement.called("loop", 2, 2) == Placement.loop(2, 2)
     assert Placement.called("v", 3, 2).name == "v"

@@ -16,7 +16,6 @@ from pipeplan.simulation import idle_times, post_messages, simulate
 from pipeplan.strategies import STRATEGIES
 from tests.passes.plans import PLANS, without_copies
 from tests.simulation.op_times import times
-from tests.slow_streams import slow_streams
 
 LEVELS: tuple[Streams, ...] = get_args(Streams)
 
@@ -88,21 +87,6 @@ def makespan(schedule: Schedule, costs: Costs, communication: Any, level: Stream
         return simulate(schedule, costs, communication=communication, streams=level).timeline.makespan
     except DeadlockError:
         return np.inf
-
-
-@settings(max_examples=25, deadline=None)
-@given(problems(), st.sampled_from(LEVELS))
-def test_the_kernel_agrees_with_the_event_driven_simulation(problem, level):
-    schedule, costs = problem
-    try:
-        slow = slow_streams(schedule, costs, level)
-    except DeadlockError:
-        assert makespan(schedule, costs, "streams", level) == np.inf
-        return
-    fast = simulate(schedule, costs, communication="streams", streams=level)
-    np.testing.assert_allclose(fast.timeline.start, slow.start)
-    np.testing.assert_allclose(fast.timeline.end, slow.end)
-    assert fast.bound.value <= fast.timeline.makespan * (1 + 1e-12)
 
 
 @settings(max_examples=25, deadline=None)

@@ -264,7 +264,8 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
         timeline = replace(timeline, occupied=spans_with_collectives(timeline))
     if costs.overhead.between_ops:
         timeline = replace(timeline, start=start + before, end=end - behind, occupied=timeline.spans)
-    return timeline, arrival if contended else end
+    # A result that no op needs does not take its link.
+    return timeline, np.maximum(arrival, end) if contended else end
 
 
 _NO_LINKS = np.empty(0, np.int32)

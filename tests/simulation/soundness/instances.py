@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -13,7 +12,7 @@ from pipeplan.model import Objective, Placement
 from tests.torture.schedules.random_costs import varied
 
 SMALL = 24
-"""Stages times microbatches times slices up to which an exact model has a chance."""
+"""Stages times microbatches times slices of a small instance."""
 
 
 @dataclass(frozen=True)
@@ -28,37 +27,6 @@ class Instance:
     limits: Limits
     objective: Objective
     split: str
-
-    @property
-    def size(self) -> int:
-        return self.placement.stages * self.microbatches * self.slices
-
-    @property
-    def kinds(self) -> Iterator[str]:
-        """What it is an instance of."""
-        costs = self.costs
-        yield self.placement.name
-        yield self.objective
-        for name, holds in {
-            "copies": self.placement.copies > 1,
-            "slices": self.slices > 1,
-            "overlapped pairs": costs.overlap is not None,
-            "overheads": costs.overhead.between_ops,
-            "transfers": costs.transfer.time() > 0,
-            "uneven stages": len(set(zip(costs.forward, costs.backward_input, costs.backward_weight, strict=True))) > 1,
-            "B < I + W": bool((costs.backward < costs.backward_input + costs.backward_weight).any()),
-            "only full backwards": self.split == "none",
-            "limits per rank": len(set(self.limits.values.tolist())) > 1,
-            "limits in bytes": not self.limits.in_activations,
-            "I frees all": bool((costs.memory.freed_by_weight == 0).any()),
-            "I frees a part": bool(
-                ((costs.memory.freed_by_weight > 0) & (costs.memory.freed_by_weight < costs.memory.activation)).any()
-            ),
-            "microbatches that differ": costs.factors is not None,
-            "I adds": bool((costs.memory.freed_by_weight > costs.memory.activation).any()),
-        }.items():
-            if holds:
-                yield name
 
 
 def instance(seed: int, *, most: int = 3 * SMALL, differing: bool = True) -> Instance:

@@ -1,4 +1,4 @@
-"""Schedules that a bound must not be above: built by greedy rules, searched, and found by an exact model."""
+"""Schedules that a bound must not be above: built by greedy rules, and searched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pipeplan.foundation.errors import PipeplanError
 from pipeplan.model import Kind, Schedule, from_ops
 from pipeplan.model.op import Op
 from pipeplan.simulation import Bound
-from tests.simulation.soundness.instances import SMALL, Instance
+from tests.simulation.soundness.instances import Instance
 
 Job = tuple[Kind, int, int, int]
 """Kind, stage, microbatch, slice."""
@@ -21,7 +21,7 @@ GREEDY = 12
 """How many greedy schedules are built for an instance."""
 
 
-def witnesses(instance: Instance, *, evaluations: int, seconds: float) -> Iterator[tuple[str, Schedule]]:
+def witnesses(instance: Instance, *, evaluations: int) -> Iterator[tuple[str, Schedule]]:
     """Schedules of an instance, by where they come from; not all are within its limits."""
     for number in range(GREEDY):
         found = greedy(instance, Random(f"greedy {instance.seed} {number}"))
@@ -31,12 +31,6 @@ def witnesses(instance: Instance, *, evaluations: int, seconds: float) -> Iterat
         found = searched(instance, evaluations)
         if found is not None:
             yield "search", found
-    if instance.size <= SMALL and seconds:
-        from tests.simulation.soundness.exact import solved
-
-        found = solved(instance, seconds)
-        if found is not None:
-            yield "exact model", found
 
 
 def searched(instance: Instance, evaluations: int) -> Schedule | None:

@@ -30,6 +30,21 @@ COMPUTE = {Kind.F, Kind.B, Kind.I, Kind.W, Kind.R}
 FACING = {Kind.RECV_F: (Kind.SEND_F, -1), Kind.RECV_B: (Kind.SEND_B, 1)}
 """Who sends what a receive gets: the kind, and the step to its stage."""
 
+BEFORE = {
+    Kind.W: Kind.I,
+    Kind.RELOAD: Kind.OFFLOAD,
+    Kind.WAIT_SEND_F: Kind.SEND_F,
+    Kind.WAIT_SEND_B: Kind.SEND_B,
+}
+"""What other ops wait for on their stage; those that are not named wait for the forward."""
+WAITS = {
+    Kind.SEND_F: Kind.WAIT_SEND_F,
+    Kind.SEND_B: Kind.WAIT_SEND_B,
+    Kind.WAIT_SEND_F: Kind.SEND_F,
+    Kind.WAIT_SEND_B: Kind.SEND_B,
+}
+"""The wait for a send, and the send of a wait."""
+
 WITHIN = 1e-9
 """The share of a limit by which rounded sums may pass it."""
 
@@ -83,8 +98,7 @@ def needs(op: Op, present: Collection[Key], stages: int, slices: int) -> Iterato
     elif kind == Kind.SEND_B:
         yield way_back(stage, part)
     elif kind not in WITHOUT_MICROBATCH:
-        before = {Kind.W: Kind.I, Kind.RELOAD: Kind.OFFLOAD}.get(kind, Kind.F)
-        yield before, stage, microbatch, part
+        yield BEFORE.get(kind, Kind.F), stage, microbatch, part
 
 
 @dataclass(frozen=True)
@@ -134,7 +148,7 @@ class Oracle:
             return wrong
         wrong |= {*self.sharding(), *self.reductions()}
         communicates = bool(self.kinds & MESSAGES)
-        lost = set(self.messages()) if communicates else set()
+        lost = (set(self.messages()) if communicates else set()) | set(self.awaited())
         wrong |= lost
         if lost:
             return wrong
@@ -242,6 +256,14 @@ class Oracle:
         for (rank, number), op in self.spots():
             if op.kind in MESSAGES and key(op) not in expected:
                 yield Finding("message", rank, number, str(op))
+
+    def awaited(self) -> Iterator[Finding]:
+        """A wait for every SEND if there is any wait for one, and a SEND for every wait."""
+        if not self.kinds & {Kind.WAIT_SEND_F, Kind.WAIT_SEND_B}:
+            return
+        for (rank, number), op in self.spots():
+            if op.kind in WAITS and (WAITS[op.kind], *key(op)[1:]) not in self.where:
+                yield Finding("wait", rank, number, str(op))
 
     def channels(self) -> Iterator[Finding]:
         """The k-th receive of a channel gets its k-th message; the first that is another's, on each."""
