@@ -1,4 +1,4 @@
-"""What every strategy must keep, over random shapes, judged by the slow simulator. A new one is tested by being registered."""
+"""What every strategy must keep, over random shapes, judged by the slow simulator; a new one is tested by its registration."""
 
 from importlib import import_module
 from itertools import product

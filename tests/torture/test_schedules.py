@@ -88,7 +88,7 @@ def test_a_bound_that_is_too_high_is_found(monkeypatch):
 def assert_found(suite: str, message: str) -> None:
     """Some of the first cases of a suite show a fault with this message."""
     messages = []
-    for seed in range(150):
+    for seed in range(200):
         try:
             attempt(suite, seed)
         except Exception as error:  # a fault may also make a case fail in another way

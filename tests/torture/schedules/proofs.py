@@ -32,6 +32,6 @@ def _differing(random: Random, seed: int) -> None:
 def _searched(random: Random, seed: int) -> None:
     """No worse than published, valid, worth what it says, and "optimal" or "infeasible" only where that is true."""
     case = random_case(seed, cells=random.choice((8, 12, 16)), cells_of_span=random.choice((6, 8)))
-    verdict = judge(case, model_seconds=10.0, evaluations=random.choice((300, 3000)))
+    verdict = judge(case, model_seconds=3.0, evaluations=random.choice((300, 3000)))
     if verdict.violations:
         raise Found(f"{'; '.join(map(str, verdict.violations))}: {case.command()}")
