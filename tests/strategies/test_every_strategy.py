@@ -1,4 +1,4 @@
-"""What every strategy must keep, over random shapes, judged by the slow simulator; a new one is tested by its registration."""
+"""What every strategy must keep, over random shapes, judged by the slow simulator; registration is all that a test needs."""
 
 from importlib import import_module
 from itertools import product

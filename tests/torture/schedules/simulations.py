@@ -15,9 +15,9 @@ from pipeplan.model.memory import memory_moments
 from pipeplan.model.op import NO_GROUP, Op
 from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation import Simulation, critical_path, idle_times, simulate
-from tests.slow_simulator import lost_before, lost_behind, slow_simulate, transfer_time, turns
+from tests.slow_simulator import Key, key, lost_before, lost_behind, slow_simulate, transfer_time, turns
 from tests.torture import Found
-from tests.torture.schedules.oracle import COMPUTE, COPIES, Key, Oracle, key
+from tests.torture.schedules.oracle import COMPUTE, COPIES, Oracle
 from tests.torture.schedules.random_costs import random_costs, varied
 from tests.torture.schedules.shapes import random_schedule, rows_of
 from tests.torture.schedules.ways import as_machine_code, as_python, run_by

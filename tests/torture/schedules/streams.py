@@ -14,9 +14,10 @@ from pipeplan.costs import Costs
 from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import Kind, Schedule, Streams, Timeline, from_ops
 from pipeplan.simulation import simulate
+from tests.slow_simulator import key
 from tests.slow_streams import slow_streams
 from tests.torture import Found
-from tests.torture.schedules.oracle import MESSAGES, key
+from tests.torture.schedules.oracle import MESSAGES
 from tests.torture.schedules.random_costs import random_costs, varied
 from tests.torture.schedules.shapes import random_schedule, rows_of
 
