@@ -1,5 +1,6 @@
 """Sends and receives that run in order on communication streams, beside the computation."""
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -166,7 +167,7 @@ def test_posted_messages_never_hang_and_are_no_worse_than_those_of_the_pass(plan
     random = np.random.default_rng(seed)
     forward = tuple((0.25 + random.random(plan.stages)).tolist())
     costs = Settings(forward_times=forward, p2p_time=latency, offload_times=0.5).costs(plan.placement)
-    posted = post_messages(plan, costs, level)
+    posted = post_messages(plan, replace(costs, streams=level))
     assert check(posted, streams=level).valid
     assert check(posted, sends="blocking").valid
     assert without_communication(posted) == without_communication(plan)

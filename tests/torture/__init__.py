@@ -1,4 +1,4 @@
-"""Random schedules, bounds, proofs, searches and plans, made from seeds and judged by something independent."""
+"""Random schedules, bounds, searches and plans, made from seeds and judged by something independent."""
 
 
 class Found(Exception):

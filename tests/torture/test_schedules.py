@@ -19,13 +19,13 @@ TIMES_AS_MANY = int(os.environ.get("TORTURE", "1"))
 FIRST = int(os.environ.get("TORTURE_SEED", "0"))
 """Cases of each suite relative to its sample, and the first seed; ``make torture`` sets both."""
 
-SAMPLES = {"mutants": 40, "simulations": 40, "streams": 150, "kernels": 12, "bounds": 8, "proofs": 2, "searches": 10}
+SAMPLES = {"mutants": 40, "simulations": 40, "streams": 150, "kernels": 12, "bounds": 8, "searches": 10}
 """Number of cases of each suite that the tests try."""
 
 
 def attempt(suite: str, seed: int) -> None:
     """Try one case of a suite. Those that need an exact model are skipped without OR-Tools."""
-    if suite in ("bounds", "proofs", "searches"):
+    if suite in ("bounds", "searches"):
         pytest.importorskip("ortools", reason="the exact models need OR-Tools: the extra 'search'")
     import_module(f"tests.torture.schedules.{suite}").attempt(seed)
 

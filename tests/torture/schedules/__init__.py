@@ -10,8 +10,6 @@
     Every kernel compiled against plain Python, and the search's timing against the simulator's.
 ``bounds``
     Lower bounds of makespan and span against the best schedules at hand and an exact model.
-``proofs``
-    Searches, and what they call optimal or infeasible, against an exact model and every order.
 ``searches``
     Searches at every level of communication against published orders as they are and an exact model.
 """
