@@ -99,9 +99,10 @@ def lower_bound(
         times[np.setdiff1d(np.arange(placement.stages), recomputed)] = 0.0
         least = costs.first_slice(Kind.I, slices) if costs.unequal(slices) else np.ones(placement.stages)
         classes = [_recomputing(rank, times, least) for rank in classes]
-    bounds = [
-        Bound(_longest_chain(placement, microbatches, costs, slices), "the chain of one microbatch through all stages")
-    ]
+    groups = alike_microbatches(placement, microbatches, costs)
+    chains = (classes_of(placement, costs, group, slices) for group in groups)
+    longest = max(float((chain.head + chain.time + chain.tail).max()) for chain in chains)
+    bounds = [Bound(longest, "the chain of one microbatch through all stages")]
     bounds += [Bound(_one_machine(rank), f"the work of rank {number}") for number, rank in enumerate(classes)]
     bounds += [
         Bound(value, f"microbatch {large}, which every other one delays or follows on rank {rank}")
@@ -164,14 +165,6 @@ def earliest_starts(placement: Placement, costs: Costs, *, slices: int = 1) -> F
     for copy in range(placement.copies):
         np.minimum.at(earliest, placement.table[copy], op_classes(placement, least, copy, slices).head[FORWARD])
     return earliest
-
-
-def _longest_chain(placement: Placement, microbatches: int, costs: Costs, slices: int) -> float:
-    longest = 0.0
-    for group in alike_microbatches(placement, microbatches, costs):
-        classes = classes_of(placement, costs, group, slices)
-        longest = max(longest, float((classes.head + classes.time + classes.tail).max()))
-    return longest
 
 
 def _recomputing(rank: RankClasses, times: Floats, least: Floats) -> RankClasses:

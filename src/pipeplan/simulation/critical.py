@@ -199,20 +199,19 @@ def _identity(schedule: Schedule) -> Ints:
 
 def compute_only(timeline: Timeline) -> Timeline:
     """Return the timeline of the compute ops alone. Messages become time between ops."""
-    compute = among(timeline.schedule.columns.kind, COMPUTE_KINDS)
-    if compute.all():
-        return timeline
-    schedule = timeline.schedule.keep(compute)
-    return replace(timeline, schedule=schedule, start=timeline.start[compute], end=timeline.end[compute])
+    return _only(timeline, among(timeline.schedule.columns.kind, COMPUTE_KINDS))
 
 
 def timed_only(timeline: Timeline) -> Timeline:
     """Return the timeline of the compute ops, copies and collectives (``Timeline.timed``), without messages."""
-    timed = timeline.timed
-    if timed.all():
+    return _only(timeline, timeline.timed)
+
+
+def _only(timeline: Timeline, chosen: Bools) -> Timeline:
+    if chosen.all():
         return timeline
-    schedule = timeline.schedule.keep(timed)
-    return replace(timeline, schedule=schedule, start=timeline.start[timed], end=timeline.end[timed])
+    start, end = timeline.start[chosen], timeline.end[chosen]
+    return replace(timeline, schedule=timeline.schedule.keep(chosen), start=start, end=end)
 
 
 def overhead_around_ops(schedule: Schedule, costs: Costs | None) -> tuple[Floats, Floats]:

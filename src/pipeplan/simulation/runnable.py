@@ -97,14 +97,10 @@ def _require_handing_on(schedule: Schedule, needs: Dependencies) -> None:
 
 def deadlock(schedule: Schedule, end: Floats, source: NDArray[np.int32]) -> DeadlockError:
     """Return an error that names the first op of each rank that was not timed, and its source."""
-    stuck = [int(np.flatnonzero(end[a:b] < 0)[0]) + a for a, b in _rows(schedule) if (end[a:b] < 0).any()]
+    rows = pairwise(schedule.offsets.tolist())
+    stuck = [int(np.flatnonzero(end[a:b] < 0)[0]) + a for a, b in rows if (end[a:b] < 0).any()]
     waits = [f"{schedule.place(op)} for {schedule.op(int(source[op]))}" for op in stuck if source[op] >= 0]
     return DeadlockError("deadlock: these ops wait for each other: " + "; ".join(waits[:8]))
-
-
-def _rows(schedule: Schedule) -> list[tuple[int, int]]:
-    bounds = schedule.offsets.tolist()
-    return list(pairwise(bounds))
 
 
 def message_partners(schedule: Schedule, needs: Dependencies) -> NDArray[np.int32]:

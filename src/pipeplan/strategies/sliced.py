@@ -127,10 +127,6 @@ def _peak(shape: Shape, unsliced: str) -> float:
     return min(_warm_up(shape, unsliced, 0) + 1, shape.microbatches * of_one) / of_one
 
 
-def _idle_slimpipe(shape: Shape) -> float:
-    return idle_of_full_backwards(_in_slices(shape), "interleaved-1f1b", 4) / shape.slices
-
-
 def _last_group(shape: Shape) -> tuple[int, bool]:
     """Return the number of slices in the last group, and whether it is the only one."""
     slices, group = shape.microbatches * shape.slices, group_size(shape)
@@ -162,7 +158,7 @@ slimpipe = Strategy(
     shapes=_ANY,
     bubble=Formula(
         "(p-1)(F+B)/(kv) for k slices; last group of fewer than p slices: at most (v-1)(p-1)4F/(kv) more",
-        _idle_slimpipe,
+        lambda shape: idle_of_full_backwards(_in_slices(shape), "interleaved-1f1b", 4) / shape.slices,
     ),
     memory=Formula(
         "at most min(2(p-1) + (v-1)g + k, kmv)/(kv), groups of g = min(k ceil(p/k), km) slices",
@@ -238,18 +234,16 @@ def build_seq1f1b(shape: Shape) -> Schedule:
     return Schedule.from_rows(Placement.linear(p), m, rows, slices=k)
 
 
-def _seq1f1b_peak(shape: Shape) -> float:
-    p, m, k = shape.ranks, shape.microbatches, shape.slices
-    return min(p + k - 1, m * k) / k
-
-
 seq1f1b = Strategy(
     name="seq1f1b",
     title="1F1B over slices of the sequence",
     placement="linear",
     shapes="any p, m, k",
     bubble=Formula("(p-1)(F+B)/k for k slices", lambda shape: 3 * (shape.ranks - 1) / shape.slices),
-    memory=Formula("min(p+k-1, mk)/k for k slices", _seq1f1b_peak),
+    memory=Formula(
+        "min(p+k-1, mk)/k for k slices",
+        lambda shape: min(shape.ranks + shape.slices - 1, shape.microbatches * shape.slices) / shape.slices,
+    ),
     paper="Sun et al., Seq1F1B (2024), arXiv:2406.03488",
     build=build_seq1f1b,
     slices=2,

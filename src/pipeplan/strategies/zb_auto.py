@@ -83,11 +83,7 @@ def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> l
         if not any(run.same_under(choice) for run in runs):
             runs.append(_Heuristic(per_rank, microbatches, transfer, choice))
             runs[-1].run()
-    return min((run.ranks for run in runs), key=_longest_span)
-
-
-def _longest_span(ranks: list[GreedyRank]) -> float:
-    return max(rank.span for rank in ranks)
+    return min((run.ranks for run in runs), key=lambda ranks: max(rank.span for rank in ranks))
 
 
 class _Heuristic:
