@@ -19,7 +19,7 @@ PART ?=
 TESTS := $(if $(PART),$(if $(filter core,$(PART)),tests --ignore tests/extensions --ignore tests/docs,tests/extensions/$(PART)))
 
 # A quick test file of each room, for `make check`.
-CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_recompute.py strategies/test_protocol.py \
+CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_activations.py strategies/test_protocol.py \
 	simulation/test_bounds.py checking/test_checker.py formats/test_rows.py extensions/search/test_choices.py extensions/planning/workload/test_presets.py \
 	extensions/planning/hardware/test_presets.py extensions/planning/test_configuration.py foundation/sweeps/test_store.py drawing/test_svg.py answers/test_names.py \
 	cli/test_names.py extensions/web/test_guard.py extensions/training/runtime/test_recorder.py)

@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.core import build, cpu
 from pipeplan.checking import check
-from pipeplan.checking.channels import check_channels, check_messages
+from pipeplan.checking.messages import check_channels, check_messages
 from pipeplan.model import Kind, Schedule, dependencies
 from pipeplan.passes import insert_communication, lower_for_torch
 

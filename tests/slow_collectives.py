@@ -82,7 +82,7 @@ class Events:
         self.back: dict[Key, float] = {}
         self.gathered: dict[tuple[int, int], Place | None] = {}
         self.reduced: dict[tuple[int, int], Place] = {}
-        self.present = {key(op) for row in self.rows for op in row}
+        self.present = {key(op) for row in self.rows for op in row if op.kind not in PARTNERS}
         self.at = {key(op): (rank, place) for rank, row in enumerate(self.rows) for place, op in enumerate(row)}
         self.now = 0.0
         self.coming: list[float] = [0.0]
@@ -185,7 +185,10 @@ class Events:
             gathering = self.gathered.get((rank, op.stage))
             if (rank, op.stage) in self.sharded and (gathering is None or not self.over(gathering)):
                 return False
-            if any(self.there(need, rank) > self.now for need in needs(op, self.schedule, self.present)):
+            if any(
+                self.there(need, rank) > self.now
+                for need in needs(op, self.present, self.schedule.stages, self.schedule.slices)
+            ):
                 return False
         start = self.now + lost_before(turn, self.schedule, self.costs)
         end = start + duration(turn, self.schedule, self.costs)

@@ -6,7 +6,7 @@ the words of the field, and ranks run their rows in order with plain Python dict
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -49,7 +49,7 @@ class _Run:
     def __init__(self, schedule: Schedule, costs: Costs, communication: str) -> None:
         self.schedule, self.costs, self.communication = schedule, costs, communication
         self.rows = [list(turns(schedule[rank])) for rank in range(schedule.ranks)]
-        self.present = {key(op) for row in schedule for op in row}
+        self.present = {key(op) for row in schedule for op in row if op.kind not in PARTNERS}
         self.next_turn = [0] * schedule.ranks
         self.free = [0.0] * schedule.ranks
         self.to_host, self.from_host = [0.0] * schedule.ranks, [0.0] * schedule.ranks
@@ -67,7 +67,7 @@ class _Run:
             return self._copy(rank, turn[0])
         if turn[0].kind in PARTNERS:
             return self._meet(rank, turn[0])
-        needed = [need for op in turn for need in needs(op, self.schedule, self.present)]
+        needed = [need for op in turn for need in needs(op, self.present, self.schedule.stages, self.schedule.slices)]
         if any(need not in self.done for need in needed):
             return False
         taken = max([self.free[rank], *(self._arrival(need, rank) for need in needed)])
@@ -152,6 +152,20 @@ PARTNERS = {
 """The other end of a message, and how many stages on it stands."""
 
 
+FACING = {Kind.RECV_F: (Kind.SEND_F, -1), Kind.RECV_B: (Kind.SEND_B, 1)}
+"""Who sends what a receive gets: the kind, and the step to its stage."""
+
+WITHOUT_MICROBATCH = {Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD, Kind.WAIT_REDUCE_GRAD}
+
+BEFORE = {
+    Kind.W: Kind.I,
+    Kind.RELOAD: Kind.OFFLOAD,
+    Kind.WAIT_SEND_F: Kind.SEND_F,
+    Kind.WAIT_SEND_B: Kind.SEND_B,
+}
+"""What other ops wait for on their stage; those that are not named wait for the forward."""
+
+
 def turns(row: tuple[Op, ...]) -> Iterator[tuple[Op, ...]]:
     """What a rank does one after the other: single ops, and overlapped pairs."""
     ops = list(row)
@@ -166,32 +180,38 @@ def key(op: Op) -> Key:
     return op.kind, op.stage, op.microbatch, op.slice
 
 
-def needs(op: Op, schedule: Schedule, present: set[Key]) -> Iterator[Key]:
-    """The ops that must have ended before this one starts."""
+def needs(op: Op, present: Collection[Key], stages: int, slices: int) -> Iterator[Key]:
+    """What must be done before an op, whoever does it; some of it may be missing from the schedule."""
+    kind, stage, microbatch, part = key(op)
 
-    def backward(stage: int, slice: int) -> Key:
-        full = (Kind.B, stage, op.microbatch, slice)
-        return full if full in present else (Kind.I, stage, op.microbatch, slice)
+    def way_back(stage: int, part: int) -> Key:
+        full = Kind.B, stage, microbatch, part
+        return full if full in present else (Kind.I, stage, microbatch, part)
 
-    recompute, reload = ((kind, op.stage, op.microbatch, op.slice) for kind in (Kind.R, Kind.RELOAD))
-    if op.kind == Kind.F:
-        if op.stage > 0:
-            yield Kind.F, op.stage - 1, op.microbatch, op.slice
-        if op.slice > 0:
-            yield Kind.F, op.stage, op.microbatch, op.slice - 1
-    elif op.kind in (Kind.B, Kind.I):
-        back = reload if reload in present else (Kind.F, op.stage, op.microbatch, op.slice)
-        yield recompute if recompute in present else back
-        if op.stage < schedule.stages - 1:
-            yield backward(op.stage + 1, op.slice)
-        if op.slice < schedule.slices - 1:
-            yield backward(op.stage, op.slice + 1)
-    elif op.kind == Kind.W:
-        yield Kind.I, op.stage, op.microbatch, op.slice
-    elif op.kind == Kind.R:
-        yield Kind.F, op.stage, op.microbatch, op.slice
-    else:
-        raise ValueError(f"the slow simulator knows no {op}")
+    def sent(receive: Kind, otherwise: Key) -> Key:
+        message = receive, stage, microbatch, part
+        return message if message in present else otherwise
+
+    if kind == Kind.F:
+        if stage > 0 or (Kind.RECV_F, stage, microbatch, part) in present:
+            yield sent(Kind.RECV_F, (Kind.F, stage - 1, microbatch, part))
+        if part > 0:
+            yield Kind.F, stage, microbatch, part - 1
+    elif kind in {Kind.B, Kind.I}:
+        saved = [(again, stage, microbatch, part) for again in (Kind.R, Kind.RELOAD, Kind.F)]
+        yield next((one for one in saved if one in present), saved[-1])
+        if stage < stages - 1 or (Kind.RECV_B, stage, microbatch, part) in present:
+            yield sent(Kind.RECV_B, way_back(stage + 1, part))
+        if part < slices - 1:
+            yield way_back(stage, part + 1)
+    elif kind in FACING:
+        sender, step = FACING[kind]
+        if 0 <= stage + step < stages:
+            yield sender, stage + step, microbatch, part
+    elif kind == Kind.SEND_B:
+        yield way_back(stage, part)
+    elif kind not in WITHOUT_MICROBATCH:
+        yield BEFORE.get(kind, Kind.F), stage, microbatch, part
 
 
 def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:

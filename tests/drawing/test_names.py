@@ -20,7 +20,7 @@ from pipeplan.drawing.html import html_page
 from pipeplan.drawing.static import draw, figure_of, html_of, save_picture
 from pipeplan.drawing.style import fitted
 from pipeplan.drawing.text import text_of
-from pipeplan.model.names import cell_width, one_line
+from pipeplan.model.values import cell_width, one_line
 from tests.drawing.examples import one_f_one_b
 from tests.names import ODD
 

@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from pipeplan.model import Kind, Op, Schedule, alternate, concatenate, from_ops, is_constant, ops, overlap
+from pipeplan.model import Kind, Schedule, alternate, concatenate, from_ops, is_constant, ops, overlap
 from pipeplan.strategies import STRATEGIES
 
 
@@ -16,14 +16,6 @@ def test_overlapped_pairs_keep_their_groups_apart():
 def test_pairs_need_phrases_of_one_length():
     with pytest.raises(ValueError, match="equal length, not 2 and 1"):
         overlap(ops(Kind.F, 0, [1, 2]), ops(Kind.B, 0, [0]))
-
-
-def test_single_ops_become_columns_and_come_back():
-    row = [Op(Kind.F, 0, 1, 2, 3), Op(Kind.REDUCE_GRAD, 4)]
-    assert list(from_ops(row)) == row
-    assert len(from_ops([])) == 0
-    assert from_ops(row) == from_ops(row)
-    assert from_ops(row) != from_ops(row[:1])
 
 
 @pytest.mark.parametrize("name", ["1f1b", "zbv"])

@@ -2,8 +2,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.checking import check
-from pipeplan.costs import Settings
 from pipeplan.foundation.errors import InvalidScheduleError
 from pipeplan.model import (
     MISSING,
@@ -18,9 +16,6 @@ from pipeplan.model import (
     parse_schedule,
     source_of,
 )
-from pipeplan.model import dependency as dependency_module
-from pipeplan.simulation import simulate
-from pipeplan.strategies import STRATEGIES
 
 
 def waits(text):
@@ -120,24 +115,3 @@ def depth_first(placement, microbatches, *, split):
         for stage in reversed(range(placement.stages)):
             rows[placement.rank_of[0][stage]] += [Op(kind, stage, microbatch) for kind in backward]
     return Schedule.from_rows(placement, microbatches, [from_ops(row) for row in rows])
-
-
-def test_a_transfer_is_paid_between_different_ranks_only():
-    assert Placement.v(3).crosses.tolist() == [[True, True, False, True, True]]
-    assert Placement.bidirectional(2).crosses.tolist() == [[True], [True]]
-
-
-def test_what_waits_for_what_is_worked_out_once_for_checker_and_simulator(monkeypatch):
-    schedule = STRATEGIES["zb-h1"](STRATEGIES["zb-h1"].shape(2, 4))
-    built, positions = [], dependency_module.Positions
-
-    def counted(of):
-        built.append(of)
-        return positions(of)
-
-    monkeypatch.setattr(dependency_module, "Positions", counted)
-    assert check(schedule).valid
-    simulate(schedule, Settings().costs(schedule.placement))
-    assert len(built) == 1
-    with pytest.raises(ValueError, match="read-only"):
-        dependencies(schedule).arrival[0] = NONE

@@ -77,11 +77,6 @@ def test_rows_that_are_no_schedule(text, error, message):
         parse_schedule(text)
 
 
-def test_a_stage_out_of_range():
-    with pytest.raises(InvalidScheduleError, match="stage 2 of 2F0 is out of range"):
-        parse_schedule("0F0 2F0\n1F0", placement=Placement.linear(2))
-
-
 def test_huge_numbers_cost_nothing():
     with pytest.raises(InvalidScheduleError, match="no rank holds stage 1"):
         parse_schedule("0F0 999999999F0")

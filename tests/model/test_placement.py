@@ -46,8 +46,8 @@ def test_what_cannot_be():
         (lambda: Placement.bidirectional_v(3), "even number of ranks, not 3"),
         (lambda: Placement.linear(0), "ranks must be at least 1, not 0"),
         (lambda: Placement.loop(2, 0), "chunks must be at least 1, not 0"),
-        (lambda: Placement.of((0, 2)), "every rank from 0 to 2 must hold a stage; 1 does not"),
-        (lambda: Placement.of((0, 4, 1)), "every rank from 0 to 4 must hold a stage; 2, 3 do not"),
+        (lambda: Placement.of((0, 2)), "every rank from 0 to 2 must hold a stage; rank 1 does not"),
+        (lambda: Placement.of((0, 4, 1)), "every rank from 0 to 4 must hold a stage; rank 2 does not"),
         (lambda: Placement.of((0, -1)), "must start at 0, not at -1"),
         (lambda: Placement.of(*[(0,)] * 65), "at most 64 copies of the model, not 65"),
         (lambda: Placement.of(()), "at least one stage"),
@@ -60,7 +60,7 @@ def test_what_cannot_be():
 @pytest.mark.parametrize(
     ("make", "rule"),
     [
-        (lambda: Placement.of((0, 50_000_000)), "must hold a stage; 49999999 do not, among them 1, 2, 3$"),
+        (lambda: Placement.of((0, 50_000_000)), "must hold a stage; rank 1 does not$"),
         (lambda: Placement.of((0, 10**9999)), r"every rank from 0 to about 10\^9999 must hold a stage"),
         (lambda: Placement.of((0, -(10**9999))), r"not at about -10\^9999"),
         (lambda: Placement.linear(10**9), "ranks must be at most 65,536, not 1,000,000,000"),
@@ -71,12 +71,6 @@ def test_what_cannot_be():
 def test_what_is_too_large_is_refused_before_anything_is_made(make, rule):
     with little_memory(), pytest.raises(ShapeError, match=rule):
         make()
-
-
-def test_many_chunks_take_no_longer_than_many_ranks():
-    wave = Placement.wave(1, 200_000)
-    assert Placement.of(*wave.rank_of).stages == 200_000
-    assert wave.stages_on(0) == tuple(range(200_000))
 
 
 def test_a_placement_by_its_name():

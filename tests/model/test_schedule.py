@@ -17,14 +17,6 @@ def test_ops_are_handed_out_where_a_person_looks():
         schedule[2]
 
 
-def test_columns_are_read_only():
-    schedule = parse_schedule(PLAN)
-    with pytest.raises(ValueError, match="read-only"):
-        schedule.columns.stage[0] = 3
-    with pytest.raises(ValueError, match="read-only"):
-        schedule.offsets[0] = 3
-
-
 def test_equal_plans_under_other_names_and_group_numbers():
     assert parse_schedule(PLAN, name="a") == parse_schedule(PLAN, name="b")
     assert parse_schedule(PLAN) != parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")

@@ -55,3 +55,9 @@ def test_measured_ops_may_touch():
         timeline_of("0F0 0B0", [0, beyond], [1, 4], "measured")
     with pytest.raises(CostError, match="runs while 0F0 does"):
         timeline_of("0F0 0B0", [0, inside], [1, 4])
+
+
+def test_the_span_bubble_is_that_of_the_rank_with_the_longest_span():
+    timeline = timeline_of("0F0 0B0\n1F0 1B0", [0, 3, 1, 2], [1, 5, 2, 3])
+    assert timeline.work.tolist() == [3, 2]
+    assert timeline.bubble.span == pytest.approx(2 / 5)

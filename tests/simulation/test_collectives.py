@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,8 @@ import pipeplan
 from pipeplan.answers.simulating.result import view_of_result
 from pipeplan.checking import check_memory, check_times
 from pipeplan.costs import Communication, Costs, Limits, Overhead, Settings, settings_of
-from pipeplan.drawing import view_of
 from pipeplan.formats.costs_record import costs_json, parse_costs_json
 from pipeplan.foundation.errors import InvalidScheduleError
-from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import NOT_GIVEN, Kind, Placement, Reason, Schedule, memory_moments, parse_schedule
 from pipeplan.passes import insert_communication, insert_offload, insert_recompute, lower_for_torch, split_backward
 from pipeplan.simulation import (
@@ -23,8 +20,6 @@ from pipeplan.simulation import (
     idle_times,
     memory_use,
     simulate,
-    simulator,
-    streams,
     what_ifs,
 )
 from pipeplan.strategies import STRATEGIES
@@ -65,13 +60,6 @@ def random_case(random: Random, communication: Communication) -> tuple[Schedule,
     return schedule, Settings(activation_bytes=8.0, **options).costs(schedule.placement)
 
 
-KERNELS: dict[Communication, tuple[ModuleType, str]] = {
-    "edge": (simulator, "_TIME_OPS"),
-    "blocking": (simulator, "_TIME_OPS_BLOCKING"),
-    "streams": (streams, "_TIME_OPS_ON_STREAMS"),
-}
-
-
 def differences(cases: int, seed: int = 0) -> int:
     """Return the number of random cases in which the simulator and the slow one differ."""
     random, different = Random(seed), 0
@@ -88,19 +76,6 @@ def differences(cases: int, seed: int = 0) -> int:
 
 def test_the_simulator_agrees_with_an_obvious_slow_one():
     assert differences(80) == 0
-
-
-def test_compiled_kernels_time_collectives_alike():
-    for communication, (module, name) in KERNELS.items():
-        schedule, costs = random_case(Random(5), communication)
-        plain = simulate(schedule, costs, communication=communication).timeline
-        compiled = Kernel(getattr(module, name).function)
-        compiled.evaluations = 10**9
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(module, name, compiled)
-            again = simulate(schedule, costs, communication=communication).timeline
-        assert plain.start.tobytes() == again.start.tobytes()
-        assert plain.end.tobytes() == again.end.tobytes()
 
 
 def test_an_op_without_its_parameters_is_an_error():
@@ -134,22 +109,6 @@ def test_memory_is_held_between_the_ops_that_gather_and_free_it():
         for less, problems in ((0.0, False), (0.01, True)):
             rule = costs.memory.rule(schedule.placement, Limits(peak - less, in_activations=False))
             assert any(check_memory(schedule, rule)) == problems
-
-
-def test_the_curve_of_the_memory_reaches_its_peak():
-    random = Random(5)
-    for _ in range(20):
-        schedule, costs = random_case(random, "edge")
-        run = simulate(schedule, costs)
-        peak = run.memory.peak_bytes
-        assert peak is not None
-        curves = view_of(run.timeline, run.memory).memory
-        assert curves is not None
-        parts = np.split(curves.level, curves.offsets[1:-1])
-        assert all(part.max() <= most * (1 + 1e-9) for part, most in zip(parts, peak.tolist(), strict=True))
-        points = run.memory.curve(run.timeline, in_bytes=True)
-        most = [points.level[points.rank == rank].max() for rank in range(schedule.ranks)]
-        assert np.allclose(most + run.memory.static, peak)
 
 
 def test_gradients_are_held_from_the_start_of_the_first_backward():

@@ -1,21 +1,14 @@
 """Copies to the host and back: times at every level of communication, memory, and what simulating them is compared with."""
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
 
-from pipeplan.checking import check
 from pipeplan.costs import Communication, Settings
 from pipeplan.foundation.errors import CostError, InvalidScheduleError
-from pipeplan.model import HOST_KINDS, Kind, among, memory_moments, parse_schedule
-from pipeplan.passes import insert_communication
+from pipeplan.model import memory_moments, parse_schedule
 from pipeplan.simulation import lower_bound, simulate
 from tests.simulation.op_times import times
-from tests.simulation.saving import saving_problems
-from tests.slow_simulator import peak_activations, slow_simulate
 
 LEVELS: tuple[Communication, ...] = ("edge", "contended", "blocking")
-UNBLOCKED: tuple[Communication, ...] = ("edge", "contended")
 
 
 @pytest.mark.parametrize("communication", LEVELS)
@@ -54,36 +47,6 @@ def test_copies_out_of_order(text):
     for communication in LEVELS:
         with pytest.raises(InvalidScheduleError):
             simulate(schedule, Settings(offload_times=1.0).costs(schedule.placement), communication=communication)
-
-
-@settings(max_examples=16, deadline=None)
-@given(saving_problems())
-def test_the_simulator_agrees_with_the_obvious_slow_one(problem):
-    schedule, costs = problem
-    keeps = float(costs.memory.recompute_keeps[0] / costs.memory.activation[0])
-    assert check(schedule).valid
-    lowered = insert_communication(schedule)
-    for communication in LEVELS:
-        run = lowered if communication == "blocking" else schedule
-        fast, slow = simulate(run, costs, communication=communication), slow_simulate(run, costs, communication)
-        np.testing.assert_allclose(fast.timeline.start, slow.start)
-        np.testing.assert_allclose(fast.timeline.end, slow.end)
-        assert fast.bound.value <= slow.makespan * (1 + 1e-12)
-        peaks = peak_activations(run, keeps=keeps, moved=0.75)
-        np.testing.assert_allclose(fast.memory.peak_activation, peaks, atol=1e-9)
-
-
-@settings(max_examples=20, deadline=None)
-@given(saving_problems())
-def test_messages_in_the_plan_change_nothing_where_they_block_nobody(problem):
-    schedule, costs = problem
-    lowered = insert_communication(schedule)
-    timed = among(lowered.columns.kind, (*HOST_KINDS, Kind.F, Kind.B, Kind.I, Kind.W, Kind.R))
-    for communication in UNBLOCKED:
-        without = simulate(schedule, costs, communication=communication).timeline
-        beside = simulate(lowered, costs, communication=communication).timeline
-        np.testing.assert_array_equal(beside.start[timed], without.start)
-        np.testing.assert_array_equal(beside.end[timed], without.end)
 
 
 def test_limits_say_nothing_about_schedules_that_offload():

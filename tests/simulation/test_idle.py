@@ -97,22 +97,6 @@ def test_a_message_that_comes_after_a_copy_but_was_sent_before_it_ended():
     assert [piece for piece in waits if piece[0] == 0][-1] == (0, 8, 12, "transfer", "1B0")
 
 
-@settings(max_examples=40, deadline=None)
-@given(problems() | saving_problems())
-def test_the_critical_path_is_as_long_as_the_makespan(problem):
-    schedule, costs = problem
-    timeline = simulate(schedule, costs).timeline
-    path = critical_path(timeline, costs)
-    before, _ = costs.lost(schedule)
-    hop = costs.transfer.time()
-    hops = round(path.transfer / hop) if hop else 0
-    assert path.transfer == pytest.approx(hops * hop, abs=1e-9)
-    first = critical_ops(timeline, costs)[0]
-    assert timeline.start[first] == before[first]
-    assert sum(path.by_kind.values()) + path.overhead + path.transfer == pytest.approx(timeline.makespan)
-    assert sum(path.by_stage) + path.overhead + path.transfer == pytest.approx(timeline.makespan)
-
-
 def test_rounding_is_no_reason():
     schedule = STRATEGIES["1f1b"](STRATEGIES["1f1b"].shape(4, 8))
     costs = Settings(op_gap=0.1, message_time=0.05).costs(schedule.placement)
@@ -142,19 +126,6 @@ def by_reason(pieces, ranks):
     table = np.zeros((ranks, len(Reason)))
     np.add.at(table, (pieces.rank, pieces.reason), pieces.end - pieces.start)
     return table
-
-
-@settings(max_examples=25, deadline=None)
-@given(problems() | saving_problems())
-def test_reasons_add_up_to_the_idle_time_whether_summed_or_listed(problem):
-    schedule, costs = problem
-    timeline = simulate(schedule, costs).timeline
-    idle = idle_times(timeline, costs, limit=np.full(schedule.ranks, 1.0))
-    totals, walked = idle.totals(schedule.ranks), by_reason(idle.pieces, schedule.ranks)
-    np.testing.assert_allclose(totals, walked, atol=1e-12 * timeline.makespan)
-    assert ((totals == 0) == (walked == 0)).all()
-    np.testing.assert_allclose(totals.sum(axis=1), timeline.idle, atol=1e-9)
-    assert (idle.pieces.end > idle.pieces.start).all()
 
 
 @settings(max_examples=15, deadline=None)
@@ -187,12 +158,6 @@ def test_what_is_lost_on_many_ranks_is_summed_without_listing_it():
     np.testing.assert_allclose(idle.totals(256).sum(axis=1), timeline.idle, atol=1e-9 * timeline.idle.max())
     assert idle.spent.holders.sum() > 256 * 256 / 2
     assert "pieces" not in vars(idle)
-
-
-def test_a_picture_of_many_ranks_has_pieces_in_proportion_to_them(monkeypatch):
-    monkeypatch.setattr(idle_module, "ONE_BY_ONE", 100)
-    small, large = (len(idle_times(*simulated_ranks(ranks)).drawn) for ranks in (64, 256))
-    assert large < 5 * small
 
 
 def test_a_list_that_is_too_long_is_refused_and_its_sums_are_had(monkeypatch):

@@ -139,16 +139,6 @@ def test_only_whole_activations_count():
     assert whole == more
 
 
-def test_a_looser_limit_never_raises_the_bound():
-    placement = Placement.v(4)
-    costs = Settings(forward_times=3, backward_input_times=4, backward_weight_times=2, p2p_time=0.5).costs(placement)
-    limits = [Limits(np.full(4, limit), True) for limit in (1, 1.5, 2, 3, 4, 8, 100)]
-    values = [lower_bound(placement, 12, costs, limits=each).value for each in limits]
-    assert values == sorted(values, reverse=True)
-    assert values[0] > 1.5 * values[-1]
-    assert values[-1] >= lower_bound(placement, 12, costs).value
-
-
 def test_limits_say_nothing_about_schedules_that_recompute():
     plan = parse_schedule("0F0 0F1 0R0 0B0 0R1 0B1")
     costs = Settings().costs(plan.placement)

@@ -8,6 +8,8 @@ from pipeplan.model import Placement
 from pipeplan.simulation import Bound, RoundTrips, lower_bound, span_bound
 from tests.conformance import conformance
 from tests.extensions.search.problems import proven
+from tests.simulation.soundness.instances import instance
+from tests.simulation.soundness.judge import judge
 
 V8 = Placement.v(8)
 
@@ -124,3 +126,11 @@ def test_two_copies_of_a_model_pass_each_other():
     trips = trips_of(two)
     assert trips.rank in {3, 4}
     assert trips.windows[1].length == 76  # the way of the copy that enters rank 3 behind rank 4 is the shorter one
+
+
+def test_weight_backwards_that_may_fill_any_window_but_only_one_count_once():
+    """The idle time of all windows together then exceeds the sum of their own."""
+    drawn = instance(4, differing=False)
+    assert judge(drawn, evaluations=0) == []
+    trips = trips_of(lower_bound(drawn.placement, drawn.microbatches, drawn.costs, limits=drawn.limits))
+    assert trips.idle > sum(window.count * window.idle for window in trips.windows)

@@ -3,11 +3,8 @@
 import pytest
 
 from pipeplan.costs import Settings
-from pipeplan.foundation.kernels import compile_loop
 from pipeplan.simulation import Simulation, simulate
-from pipeplan.strategies import controllable_memory
-from pipeplan.strategies.building_block_kernel import run_block
-from pipeplan.strategies.controllable_memory import FAMILY, v_half, v_min
+from pipeplan.strategies.controllable_memory import v_half, v_min
 from pipeplan.strategies.protocol import Strategy
 from tests.conformance import conformance
 
@@ -42,10 +39,3 @@ def test_reaches_the_authors_makespans(strategy: Strategy, name: str):
         result = run(strategy, row["p"], row["n"], row["chunk_cost"][0])
         assert result.timeline.makespan == row["makespan"]
         assert result.memory.peak_activation.max() == max(row["peak_mem_stageF"])
-
-
-def test_compiled_loop_gives_the_same_order(monkeypatch: pytest.MonkeyPatch):
-    plain = [run(strategy, 5, 9).schedule for strategy in FAMILY]
-    monkeypatch.setattr(controllable_memory._RUN_BLOCK, "_compiled", compile_loop(run_block))
-    for strategy, schedule in zip(FAMILY, plain, strict=True):
-        assert run(strategy, 5, 9).schedule == schedule

@@ -4,9 +4,8 @@ import pytest
 
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import ops
-from pipeplan.strategies import STRATEGIES, controllable_memory, hanayo, zbv
+from pipeplan.strategies import STRATEGIES, controllable_memory, hanayo, zero_bubble
 from pipeplan.strategies.building_block_kernel import run_block
-from pipeplan.strategies.greedy_rank import RankCosts, greedy_ranks, largest_bubble
 from tests.steps import steps
 
 
@@ -21,7 +20,7 @@ def _made(name, ranks):
 
     strategy = STRATEGIES[name]
     with pytest.MonkeyPatch.context() as patch:
-        for module in (zbv, hanayo, controllable_memory):
+        for module in (zero_bubble, hanayo, controllable_memory):
             patch.setattr(module, "ops", counted)
         patch.setattr(controllable_memory, "_RUN_BLOCK", Kernel(run_block, 10**9))
         lines = steps(lambda: strategy(strategy.shape(ranks, 2)))
@@ -33,11 +32,3 @@ def test_rules_take_as_long_as_there_are_ops(name):
     small, large = _made(name, 16), _made(name, 64)
     assert large[0] <= 4 * small[0]
     assert large[1] < 5 * small[1]
-
-
-def test_the_largest_bubble_is_kept_as_it_grows():
-    ranks = greedy_ranks([RankCosts(3, 4, 2, 1, 0.75, 9, "activations")] * 3, chunks=1)
-    for rank, arrival in ((1, 10.0), (2, 7.0)):
-        ranks[rank].place_forward(0)
-        ranks[rank].place_forward(0, arrival)
-    assert largest_bubble(ranks) == max(rank.bubble for rank in ranks) == 7.0

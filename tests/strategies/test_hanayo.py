@@ -6,11 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
-from pipeplan.model import Kind
 from pipeplan.strategies import Shape
-from pipeplan.strategies.chimera import round_trips
+from pipeplan.strategies.bidirectional import round_trips
 from pipeplan.strategies.hanayo import hanayo
-from pipeplan.strategies.zbv import zbv
 from tests.slow_simulator import peak_activations, slow_simulate
 
 
@@ -46,12 +44,3 @@ def test_up_to_p_microbatches_move_on_by_a_stage_a_slot(ranks: int, waves: int):
     for microbatches in range(1, ranks + 1):
         schedule = hanayo(hanayo.shape(ranks, microbatches, 2 * waves))
         assert schedule == round_trips(schedule.placement, 2 * np.arange(microbatches))
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
-def test_one_wave_is_zbv_with_full_backwards(ranks: int):
-    for microbatches in range(2 * ranks - 1, 3 * ranks):
-        waves, halves = hanayo(hanayo.shape(ranks, microbatches)), zbv(zbv.shape(ranks, microbatches))
-        for rank in range(ranks):
-            kept = [str(op).replace("I", "B") for op in halves[rank] if op.kind is not Kind.W]
-            assert [str(op) for op in waves[rank]] == kept

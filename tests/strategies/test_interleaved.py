@@ -5,7 +5,7 @@ import pytest
 
 from pipeplan.costs import Settings
 from pipeplan.foundation.errors import DeadlockError, ShapeError
-from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, format_schedule, from_ops
+from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, from_ops
 from pipeplan.model.op import Op
 from pipeplan.strategies import interleaved
 from pipeplan.strategies.interleaved import (
@@ -21,11 +21,6 @@ from pipeplan.strategies.zero_bubble import zb_h1
 from tests.slow_simulator import slow_simulate, worst_bubble
 
 ALL = pytest.mark.parametrize("strategy", interleaved.FAMILY, ids=lambda strategy: strategy.name)
-
-
-def test_a_smaller_last_group_takes_the_turns_of_its_size() -> None:
-    rows = format_schedule(interleaved_1f1b(interleaved_1f1b.shape(1, 3, group_size=2))).splitlines()
-    assert rows == ["0F0 0F1 1F0 1B0 1F1 1B1 0F2 0B0 1F2 0B1 1B2 0B2"]
 
 
 def test_one_chunk_is_eager_1f1b() -> None:
@@ -44,13 +39,6 @@ def test_zero_bubble_with_one_chunk_is_zb_h1(microbatches: int) -> None:
 )
 def test_default_group(ranks: int, microbatches: int, group: int) -> None:
     assert group_size(Shape(ranks, microbatches, 3 if ranks > 4 else 2), "interleaved-1f1b") == group
-
-
-def test_megatrons_groups_are_the_ranks() -> None:
-    assert group_size(interleaved_1f1b.shape(4, 10, variant="megatron", group_size=6), "interleaved-1f1b") == 6
-    assert group_size(interleaved_1f1b.shape(4, 10, variant="megatron"), "interleaved-1f1b") == 4
-    by_default = interleaved_1f1b(interleaved_1f1b.shape(4, 10))
-    assert by_default == interleaved_1f1b(interleaved_1f1b.shape(4, 10, group_size=5))
 
 
 def test_turns_are_those_of_megatrons_schedule_table() -> None:

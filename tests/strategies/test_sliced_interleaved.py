@@ -2,10 +2,10 @@ import pytest
 
 from pipeplan.strategies.interleaved import interleaved_1f1b, interleaved_zb
 from pipeplan.strategies.protocol import Shape, Strategy
-from pipeplan.strategies.seq1f1b import seq1f1b
-from pipeplan.strategies.sliced_interleaved import (
+from pipeplan.strategies.sliced import (
     FAMILY,
     mepipe,
+    seq1f1b,
     slimpipe,
     svpp,
 )
@@ -34,14 +34,6 @@ def test_svpp_keeps_the_papers_bubble_and_memory(ranks: int, chunks: int, slices
     papers = (chunks * most + least - 1) / (chunks * slices)
     assert max(peak_activations(svpp(shape))) == pytest.approx(papers) == svpp.memory.value(shape)
     assert max(peak_activations(mepipe(shape))) == pytest.approx(papers) == mepipe.memory.value(shape)
-
-
-@pytest.mark.parametrize(("ranks", "chunks", "slices"), [(4, 1, 4), (4, 2, 8), (8, 3, 8)])
-def test_slimpipe_holds_little_more_than_one_microbatch(ranks: int, chunks: int, slices: int) -> None:
-    shape = slimpipe.shape(ranks, 6, chunks, slices=slices)
-    expected = 1 + 2 * (ranks - 1) / (chunks * slices)
-    assert max(peak_activations(slimpipe(shape))) == pytest.approx(expected) == slimpipe.memory.value(shape)
-    assert worst_bubble(slimpipe(shape)) == pytest.approx(3 * (ranks - 1) / (chunks * slices))
 
 
 def test_weight_backwards_save_two_thirds_of_the_bubble() -> None:

@@ -1,4 +1,4 @@
-"""ZB-H1 and ZB-H2: idle time and spans in closed form, and the rates in their paper."""
+"""ZB-H1, ZB-H2 and ZB-V: idle time and spans in closed form, and the rates in their paper."""
 
 import pytest
 from hypothesis import given, settings
@@ -8,7 +8,7 @@ from pipeplan.costs import Settings
 from pipeplan.model import Schedule, Timeline
 from pipeplan.simulation import simulate
 from pipeplan.strategies.protocol import Strategy
-from pipeplan.strategies.zero_bubble import zb_h1, zb_h2
+from pipeplan.strategies.zero_bubble import zb_h1, zb_h2, zbv
 from tests.conformance import conformance
 from tests.slow_simulator import slow_simulate
 
@@ -71,3 +71,10 @@ def test_zb_h2_has_the_least_makespan_and_the_least_span_for_any_number_of_micro
             assert result.timeline.makespan == max(after_first_trip, ranks - 1 + whole), ranks
             assert result.timeline.spans.max() == max(after_first_trip, whole), ranks
             assert result.memory.peak_activation.max() == min(2 * ranks - 1, microbatches), ranks
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5, 9])
+def test_no_rank_pauses_with_at_least_2p_minus_1_microbatches(ranks: int):
+    for microbatches in (2 * ranks - 1, 2 * ranks, 3 * ranks + 1):
+        schedule = zbv(zbv.shape(ranks, microbatches))
+        assert simulate(schedule, Settings().costs(schedule.placement)).timeline.bubble.span == pytest.approx(0)

@@ -55,7 +55,7 @@ export class Links {
 
   /**
    * Return the bar that delayed this one, -1 for none: of the op before it on its rank and the ops whose results had
-   * to arrive, the last to end. As in pipeplan.simulation.chain, an arrival wins a tie with an op of the same rank.
+   * to arrive, the last to end. As in pipeplan.simulation.critical, an arrival wins a tie with an op of the same rank.
    */
   holder(bar: number): number {
     this.holders ??= Int32Array.from({ length: this.plot.bars }, (_, at) => this.findHolder(at));

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from pipeplan.checking.channels import check_channels, check_messages, has_messages
 from pipeplan.checking.findings import Finding, Report
 from pipeplan.checking.memory import check_buffers, check_memory
-from pipeplan.checking.order import check_order, check_progress, check_rendezvous
-from pipeplan.checking.streams import check_streams
-from pipeplan.checking.structure import check_structure
+from pipeplan.checking.messages import check_channels, check_messages, check_streams, has_messages
+from pipeplan.checking.structure import check_order, check_progress, check_rendezvous, check_structure
 from pipeplan.checking.torch_rules import (
     check_losses,
     check_progress_of_waits,

@@ -87,8 +87,9 @@ class Report:
         raise error(f"{first}{grid}{more}")
 
 
-def marked_grid(schedule: Schedule, position: int, *, width: int = 9, height: int = 7) -> str:
-    """Return the rows around an op as text, one cell per op, with that op between ``>`` and ``<``."""
+def marked_grid(schedule: Schedule, position: int) -> str:
+    """Return up to seven rows of nine ops around an op as text, with that op between ``>`` and ``<``."""
+    width, height = 9, 7
     rank = int(schedule.rank[position])
     column = position - int(schedule.offsets[rank])
     left = max(column - width // 2, 0)

@@ -1,4 +1,8 @@
-"""Checks that every op occurs once, on the right rank, and that every offload has its reload."""
+"""Checks that every op occurs once, on the right rank, after its sources, and that no ranks wait for each other.
+
+Runtimes buffer sends to different degrees: gloo and PyTorch's ``isend`` always, NCCL up to the size of its buffers,
+MPI's ``Ssend`` never. A schedule whose ranks can meet at every transfer runs on all of them.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +20,17 @@ from pipeplan.model import (
     NO_MICROBATCH,
     STAGE_WIDE_KINDS,
     Bools,
+    Dependencies,
     Kind,
     Op,
+    RowProgress,
     Schedule,
     among,
+    disordered,
     is_constant,
     positions_of,
+    progress,
+    rendezvous,
 )
 
 SHOWN = 20
@@ -106,23 +115,29 @@ def _list_keys(
     schedule: Schedule, wrong: Bools, kind: Kind, message: str, *, rule: str = "incomplete"
 ) -> Iterator[Finding]:
     keys = np.flatnonzero(wrong)
-    per_stage = schedule.microbatches * schedule.slices
     for key in keys[:SHOWN].tolist():
-        stage, rest = divmod(key, per_stage)
-        op = Op(kind, stage, *divmod(rest, schedule.slices))
-        copy = int(schedule.placement.copy_of(np.array([op.microbatch], np.int32), schedule.microbatches)[0])
-        yield finding(rule, f"rank {schedule.placement.rank_of[copy][stage]}", f"{op} {message}")
+        op = op_of(schedule, kind, key)
+        yield finding(rule, f"rank {rank_of(schedule, op)}", f"{op} {message}")
     if len(keys) > SHOWN:
         yield finding(rule, "", f"{len(keys) - SHOWN} more {kind.name} like these")
 
 
+def op_of(schedule: Schedule, kind: Kind, key: int) -> Op:
+    """Return the op of a kind with a :attr:`Schedule.key`."""
+    stage, rest = divmod(key, schedule.microbatches * schedule.slices)
+    return Op(kind, stage, *divmod(rest, schedule.slices))
+
+
+def rank_of(schedule: Schedule, op: Op) -> int:
+    """Return the rank that holds an op's stage for its microbatch; of a stage-wide op, that of the first copy."""
+    copy = max(op.microbatch, 0) * schedule.placement.copies // schedule.microbatches
+    return schedule.placement.rank_of[copy][op.stage]
+
+
 def _wrong_ranks(schedule: Schedule) -> Iterator[Finding]:
     for position in schedule.misplaced[:SHOWN].tolist():
-        op = schedule.op(position)
-        right = schedule.placement.ranks_of(
-            np.array([op.stage]), np.array([max(op.microbatch, 0)]), schedule.microbatches
-        )
-        message = f"is on the wrong rank: rank {right[0]} holds its stage for this microbatch"
+        right = rank_of(schedule, schedule.op(position))
+        message = f"is on the wrong rank: rank {right} holds its stage for this microbatch"
         yield finding("rank", schedule.place(position), message, position)
 
 
@@ -142,3 +157,78 @@ def _overlaps(schedule: Schedule) -> Iterator[Finding]:
         yield finding(
             "overlap", schedule.place(position), "an overlapped pair is one forward and one backward", position
         )
+
+
+def check_order(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]:
+    """Yield the ops whose source is missing or does not precede them on their rank."""
+    for sources, absent, late in disordered(schedule, needs):
+        for op in absent[:SHOWN].tolist():
+            message = "waits for an op that is not in the schedule: the rank would wait forever"
+            yield finding("order", schedule.place(op), message, op)
+        for op in late[:SHOWN].tolist():
+            source = int(sources[op])
+            message = f"waits for {schedule.op(source)}, which does not come before it on its rank"
+            yield finding("order", schedule.place(op), message, op)
+
+
+def check_progress(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]:
+    """Yield the cycle of ranks that wait for each other, if there is one.
+
+    :func:`check_order` must have found no problem.
+    """
+    run = progress(schedule, needs)
+    if not run.complete:
+        yield spelled_deadlock(schedule, run)
+
+
+def spelled_deadlock(schedule: Schedule, run: RowProgress) -> Finding:
+    """Return a finding with the cycle of waits in which an incomplete run ended, op by op."""
+    cycle, steps = blocking_cycle(schedule, run), []
+    for op, blocker in zip(cycle, cycle[1:] + cycle[:1], strict=True):
+        needed = int(run.source[op])
+        behind = "" if needed == blocker else f", which cannot run before {schedule.op(blocker)}"
+        steps.append(f"{schedule.op(op)} on rank {schedule.rank[op]} waits for {schedule.op(needed)}{behind}")
+    message = f"deadlock, ranks wait for each other: {'; '.join(steps)}"
+    return finding("deadlock", schedule.place(cycle[0]), message, cycle[0], tuple(cycle[1:]))
+
+
+def blocking_cycle(schedule: Schedule, run: RowProgress) -> list[int]:
+    """Return the positions of the ops that block each other, each waiting for the rank of the next."""
+    # Every blocked rank waits for one other blocked rank, so following the waits from any of them ends in a cycle.
+    rank = int(np.flatnonzero(run.reached < schedule.offsets[1:])[0])
+    seen: dict[int, int] = {}
+    path: list[int] = []
+    while rank not in seen:
+        seen[rank] = len(path)
+        path.append(_blocked(schedule, run, rank))
+        rank = int(schedule.rank[run.source[path[-1]]])
+    return path[seen[rank] :]
+
+
+def _blocked(schedule: Schedule, run: RowProgress, rank: int) -> int:
+    """Return the op that a rank cannot run: the one it reached, or the second op of that pair if only that one waits."""
+    op = int(run.reached[rank])
+    needed = run.source[op]
+    return op if needed >= 0 and run.reached[schedule.rank[needed]] <= needed else op + 1
+
+
+def check_rendezvous(schedule: Schedule, needs: Dependencies) -> Iterator[Finding]:
+    """Yield the cycle of ranks that block each other if sends block, if there is one.
+
+    Messages and channels must be valid.
+    """
+    run = rendezvous(schedule, needs)
+    if run.complete:
+        return
+    cycle = blocking_cycle(schedule, run)
+    steps = []
+    for op, blocker in zip(cycle, cycle[1:] + cycle[:1], strict=True):
+        # The other end directly follows the op that must be done first; see the docstring of rendezvous.
+        other = int(run.source[op]) + 1
+        does = "sends" if needs.arrival[other] == op else "receives"
+        steps.append(
+            f"rank {schedule.rank[op]} {does} at {schedule.op(op)} and blocks until rank {schedule.rank[other]} reaches "
+            f"{schedule.op(other)}, which comes after {schedule.op(blocker)}"
+        )
+    message = "deadlock if sends block until they are received (buffered sends do not), ranks wait for each other: "
+    yield finding("rendezvous", schedule.place(cycle[0]), message + "; ".join(steps), cycle[0], tuple(cycle[1:]))

@@ -42,16 +42,9 @@ def check_times(timeline: Timeline) -> Iterator[Finding]:
         begun = np.where(receives, end[needy], start[needy])
         early = needy[begun < np.where(receives, start[sources[needy]], arrived) - slack]
         for op in early[:SHOWN].tolist():
-            source = int(sources[op])
-            message = (
-                f"starts at {start[op]:g}, before {schedule.op(source)}, which it waits for, ends at {end[source]:g}"
-            )
-            yield finding("times", schedule.place(op), message, op)
+            yield _too_early(timeline, op, int(sources[op]))
     for op, awaited in _before_collectives(timeline, slack)[:SHOWN]:
-        message = (
-            f"starts at {start[op]:g}, before {schedule.op(awaited)}, which it waits for, ends at {end[awaited]:g}"
-        )
-        yield finding("times", schedule.place(op), message, op)
+        yield _too_early(timeline, op, awaited)
     for op, first, second in _collectives_at_once(timeline, slack)[:SHOWN]:
         message = f"starts at {first:g}, before the collective ahead of it on the same stream ends at {second:g}"
         yield finding("times", schedule.place(op), message, op)
@@ -60,6 +53,12 @@ def check_times(timeline: Timeline) -> Iterator[Finding]:
             f"has no duration at {start[op]:g}, inside {schedule.op(around)} ({start[around]:g} to {end[around]:g})"
         )
         yield finding("times", schedule.place(op), message, op)
+
+
+def _too_early(timeline: Timeline, op: int, source: int) -> Finding:
+    schedule, starts, ends = timeline.schedule, timeline.start[op], timeline.end[source]
+    message = f"starts at {starts:g}, before {schedule.op(source)}, which it waits for, ends at {ends:g}"
+    return finding("times", schedule.place(op), message, op)
 
 
 def _before_collectives(timeline: Timeline, slack: float) -> list[tuple[int, int]]:

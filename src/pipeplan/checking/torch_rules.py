@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.checking.findings import Finding, finding
-from pipeplan.checking.order import spelled_deadlock
-from pipeplan.checking.structure import SHOWN, present
+from pipeplan.checking.structure import SHOWN, present, spelled_deadlock
 from pipeplan.model import (
     COMPUTE_KINDS,
     RECEIVE_KINDS,
@@ -242,19 +241,15 @@ def check_sharding(schedule: Schedule) -> Iterator[Finding]:
     first = np.concatenate(([True], np.diff(cell[order]) != 0))
     before = np.concatenate(([0], gathered[order][:-1]))[first]
     gathered[order] -= np.repeat(before, np.diff(np.append(np.flatnonzero(first), len(schedule))))
-    yield from _sharded(schedule, np.flatnonzero(among(kind, COMPUTE_KINDS) & (gathered != 1)))
-    for position in np.flatnonzero((gathered < 0) | (gathered > 1))[:SHOWN].tolist():
-        if Kind(kind[position]).is_stage_wide:
-            state = "gathered" if gathered[position] > 1 else "freed"
-            yield finding("sharding", schedule.place(position), f"its stage's parameters are already {state}", position)
-
-
-def _sharded(schedule: Schedule, positions: NDArray[np.intp]) -> Iterator[Finding]:
-    for position in positions[:SHOWN].tolist():
+    for position in np.flatnonzero(among(kind, COMPUTE_KINDS) & (gathered != 1))[:SHOWN].tolist():
         message = (
             "computes while its stage's parameters are not gathered: PyTorch fails here, others compute on a shard"
         )
         yield finding("sharding", schedule.place(position), message, position)
+    for position in np.flatnonzero((gathered < 0) | (gathered > 1))[:SHOWN].tolist():
+        if Kind(kind[position]).is_stage_wide:
+            state = "gathered" if gathered[position] > 1 else "freed"
+            yield finding("sharding", schedule.place(position), f"its stage's parameters are already {state}", position)
 
 
 def _cell(schedule: Schedule, positions: NDArray[np.intp]) -> Ints:

@@ -15,7 +15,6 @@ from pipeplan.model.dependency import (
     require_order,
     source_of,
 )
-from pipeplan.model.layers import LayerKind
 from pipeplan.model.memory import (
     NOT_GIVEN,
     MemoryCurve,
@@ -31,17 +30,6 @@ from pipeplan.model.memory import (
     memory_levels,
     memory_moments,
 )
-from pipeplan.model.names import (
-    LONGEST_NAME,
-    cell_width,
-    counted,
-    counted_either,
-    one_line,
-    require_flags,
-    require_text,
-    shortened,
-)
-from pipeplan.model.needs import NEED_WORDS, NEEDS, Need, needs_in_words, needs_of
 from pipeplan.model.notation import (
     format_cells,
     format_schedule,
@@ -72,23 +60,30 @@ from pipeplan.model.op import (
     Op,
     among,
 )
-from pipeplan.model.placement import TWO_COPIES, Placement
-from pipeplan.model.quantities import (
+from pipeplan.model.placement import TWO_COPIES, LayerKind, Placement
+from pipeplan.model.running import RowProgress, Sharding, Streams, farthest, progress, rendezvous
+from pipeplan.model.schedule import NEED_WORDS, NEEDS, Need, Schedule, needs_in_words, needs_of, order_of_losses
+from pipeplan.model.timeline import REASON_WORDS, Bubble, Objective, Reason, Timeline
+from pipeplan.model.values import (
     LARGEST,
+    LONGEST_NAME,
     MOST_FORWARDS,
     MOST_RANKS,
     SMALLEST,
     Bools,
     Floats,
     Ints,
+    cell_width,
+    counted,
+    counted_either,
     in_digits,
+    one_line,
+    require_flags,
     require_range,
     require_size,
+    require_text,
+    shortened,
 )
-from pipeplan.model.reason import REASON_WORDS, Reason
-from pipeplan.model.running import RowProgress, Sharding, Streams, farthest, progress, rendezvous
-from pipeplan.model.schedule import Schedule, order_of_losses
-from pipeplan.model.timeline import Bubble, Objective, Timeline
 
 __all__ = [
     "BACKWARD_KINDS",

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.model.op import NO_GROUP, Kind, Op
-from pipeplan.model.quantities import Bools
+from pipeplan.model.values import Bools
 
 _TYPES: dict[str, type[np.signedinteger[Any]]] = {
     "kind": np.int8,

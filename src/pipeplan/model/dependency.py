@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from pipeplan.foundation.errors import InvalidScheduleError
 from pipeplan.model.op import BACKWARD_KINDS, COMPUTE_KINDS, PASS_KINDS, RECEIVE_KINDS, Kind, among
-from pipeplan.model.quantities import Bools, Floats, Ints
 from pipeplan.model.schedule import Schedule
+from pipeplan.model.values import Bools, Floats, Ints
 
 NONE = -1
 """Sentinel: the op waits for nothing."""
@@ -239,7 +239,9 @@ class Positions:
             table = np.full(self.schedule.keys + 2 * stage, MISSING, np.int32)
             table[:stage] = table[-stage:] = NONE
             for kind in present:
-                table[stage:-stage][self.keys(kind)] = self.where[kind]
+                keys = self.keys(kind)
+                # An op that lacks its microbatch has no key.
+                table[stage:-stage][keys[keys >= 0]] = self.where[kind][keys >= 0]
             self._tables[present] = table
         return self._tables[present]
 

@@ -34,9 +34,9 @@ from pipeplan.model.op import (
     among,
 )
 from pipeplan.model.placement import Placement
-from pipeplan.model.quantities import Bools, Floats
 from pipeplan.model.schedule import Schedule
 from pipeplan.model.timeline import Timeline
+from pipeplan.model.values import Bools, Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

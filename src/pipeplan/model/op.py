@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.model.quantities import Bools
+from pipeplan.model.values import Bools
 
 NO_GROUP = -1
 """Group number of an op that overlaps with no other op."""

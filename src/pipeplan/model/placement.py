@@ -1,17 +1,18 @@
-"""Placements: which rank holds each stage."""
+"""Placements: which rank holds each stage; and the kinds of a model's layers, which stages consist of."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.foundation.errors import ShapeError, UnknownNameError
-from pipeplan.model.quantities import MOST_COPIES, Bools, Ints, in_digits, require_size
+from pipeplan.model.values import MOST_COPIES, Bools, Ints, in_digits, require_size
 
 TWO_COPIES = ("bidirectional", "bidirectional-v")
 """Names of the placements with two copies of the model."""
@@ -56,14 +57,9 @@ class Placement:
         if min(held) < 0:
             raise ShapeError(f"rank numbers must start at 0, not at {in_digits(min(held))}")
         require_size(ranks=len(held))
-        missing = max(held) + 1 - len(held)
-        if missing:
-            without = (rank for rank in range(len(held) + 3) if rank not in held)
-            some = ", ".join(map(str, islice(without, min(missing, 3))))
-            which = f"{in_digits(missing)} do not, among them {some}"
-            if missing <= 3:
-                which = f"{some} {'does' if missing == 1 else 'do'} not"
-            raise ShapeError(f"every rank from 0 to {in_digits(max(held))} must hold a stage; {which}")
+        if max(held) >= len(held):
+            first = next(rank for rank in range(len(held)) if rank not in held)
+            raise ShapeError(f"every rank from 0 to {in_digits(max(held))} must hold a stage; rank {first} does not")
 
     @classmethod
     def linear(cls, ranks: int) -> Placement:
@@ -246,3 +242,6 @@ class Placement:
             return only
         ranks: NDArray[np.int32] = self.table[self.copy_of(microbatch, microbatches), stage]
         return ranks
+
+
+LayerKind: TypeAlias = Literal["embedding", "dense", "moe", "mtp", "head", "loss"]

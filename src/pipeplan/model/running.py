@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.model.dependency import NONE, Dependencies
 from pipeplan.model.op import RECEIVE_KINDS
-from pipeplan.model.quantities import Bools, Ints
 from pipeplan.model.running_kernel import run_rows
 from pipeplan.model.schedule import Schedule
+from pipeplan.model.values import Bools, Ints
 
 _RUN_ROWS = Kernel(run_rows)
 

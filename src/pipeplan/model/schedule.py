@@ -1,21 +1,21 @@
-"""A schedule: a placement and the ordered ops of each rank. It has no times."""
+"""A schedule: a placement and the ordered ops of each rank, and what it needs of a model and a trainer. It has no times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.foundation.errors import InvalidScheduleError, ShapeError
 from pipeplan.model.columns import Columns, concatenate, is_constant
-from pipeplan.model.names import require_short
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
 from pipeplan.model.placement import Placement
-from pipeplan.model.quantities import Bools, Ints, require_size
+from pipeplan.model.values import Bools, Ints, require_short, require_size
 
 RENDERER = "pipeplan.drawing.static"
 """A module with ``html_of(shown) -> str`` and ``png_of(shown) -> bytes``."""
@@ -252,6 +252,11 @@ class Schedule(Displayed):
         counts = np.concatenate(([0], np.cumsum(chosen)))
         return replace(self, columns=self.columns[chosen], offsets=counts[self.offsets].astype(np.int64))
 
+    def arranged(self, columns: Columns, rank: NDArray[np.integer]) -> Schedule:
+        """Return a schedule of this shape with other ops, sorted by the ``rank`` that runs each of them, in any order."""
+        counts = np.bincount(rank, minlength=self.ranks)
+        return replace(self, columns=columns, offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64))
+
     def renamed(self, name: str) -> Schedule:
         """Return the same schedule under another name."""
         return replace(self, name=name)
@@ -268,3 +273,31 @@ def order_of_losses(schedule: Schedule) -> NDArray[np.int32]:
         forwards[schedule.columns.stage[forwards] == schedule.stages - 1]
     ]
     return order
+
+
+Need: TypeAlias = Literal["slices", "copies", "recompute"]
+"""``slices``: attention over earlier slices of a sequence, and the loss of each slice; ``copies``: every rank holds parts of
+two copies of the model; ``recompute``: activations are recomputed before their backward."""
+
+NEEDS: tuple[Need, ...] = get_args(Need)
+
+NEED_WORDS: dict[Need, str] = {
+    "slices": "sequence slices",
+    "copies": "two copies of the model",
+    "recompute": "recomputation",
+}
+
+
+def needs_of(schedule: Schedule) -> tuple[Need, ...]:
+    """Return what a schedule needs, wherever it comes from: a strategy, a search or a file."""
+    needs: dict[Need, bool] = {
+        "slices": schedule.slices > 1,
+        "copies": schedule.placement.copies > 1,
+        "recompute": schedule.has(Kind.R),
+    }
+    return tuple(name for name in NEEDS if needs[name])
+
+
+def needs_in_words(needs: Collection[Need]) -> str:
+    """Return needs in words: ``sequence slices and recomputation``; ``nothing`` without any."""
+    return " and ".join(NEED_WORDS[name] for name in NEEDS if name in needs) or "nothing"

@@ -12,7 +12,6 @@ Li, PipeOffload: Improving Scalability of Pipeline Parallelism with Memory Optim
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from pipeplan.model import (
     Schedule,
     among,
     concatenate,
+    counted,
     ops,
 )
 
@@ -73,10 +73,9 @@ def chosen_backwards(schedule: Schedule, selection: Saved, *, verb: str, field: 
 
 def _require(count: int, noun: str, numbers: list[int], verb: str, field: str) -> None:
     if numbers and not 0 <= min(numbers) <= max(numbers) < count:
-        shown = sorted(set(numbers))
-        ending = "es" if noun.endswith("ch") else "s"
+        nouns = counted(0, noun).removeprefix("0 ")
         raise ShapeError(
-            f"cannot {verb} {noun}{ending} {shown}: the schedule has {noun}{ending} 0 to {count - 1}", field=field
+            f"cannot {verb} {nouns} {sorted(set(numbers))}: the schedule has {nouns} 0 to {count - 1}", field=field
         )
 
 
@@ -101,9 +100,8 @@ def insert_recompute(schedule: Schedule, stages: Saved = None) -> Schedule:
     before = backwards - schedule.joined[backwards]
     # Existing ops sort at even numbers, so that 2 * before - 1 is the place right before one of them.
     order = np.argsort(np.concatenate((2 * np.arange(len(schedule)), 2 * before - 1)), kind="stable")
-    counts = np.bincount(schedule.rank[backwards], minlength=schedule.ranks)
-    offsets = schedule.offsets + np.concatenate(([0], np.cumsum(counts)))
-    return replace(schedule, columns=concatenate(columns, inserted)[order], offsets=offsets)
+    ranks = np.concatenate((schedule.rank, schedule.rank[backwards]))
+    return schedule.arranged(concatenate(columns, inserted)[order], ranks)
 
 
 def without_recompute(schedule: Schedule) -> Schedule:
@@ -162,9 +160,8 @@ def insert_offload(
     side = np.repeat([1, 2, 0], [len(schedule), len(backwards), len(backwards)])
     then = np.concatenate((np.zeros(len(schedule), np.int64), forward_of[schedule.key[backwards]], backwards))
     order = np.lexsort((then, side, position))
-    counts = 2 * np.bincount(schedule.rank[backwards], minlength=schedule.ranks)
-    offsets = schedule.offsets + np.concatenate(([0], np.cumsum(counts)))
-    return replace(schedule, columns=concatenate(columns, offloads, reloads)[order], offsets=offsets)
+    ranks = np.concatenate((schedule.rank, np.repeat(schedule.rank[backwards], 2)))
+    return schedule.arranged(concatenate(columns, offloads, reloads)[order], ranks)
 
 
 def _turns(schedule: Schedule) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -95,9 +95,7 @@ def _with_copies(retimed: Schedule, schedule: Schedule) -> Schedule:
     stand = np.minimum(stand, retimed.offsets[schedule.rank[copies] + 1])
     rank = np.concatenate((schedule.rank[copies], retimed.rank))
     order = np.lexsort((np.concatenate((stand - 0.5, np.arange(len(retimed)))), rank))
-    columns = concatenate(schedule.columns[copies], retimed.columns)[order]
-    counts = np.bincount(rank, minlength=schedule.ranks)
-    return replace(retimed, columns=columns, offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64))
+    return retimed.arranged(concatenate(schedule.columns[copies], retimed.columns)[order], rank)
 
 
 def _filled(schedule: Schedule) -> Schedule:
@@ -119,7 +117,8 @@ def _moves(schedule: Schedule, needs: Dependencies, run: RowProgress) -> Iterato
     inputs = needs.own_stage.tolist()
     weights = schedule.columns.kind == Kind.W
     for first, stop in zip(schedule.offsets[:-1].tolist(), schedule.offsets[1:].tolist(), strict=True):
-        idle = iter(_idle_steps(run.step[first:stop]).tolist())
+        busy = run.step[first:stop]
+        idle = iter(np.setdiff1d(np.arange(1, busy.max(initial=0)), busy).tolist())
         step = next(idle, None)
         for position in (first + np.flatnonzero(weights[first:stop])).tolist():
             while step is not None and step <= steps[inputs[position]]:
@@ -129,10 +128,6 @@ def _moves(schedule: Schedule, needs: Dependencies, run: RowProgress) -> Iterato
             if step < steps[position]:
                 yield position, step
                 step = next(idle, None)
-
-
-def _idle_steps(steps: NDArray[np.int32]) -> NDArray[np.int64]:
-    return np.setdiff1d(np.arange(1, steps.max(initial=0)), steps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ the k-th receive on a channel gets the k-th message sent on it, no matter which 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -173,6 +173,4 @@ def _merged(
     rank = schedule.rank
     ranks = np.concatenate((rank, rank[messages.producer], rank[messages.consumer]))
     order = np.lexsort((np.arange(len(ranks)), then, when, ranks))
-    columns = concatenate(schedule.columns, messages.sends, messages.recvs)[order]
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(ranks, minlength=schedule.ranks)))).astype(np.int64)
-    return replace(schedule, columns=columns, offsets=offsets)
+    return schedule.arranged(concatenate(schedule.columns, messages.sends, messages.recvs)[order], ranks)

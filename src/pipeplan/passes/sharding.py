@@ -21,7 +21,7 @@ Megatron-LM (:func:`add_megatron_collectives`; distributed optimizer with overla
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -330,6 +330,4 @@ def insert_collectives(
     late = np.concatenate((np.ones(len(schedule), np.int64), np.zeros(len(before), np.int64)))
     ranks = np.concatenate((schedule.rank, rank))
     order = np.lexsort((np.arange(len(position)), late, position, ranks))
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(ranks, minlength=schedule.ranks)))).astype(np.int64)
-    columns = concatenate(schedule.columns, inserted)[order]
-    return replace(schedule, columns=columns, offsets=offsets)
+    return schedule.arranged(concatenate(schedule.columns, inserted)[order], ranks)

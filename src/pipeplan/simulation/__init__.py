@@ -4,8 +4,7 @@ from pipeplan.foundation.lazy import lazy_names
 
 _HOMES = {
     "bounds": "Bound earliest_starts lower_bound span_bound",
-    "chain": "compute_only timed_only",
-    "critical": "Cause CriticalPath cause_of_delay critical_ops critical_path",
+    "critical": "Cause CriticalPath cause_of_delay compute_only critical_ops critical_path timed_only",
     "idle": "IdleTimes idle_times",
     "idle_gaps": "WAITS",
     "own_times": "TIMED_KINDS gap_of settings_measured transfer_of with_op_times",

@@ -8,8 +8,8 @@ and tails, whatever their order. So the makespan is at least::
 
 The largest such sum over all sets is the preemptive one-machine bound (Carlier, "The one-machine sequencing problem",
 European Journal of Operational Research 11, 1982); every rank has one. The longest chain of a single microbatch is another
-bound. :mod:`~pipeplan.simulation.large_microbatches` holds what large microbatches add, and
-:mod:`~pipeplan.simulation.memory_bounds` and :mod:`~pipeplan.simulation.round_trips` what a memory limit adds.
+bound. :func:`large_microbatch_bounds` adds those of large microbatches, :mod:`~pipeplan.simulation.memory_bounds` and
+:mod:`~pipeplan.simulation.round_trips` those of a memory limit.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Floats, Kind, Placement, held_throughout, tolerances
-from pipeplan.simulation.large_microbatches import large_microbatch_bounds
-from pipeplan.simulation.memory_bounds import held_area, idle_ends, rank_memory
 from pipeplan.simulation.op_classes import (
     FORWARD,
     INPUT,
@@ -35,8 +34,9 @@ from pipeplan.simulation.op_classes import (
     op_classes,
     rank_classes,
 )
-from pipeplan.simulation.round_trips import round_trips
-from pipeplan.simulation.windows import RoundTrips
+
+if TYPE_CHECKING:
+    from pipeplan.simulation.windows import RoundTrips
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,10 @@ def lower_bound(
         times[np.setdiff1d(np.arange(placement.stages), recomputed)] = 0.0
         least = costs.first_slice(Kind.I, slices) if costs.unequal(slices) else np.ones(placement.stages)
         classes = [_recomputing(rank, times, least) for rank in classes]
-    bounds = [
-        Bound(_longest_chain(placement, microbatches, costs, slices), "the chain of one microbatch through all stages")
-    ]
+    groups = alike_microbatches(placement, microbatches, costs)
+    chains = (classes_of(placement, costs, group, slices) for group in groups)
+    longest = max(float((chain.head + chain.time + chain.tail).max()) for chain in chains)
+    bounds = [Bound(longest, "the chain of one microbatch through all stages")]
     bounds += [Bound(_one_machine(rank), f"the work of rank {number}") for number, rank in enumerate(classes)]
     bounds += [
         Bound(value, f"microbatch {large}, which every other one delays or follows on rank {rank}")
@@ -166,14 +167,6 @@ def earliest_starts(placement: Placement, costs: Costs, *, slices: int = 1) -> F
     return earliest
 
 
-def _longest_chain(placement: Placement, microbatches: int, costs: Costs, slices: int) -> float:
-    longest = 0.0
-    for group in alike_microbatches(placement, microbatches, costs):
-        classes = classes_of(placement, costs, group, slices)
-        longest = max(longest, float((classes.head + classes.time + classes.tail).max()))
-    return longest
-
-
 def _recomputing(rank: RankClasses, times: Floats, least: Floats) -> RankClasses:
     """Return the classes with a fourth row: R, after F and before I, with its ``times`` as of :meth:`Costs.times`.
 
@@ -218,20 +211,6 @@ def _one_machine(rank: RankClasses) -> float:
     return end
 
 
-def _least_times(stages: int, classes: list[RankClasses]) -> Floats:
-    """Return the time of an op of each class for the microbatch that takes the least, shape (3, stages)."""
-    times = np.full((stages, 3), np.inf)
-    for rank in classes:
-        np.minimum.at(times, rank.stage, rank.time[:3].T)
-    return times.T
-
-
-def _slowest_behind(times: Floats) -> Floats:
-    """Return the longest time of an op of each class on its stage or any later one, shape (3, stages)."""
-    most: Floats = np.maximum.accumulate(times[:, ::-1], axis=1)[:, ::-1]
-    return most
-
-
 def _under_limits(
     placement: Placement,
     costs: Costs,
@@ -244,7 +223,15 @@ def _under_limits(
     """Yield the bounds that each rank's memory limit adds; with ``onward`` on the makespan, else on the rank's span."""
     if limits is None or costs.unequal(slices):
         return
-    slowest = _slowest_behind(_least_times(placement.stages, classes))
+    # Loaded for the first limit: most simulations have none.
+    from pipeplan.simulation.memory_bounds import held_area, idle_ends, rank_memory
+    from pipeplan.simulation.round_trips import round_trips
+
+    # Longest time of an op of each class on its stage or any later one, for the microbatch that takes the least.
+    least = np.full((placement.stages, 3), np.inf)
+    for rank in classes:
+        np.minimum.at(least, rank.stage, rank.time[:3].T)
+    slowest: Floats = np.maximum.accumulate(least.T[:, ::-1], axis=1)[:, ::-1]
     pairs = costs.overlap is not None
     for number, memory in enumerate(rank_memory(placement, costs, limits, classes, slices)):
         rank = classes[number]
@@ -257,3 +244,53 @@ def _under_limits(
             before + idle_ends(rank, memory, onward=onward),
             f"the work of rank {number}, which idles at both ends under its memory limit",
         )
+
+
+_LARGE = 16
+"""Maximum number of large microbatches that are looked at: those with the longest chains."""
+
+
+def large_microbatch_bounds(placement: Placement, costs: Costs, slices: int = 1) -> Iterator[tuple[float, int, int]]:
+    """Yield lower bounds on the makespan from one large microbatch g, with g and the rank to which its way leads.
+
+    The way of g are its forwards on all stages, and its Is back to the first stage of a rank. Let another microbatch j be
+    *ahead* at an op of this way if it runs its own such op before g does. Ops of one kind and stage run on one rank, one
+    after the other:
+
+    - If j is ahead from the first forward on, that forward of j delays g.
+    - If j is behind at one op of the way, and ahead at the next one and ever after, its first of these two ops runs between
+      those two of g, and delays g on its way.
+    - If j is behind at the last op of the way, it runs its I and its W on that stage after g has run its own I::
+
+        rank    F of g    F of j ...        ... I of g | W of g  I of j  W of j
+
+    So each microbatch adds at least the shortest of its ops along the way, or its I and W at the end, whichever is less::
+
+        makespan >= way of g + I and W of g + sum over j of min(least op of j along the way, I and W of j)
+
+    The delays of several microbatches add up, because each runs between two ops of g on one rank, or before the first. There
+    are no bounds for microbatches that are alike, sliced sequences, and several copies of the model.
+
+    Parameters
+    ----------
+    costs
+        Costs that include what ops lose between each other.
+    """
+    if costs.factors is None or placement.copies > 1 or slices > 1 or costs.overlap is not None:
+        return
+    chains = [op_classes(placement, costs.of_microbatch(number)) for number in range(costs.factors.microbatches)]
+    lengths = np.array([float((chain.head + chain.time + chain.tail).max()) for chain in chains])
+    times = np.stack([chain.time for chain in chains])
+    # A message of any other microbatch may be shorter than that of g.
+    hops = np.where(placement.crosses[0], costs.transfer_times()[:-1].min(axis=1), 0.0)
+    forwards = times[:, FORWARD].min(axis=1)
+    large = np.argsort(-lengths, kind="stable")[:_LARGE]
+    for rank in range(placement.ranks):
+        stage = min(placement.stages_on(rank))
+        along = np.minimum(forwards, times[:, INPUT, stage + 1 :].min(axis=1, initial=np.inf))
+        end = times[:, INPUT, stage] + times[:, WEIGHT, stage]
+        way = times[:, FORWARD].sum(axis=1) + times[:, INPUT, stage + 1 :].sum(axis=1) + hops.sum() + hops[stage:].sum()
+        added = np.minimum(along, end)
+        values = way + end + added.sum() - added
+        for microbatch in large.tolist():
+            yield float(values[microbatch]), microbatch, rank

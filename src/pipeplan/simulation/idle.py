@@ -30,7 +30,7 @@ from pipeplan.costs import Costs
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import Floats, Ints, Kind, Reason, Schedule, Timeline, tolerances
-from pipeplan.simulation.chain import Chains, timed_only
+from pipeplan.simulation.critical import Chains, timed_only
 from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Piece, Pieces, Walk
 from pipeplan.simulation.idle_kernel import OFFLOAD, REDUCE, RELOAD, SORTS, UNSHARD, Ops, divide_waits
 from pipeplan.simulation.streams import results_left
@@ -147,7 +147,7 @@ class IdleTimes:
         return self._spent(self.stretches.start[self.waits], self.stretches.end[self.waits], self.waits)
 
     def holder(self, op: int) -> int:
-        """Return the op that an op had to wait for last (:class:`~pipeplan.simulation.chain.Chains`), -1 for none."""
+        """Return the op that an op had to wait for last (:class:`~pipeplan.simulation.critical.Chains`), -1 for none."""
         return self._walk.chains.holder(op)
 
     def farthest(self, waits: Ints, stage: Ints) -> Ints:

@@ -21,7 +21,7 @@ from pipeplan.model import (
     tolerances,
 )
 from pipeplan.simulation.bounds import earliest_starts
-from pipeplan.simulation.chain import Chains
+from pipeplan.simulation.critical import Chains
 from pipeplan.simulation.simulator import memory_use
 
 WAITS = -1

@@ -133,11 +133,7 @@ def idle_ends(rank: RankClasses, memory: RankMemory, *, onward: bool) -> float:
 def most_that_fits(times: Floats, sizes: Floats, room: Floats, limit: float) -> float:
     """Return the most time of ops that fit under the limit together; ``room`` is the number of ops of each class."""
     things = zip(sizes.tolist(), times.tolist(), room.tolist(), strict=True)
-    return most_work(by_worth(things), filled(limit, _unit(sizes)))
-
-
-def _unit(sizes: Floats) -> float:
-    return unit_of(*sizes.tolist())
+    return most_work(by_worth(things), filled(limit, unit_of(*sizes.tolist())))
 
 
 def held_area(rank: RankClasses, memory: RankMemory) -> float:
@@ -148,7 +144,7 @@ def held_area(rank: RankClasses, memory: RankMemory) -> float:
     area = float((rank.count * held).sum())
     # Where I frees all of an activation, or W does, the level moves in whole activations.
     at_once = bool(((memory.freed_by_weight == 0) | (memory.freed_by_weight == memory.activation)).all())
-    limit = filled(memory.limit, _unit(memory.activation)) if at_once else memory.limit
+    limit = filled(memory.limit, unit_of(*memory.activation.tolist())) if at_once else memory.limit
     limit = min(limit, float((rank.count * memory.activation).sum()))
     if limit <= 0:
         return 0.0

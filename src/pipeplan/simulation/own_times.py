@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs import Settings
 from pipeplan.model import HOST_KINDS, Floats, Kind, Timeline, among, crosses_ranks, dependencies, tolerances
-from pipeplan.simulation.chain import compute_only
+from pipeplan.simulation.critical import compute_only
 
 TIMED_KINDS = {
     Kind.F: "forward_times",

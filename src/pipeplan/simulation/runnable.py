@@ -1,4 +1,4 @@
-"""Messages and dependencies of a schedule that the simulations share, and their errors."""
+"""Messages, collectives and dependencies of a schedule that the simulations share, and their errors."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pipeplan.model import (
     Floats,
     Kind,
     Schedule,
+    Timeline,
     among,
     collectives_awaited,
     crosses_ranks,
@@ -96,14 +97,10 @@ def _require_handing_on(schedule: Schedule, needs: Dependencies) -> None:
 
 def deadlock(schedule: Schedule, end: Floats, source: NDArray[np.int32]) -> DeadlockError:
     """Return an error that names the first op of each rank that was not timed, and its source."""
-    stuck = [int(np.flatnonzero(end[a:b] < 0)[0]) + a for a, b in _rows(schedule) if (end[a:b] < 0).any()]
+    rows = pairwise(schedule.offsets.tolist())
+    stuck = [int(np.flatnonzero(end[a:b] < 0)[0]) + a for a, b in rows if (end[a:b] < 0).any()]
     waits = [f"{schedule.place(op)} for {schedule.op(int(source[op]))}" for op in stuck if source[op] >= 0]
     return DeadlockError("deadlock: these ops wait for each other: " + "; ".join(waits[:8]))
-
-
-def _rows(schedule: Schedule) -> list[tuple[int, int]]:
-    bounds = schedule.offsets.tolist()
-    return list(pairwise(bounds))
 
 
 def message_partners(schedule: Schedule, needs: Dependencies) -> NDArray[np.int32]:
@@ -133,3 +130,35 @@ def message_times(schedule: Schedule, costs: Costs, partner: NDArray[np.int32]) 
     receives = schedule.where(*RECEIVE_KINDS)
     times[receives] = times[partner[receives]]
     return times
+
+
+def spans_with_collectives(timeline: Timeline) -> Floats:
+    """Return the time from the first op of each rank to its last, shape (ranks,).
+
+    A simulated rank gathers its first parameters from time 0, however long it then waits for its first microbatch. These
+    collectives count from the latest time at which they can begin without delaying anything, because without a barrier the
+    rank would run its previous step until then::
+
+        collectives  UNSHARD ====  . . . . . . . .          simulated
+        rank                                      F0
+        collectives                  UNSHARD ====           counted
+    """
+    schedule, start, end = timeline.schedule, timeline.start, timeline.end
+    collective = among(schedule.columns.kind, COLLECTIVE_KINDS)
+    # Ops that take no time on their rank.
+    passing = collective | among(schedule.columns.kind, (Kind.RESHARD, Kind.RELOAD))
+    awaited = collectives_awaited(schedule)
+    begins = np.zeros(schedule.ranks)
+    for rank, (first, stop) in enumerate(pairwise(schedule.offsets.tolist())):
+        ahead = first + int(np.append(passing[first:stop], False).argmin())
+        leading = first + np.flatnonzero(collective[first:ahead])
+        own = np.arange(ahead, stop)
+        rest = own[collective[own]]
+        latest = [*start[own[~collective[own]]].tolist()]
+        if leading.size:
+            waiting = own[(awaited[own] >= 0) & (awaited[own] < ahead)]
+            latest += (start[waiting] - end[awaited[waiting]]).tolist()
+            latest += (start[rest[:1]] - end[leading[-1]]).tolist()
+        begins[rank] = max(min(latest, default=0.0), 0.0)
+    spans: Floats = np.where(timeline.last_end > 0, timeline.last_end - begins, 0.0)
+    return spans

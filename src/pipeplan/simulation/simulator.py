@@ -76,6 +76,7 @@ from pipeplan.simulation.runnable import (
     message_times,
     require_messages,
     require_runnable,
+    spans_with_collectives,
 )
 from pipeplan.simulation.timing_kernel import CHANNELS, time_ops, time_ops_blocking
 
@@ -260,10 +261,11 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
         raise deadlock(schedule, end, source)
     timeline = Timeline(schedule, start, end, costs.time_unit)
     if collectives:
-        timeline = replace(timeline, occupied=_spans_with_collectives(timeline))
+        timeline = replace(timeline, occupied=spans_with_collectives(timeline))
     if costs.overhead.between_ops:
         timeline = replace(timeline, start=start + before, end=end - behind, occupied=timeline.spans)
-    return timeline, arrival if contended else end
+    # A result that no op needs does not take its link.
+    return timeline, np.maximum(arrival, end) if contended else end
 
 
 _NO_LINKS = np.empty(0, np.int32)
@@ -339,14 +341,8 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
         raise deadlock(schedule, end, partner)
     timeline = Timeline(schedule, start, end, costs.time_unit)
     if collectives:
-        timeline = replace(timeline, occupied=_spans_with_collectives(timeline))
+        timeline = replace(timeline, occupied=spans_with_collectives(timeline))
     return replace(timeline, start=start + gap, occupied=timeline.spans) if costs.overhead.op_gap else timeline
-
-
-def _spans_with_collectives(timeline: Timeline) -> Floats:
-    from pipeplan.simulation.collectives import spans_with_collectives
-
-    return spans_with_collectives(timeline)
 
 
 def memory_use(schedule: Schedule, costs: Costs) -> MemoryUse:

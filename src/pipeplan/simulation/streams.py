@@ -32,6 +32,7 @@ from pipeplan.simulation.runnable import (
     message_times,
     require_messages,
     require_runnable,
+    spans_with_collectives,
 )
 from pipeplan.simulation.streams_kernel import time_ops_on_streams
 from pipeplan.simulation.timing_kernel import CHANNELS
@@ -78,11 +79,7 @@ def time_on_streams(schedule: Schedule, costs: Costs, durations: Floats) -> Time
         raise deadlock(schedule, end, np.where(messages, partner, needed))
     timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS, *(STAGE_WIDE_KINDS if collectives else ())))
     occupying = Timeline(schedule.keep(timed), start[timed], end[timed])
-    spans = occupying.spans
-    if collectives:
-        from pipeplan.simulation.collectives import spans_with_collectives
-
-        spans = spans_with_collectives(occupying)
+    spans = spans_with_collectives(occupying) if collectives else occupying.spans
     return replace(
         Timeline(schedule, start, end, costs.time_unit), start=start + before, end=end - behind, occupied=spans
     )

@@ -20,17 +20,17 @@ class WhatIf:
     makespan: float
 
 
-def what_ifs(simulation: Simulation, *, communication: Communication = "edge", stages: int = 3) -> list[WhatIf]:
+def what_ifs(simulation: Simulation, *, communication: Communication = "edge") -> list[WhatIf]:
     """Simulate the same schedule with free transfers, copies or collectives, no overhead, or balanced stages.
 
     If microbatches differ, each of the longest is made as long as the median, and all of them as long as the mean. The
-    stages to balance are each of the slowest ``stages``, and all of them together. A stage is balanced if its ops take the
+    stages to balance are each of the three slowest, and all of them together. A stage is balanced if its ops take the
     mean of their kind over all stages. Copies are those to the host and back; collectives gather parameters and reduce
     gradients. Changes that would not matter are left out.
     """
     costs = simulation.costs
     slower = _slower_stages(costs)
-    changes = [(f"stage {stage} balanced", _balanced(costs, [stage])) for stage in slower[:stages]]
+    changes = [(f"stage {stage} balanced", _balanced(costs, [stage])) for stage in slower[:SLOW_STAGES]]
     if slower:
         changes.append(("all stages balanced", _balanced(costs, list(range(costs.stages)))))
     changes += _microbatches_alike(costs)
@@ -67,6 +67,9 @@ def _work(costs: Costs) -> Floats:
     work: Floats = costs.times(Kind.F) + np.minimum(costs.times(Kind.B), halves)
     return work
 
+
+SLOW_STAGES = 3
+"""Maximum number of stages that are balanced one by one."""
 
 LONG_MICROBATCHES = 3
 """Maximum number of microbatches that are shortened one by one."""

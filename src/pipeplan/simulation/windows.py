@@ -11,7 +11,7 @@ import numpy as np
 from pipeplan.costs import Costs
 from pipeplan.foundation.records import Record
 from pipeplan.model import Floats, Ints, Kind, Timeline, among, tolerances
-from pipeplan.simulation.chain import compute_only, overhead_around_ops
+from pipeplan.simulation.critical import compute_only, overhead_around_ops
 
 WindowKind = Literal["first", "trip", "last", "owed"]
 

@@ -151,20 +151,12 @@ def _ops_of_numbers(numbers: Ints, rank: int, shape: Shape) -> Columns:
     return ops(kind, stage, microbatch)
 
 
-def _v_min_idle(shape: Shape) -> float:
-    return max(4 * shape.ranks - 5, 0) / 2
-
-
-def _v_half_idle(shape: Shape) -> float:
-    return max(3 * shape.ranks - 4, 4 * shape.ranks - 3 - 2 * shape.microbatches, 0) / 2
-
-
 v_min = Strategy(
     name="v-min",
     title="V-shaped, in about a third of the memory of 1F1B",
     placement="v",
     shapes="any p, m; two chunks per rank",
-    bubble=Formula("at most max(4p-5, 0)/2", _v_min_idle),
+    bubble=Formula("at most max(4p-5, 0)/2", lambda shape: max(4 * shape.ranks - 5, 0) / 2),
     memory=Formula("min((p+4)//3, m)", lambda shape: min(_v_min_peak(shape.ranks), shape.microbatches)),
     paper="Qi et al., Pipeline Parallelism with Controllable Memory (2024), arXiv:2405.15362",
     build=build_v_min,
@@ -177,7 +169,10 @@ v_half = Strategy(
     title="V-shaped, in about half of the memory of 1F1B",
     placement="v",
     shapes="any p, m; two chunks per rank",
-    bubble=Formula("at most max(3p-4, 4p-3-2m, 0)/2", _v_half_idle),
+    bubble=Formula(
+        "at most max(3p-4, 4p-3-2m, 0)/2",
+        lambda shape: max(3 * shape.ranks - 4, 4 * shape.ranks - 3 - 2 * shape.microbatches, 0) / 2,
+    ),
     memory=Formula("min((p+2)//2, m)", lambda shape: min(_v_half_peak(shape.ranks), shape.microbatches)),
     paper="Qi et al., Pipeline Parallelism with Controllable Memory (2024), arXiv:2405.15362",
     build=build_v_half,

@@ -247,11 +247,6 @@ def greedy_ranks(per_rank: Sequence[RankCosts], chunks: int) -> list[GreedyRank]
     return [GreedyRank(rank, costs, chunks, longest) for rank, costs in enumerate(per_rank)]
 
 
-def largest_bubble(ranks: Sequence[GreedyRank]) -> float:
-    """Return the largest bubble of any rank so far."""
-    return ranks[0].largest_bubble
-
-
 def to_schedule(ranks: Sequence[GreedyRank], placement: Placement, microbatches: int) -> Schedule:
     """Return the schedule with the rows of these ranks."""
     rows = [_columns(rank.row, placement.stages_on(index)) for index, rank in enumerate(ranks)]

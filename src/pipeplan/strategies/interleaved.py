@@ -56,14 +56,11 @@ def build_interleaved_1f1b(shape: Shape) -> Schedule:
         If the group size is larger than m, or deadlocks with the warm-up of the variant megatron.
     """
     group = group_size(shape, "interleaved-1f1b")
-    return interleaved_rows(
-        shape,
-        group,
-        Kind.B,
-        lambda forwards, backwards, rank: one_forward_one_backward(
-            forwards, backwards, ahead_of_groups(shape, "interleaved-1f1b", group, rank) + (shape.chunks - 1) * group
-        ),
-    )
+
+    def row(forwards: Columns, backwards: Columns, rank: int) -> Columns:
+        return one_forward_one_backward(forwards, backwards, _warm_up(shape, "interleaved-1f1b", group, rank))
+
+    return interleaved_rows(shape, group, Kind.B, row)
 
 
 def build_interleaved_1f1b_overlap(shape: Shape) -> Schedule:
@@ -89,16 +86,11 @@ def build_interleaved_1f1b_overlap(shape: Shape) -> Schedule:
         If the group size is larger than m, or if two neighboring groups sum to less than p, which deadlocks.
     """
     group = group_size(shape, "interleaved-1f1b-overlap")
-    return interleaved_rows(
-        shape,
-        group,
-        Kind.B,
-        lambda forwards, backwards, rank: forward_with_backward(
-            forwards,
-            backwards,
-            ahead_of_groups(shape, "interleaved-1f1b-overlap", group, rank) + (shape.chunks - 1) * group + 1,
-        ),
-    )
+
+    def row(forwards: Columns, backwards: Columns, rank: int) -> Columns:
+        return forward_with_backward(forwards, backwards, _warm_up(shape, "interleaved-1f1b-overlap", group, rank) + 1)
+
+    return interleaved_rows(shape, group, Kind.B, row)
 
 
 def build_interleaved_zb(shape: Shape) -> Schedule:
@@ -125,17 +117,11 @@ def build_interleaved_zb(shape: Shape) -> Schedule:
         If the group size is larger than m.
     """
     group = group_size(shape, "interleaved-zb")
-    return interleaved_rows(
-        shape,
-        group,
-        Kind.I,
-        lambda forwards, backwards, rank: with_delayed_weights(
-            forwards,
-            backwards,
-            ahead_of_groups(shape, "interleaved-zb", group, rank) + (shape.chunks - 1) * group,
-            rank,
-        ),
-    )
+
+    def row(forwards: Columns, backwards: Columns, rank: int) -> Columns:
+        return with_delayed_weights(forwards, backwards, _warm_up(shape, "interleaved-zb", group, rank), rank)
+
+    return interleaved_rows(shape, group, Kind.I, row)
 
 
 def interleaved_rows(
@@ -211,7 +197,7 @@ def _idle_zb(shape: Shape) -> float:
 def _peak(shape: Shape, name: str, beyond_warm_up: int) -> float:
     """Return the peak activations if a rank holds so many forwards beyond its warm-up; rank 0 has the longest."""
     group = group_size(shape, name)
-    held = ahead_of_groups(shape, name, group, 0) + (shape.chunks - 1) * group + beyond_warm_up
+    held = _warm_up(shape, name, group, 0) + beyond_warm_up
     return min(held, shape.microbatches * shape.chunks) / shape.chunks
 
 
@@ -359,6 +345,11 @@ def _least_sum(shape: Shape, group: int) -> float:
     if full and last * (shape.chunks - 1) >= 2:
         sums += [group + last]
     return min(sums, default=np.inf)
+
+
+def _warm_up(shape: Shape, name: str, group: int, rank: int) -> int:
+    """Return how many forwards a rank runs before its first backward (or pair)."""
+    return ahead_of_groups(shape, name, group, rank) + (shape.chunks - 1) * group
 
 
 def ahead_of_groups(shape: Shape, name: str, group: int, rank: int) -> int:

@@ -1,13 +1,14 @@
-"""1F1B (one forward, one backward), also with an eager warm-up, and with forward and backward overlapped."""
+"""1F1B (one forward, one backward), and 1F1B with a longer warm-up, overlapped pairs, longer turns or recomputation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 
 import numpy as np
 
-from pipeplan.model import Columns, Kind, Placement, Schedule, alternate, concatenate, ops, overlap
-from pipeplan.strategies.protocol import Formula, Shape, Strategy
+from pipeplan.model import Columns, Ints, Kind, Placement, Schedule, alternate, concatenate, ops, overlap
+from pipeplan.strategies.protocol import Formula, Shape, Strategy, require
 
 Row = Callable[[Columns, Columns, int], Columns]
 """Function from a rank's forwards, its backwards and the length of its warm-up to its row."""
@@ -130,4 +131,135 @@ one_f_one_b_overlap = Strategy(
     aliases=("1f1b_overlap",),
 )
 
-FAMILY = (one_f_one_b, eager_1f1b, one_f_one_b_overlap)
+
+USUAL_GROUP = 2
+"""Default number of microbatches per group."""
+
+
+def build_kfkb(shape: Shape) -> Schedule:
+    """1F1B whose turns are k microbatches long: ranks alternate k forwards and k backwards.
+
+    While one microbatch of a group is sent, the rank computes the others. So transfers cost no time where ranks wait for
+    each other in 1F1B; k times as many activations are the price.
+
+    Two ranks, four microbatches in groups of two::
+
+        rank 0 | 0F0 0F1 0F2 0F3 .   0B0 --  0B1 --  .   .   0B2 --  0B3 --
+        rank 1 | .   1F0 1F1 1B0 --  1B1 --  1F2 1F3 1B2 --  1B3 --  .   .
+
+    Idle time is (p - 1)(F + B), as of 1F1B, and (p - 1)(F + B + 2c) if a transfer takes c with 2c <= (k - 1)(F + B); in
+    1F1B every microbatch of the steady state waits for two transfers. The peak is min(kp, m) activations. Any shape is
+    valid, and the last group may be smaller. One microbatch per group is 1F1B, one group GPipe.
+
+    The group size is k, by default two. Ada-Grouper chooses the largest that fits into memory and adapts it to the
+    network during training.
+
+    Source: Wang et al., Ada-Grouper: Accelerating Pipeline Parallelism in Preempted Network by Adaptive Group-Scheduling
+    for Micro-Batches (2023). The formulas are pipeplan's own.
+
+    Raises
+    ------
+    ShapeError
+        If the group size is larger than m.
+    """
+    p, m, k = shape.ranks, shape.microbatches, kfkb_group(shape)
+    microbatch = np.arange(m)
+    groups = [microbatch[first : first + k] for first in range(0, m, k)]
+    return Schedule.from_rows(Placement.linear(p), m, [_grouped_row(rank, p, groups) for rank in range(p)])
+
+
+def _grouped_row(rank: int, ranks: int, groups: list[Ints]) -> Columns:
+    """Return one rank's row: 1F1B in which a turn is a whole group."""
+    warm_up = ranks - 1 - rank
+    turns = [ops(Kind.F, rank, group) for group in groups[:warm_up]]
+    for group, ahead in zip_longest(groups, groups[warm_up:]):
+        turns += [] if ahead is None else [ops(Kind.F, rank, ahead)]
+        turns.append(ops(Kind.B, rank, group))
+    return concatenate(*turns)
+
+
+def kfkb_group(shape: Shape) -> int:
+    """Return k: the requested group size, by default two.
+
+    Raises
+    ------
+    ShapeError
+        If it is larger than the number of microbatches.
+    """
+    m = shape.microbatches
+    k = min(USUAL_GROUP, m) if shape.group_size is None else shape.group_size
+    require(k <= m, "kfkb", f"needs a group size of 1 to {m} for this shape, not {k}", field="group_size")
+    return k
+
+
+kfkb = Strategy(
+    name="kfkb",
+    title="k forwards, k backwards: 1F1B in groups of microbatches, to hide transfers",
+    placement="linear",
+    shapes="any p, m; group size k of 1 to m",
+    bubble=Formula("(p-1)(F+B)", lambda shape: 3 * (shape.ranks - 1)),
+    memory=Formula("min(kp, m)", lambda shape: min(kfkb_group(shape) * shape.ranks, shape.microbatches)),
+    paper="Wang et al., Ada-Grouper (2023), arXiv:2303.01675",
+    build=build_kfkb,
+    requires=kfkb_group,
+    grouped=True,
+    aliases=("Ada-Grouper",),
+)
+
+
+def build_mario(shape: Shape) -> Schedule:
+    """1F1B in which forwards keep only their inputs; ranks recompute the rest while they wait for gradients.
+
+    Four steps turn 1F1B into it. Every activation is recomputed (*apply checkpoint*). The recomputation runs before the
+    gradient arrives, not after (*overlap recompute*), so that only backwards remain on the way back through the ranks. On
+    the last rank, each backward directly follows its forward, and nothing is recomputed (*remove redundancy*). The memory
+    that this saves holds inputs of further forwards, which fill the bubble before the first backward (*prepose forward*).
+    The warm-up of rank r has min(3(p - 1 - r), m) of them for B = 2F, instead of p - 1 - r.
+
+    Three ranks, four microbatches::
+
+        rank 0 | 0F0 0F1 0F2 0F3 0R0 .   .   .   0B0 --  0R1 0B1 --  0R2 0B2 --  0R3 0B3 --
+        rank 1 | .   1F0 1F1 1F2 1F3 1R0 1B0 --  1R1 1B1 --  1R2 1B2 --  1R3 1B3 --  .   .
+        rank 2 | .   .   2F0 2B0 --  2F1 2B1 --  2F2 2B2 --  2F3 2B3 --  .   .   .   .   .
+
+    The first p - 1 ranks idle (p - 2)(F + B), which is less than in 1F1B, and no schedule of full backwards that recomputes
+    on all of them is shorter. The last rank idles mR + (p - 2)(F + B), because it recomputes nothing. With fewer than four
+    microbatches, all recomputation is hidden, and idle time is (p - 1)(F + B). The peak is 1 activation on every rank, and
+    the inputs of up to 3(p - 1) + 1 forwards (``--recompute-bytes``). Any shape is valid.
+
+    Source: Liu et al., Mario: Near Zero-cost Activation Checkpointing in Pipeline Parallelism (2025). The authors prepose
+    forwards while their simulator finds that it helps; the number here, and the formulas, are pipeplan's own.
+    """
+    p, m = shape.ranks, shape.microbatches
+    microbatch = np.arange(m)
+    rows = []
+    for rank in range(p):
+        forwards, again, backwards = (ops(kind, rank, microbatch) for kind in (Kind.F, Kind.R, Kind.B))
+        ahead = 3 * (p - 1 - rank)
+        turns = (forwards[ahead:], again, backwards) if ahead else (forwards, backwards)
+        rows.append(concatenate(forwards[:ahead], alternate(*turns)))
+    return Schedule.from_rows(Placement.linear(p), m, rows)
+
+
+def _mario_bubble(shape: Shape) -> float:
+    p, m = shape.ranks, shape.microbatches
+    return max(3 * (p - 1), m + 3 * (p - 2)) if p > 1 else 0
+
+
+mario = Strategy(
+    name="mario",
+    title="1F1B with all activations recomputed, in the time that ranks wait for gradients",
+    placement="linear",
+    shapes="any p, m",
+    bubble=Formula(
+        "of the last rank: max((p-1)(F+B), mR + (p-2)(F+B)); of others (p-2)(F+B) if m > 3, R = F; p = 1: 0",
+        _mario_bubble,
+    ),
+    memory=Formula("1, and the inputs of min(3(p-1) + 1, m)", lambda shape: 1),
+    paper="Liu et al., Mario: Near Zero-cost Activation Checkpointing, PPoPP 2025",
+    build=build_mario,
+    aliases=("checkpointed-1f1b",),
+    recomputes=True,
+)
+
+FAMILY = (one_f_one_b, eager_1f1b, one_f_one_b_overlap, kfkb, mario)

@@ -9,8 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.foundation.errors import CostError, PluginError, ShapeError, UnknownNameError
@@ -143,14 +142,6 @@ class Strategy:
     aliases: tuple[str, ...] = ()
     recomputes: bool = False
 
-    def __reduce__(self) -> tuple[Callable[..., Strategy], tuple[Any, ...]]:
-        """Pickle a built-in strategy as its name, because its formulas are functions without one; others as their fields."""
-        from pipeplan.strategies.registry import STRATEGIES, strategy  # imports this module
-
-        if STRATEGIES.built_in.get(self.name) is self:
-            return strategy, (self.name,)
-        return Strategy, tuple(getattr(self, field.name) for field in fields(self))
-
     @property
     def looks_at_costs(self) -> bool:
         """True if the schedule depends on costs and memory limits, not only on the shape."""
@@ -225,14 +216,7 @@ class Strategy:
             raise UnknownNameError(f"variant of {self.name}", variant, self.variants, field="variant")
         chunks = self.chunks if chunks is None else chunks
         slices = self.slices if slices is None else slices
-        return Shape(
-            ranks=ranks,
-            microbatches=microbatches,
-            chunks=chunks,
-            group_size=group_size,
-            slices=slices,
-            variant=variant,
-        )
+        return Shape(ranks, microbatches, chunks, group_size, slices, variant)
 
     def __call__(self, shape: Shape, costs: Costs | None = None, limits: Limits | None = None) -> Schedule:
         """Return the schedule for a shape, named after the strategy.

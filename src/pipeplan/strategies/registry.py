@@ -1,13 +1,13 @@
-"""All strategies by name. Every file of this folder with a ``FAMILY`` tuple is discovered automatically."""
+"""All strategies by name. A new one is a file of this folder and a row of the table below."""
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import wraps
 from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
+from itertools import chain
 from typing import Any
 
 from pipeplan.foundation.errors import PipeplanError, PluginError
@@ -15,32 +15,31 @@ from pipeplan.foundation.registry import Registry
 from pipeplan.model import Schedule, counted
 from pipeplan.strategies.protocol import FromCosts, Shape, Strategy
 
-_FIRST = (
-    "gpipe",
-    "one_f_one_b",
-    "kfkb",
-    "mario",
-    "interleaved",
-    "zero_bubble",
-    "zbv",
-    "controllable_memory",
-    "dualpipe",
-    "chimera",
-    "bitpipe",
-    "hanayo",
-    "seq1f1b",
-    "sliced_interleaved",
-    "zb_auto",
-    "zbv_heuristic",
-)
-"""Files in the order of the documentation; other files follow in alphabetical order."""
+_FAMILIES = {
+    "gpipe": ("gpipe", "looped-bfs"),
+    "one_f_one_b": ("1f1b", "eager-1f1b", "1f1b-overlap", "kfkb", "mario"),
+    "interleaved": ("interleaved-1f1b", "interleaved-zb", "interleaved-1f1b-overlap"),
+    "zero_bubble": ("zb-h1", "zb-h2", "zbv"),
+    "controllable_memory": ("v-min", "v-half"),
+    "dualpipe": ("dualpipe", "dualpipev"),
+    "bidirectional": ("chimera", "bitpipe"),
+    "hanayo": ("hanayo",),
+    "sliced": ("seq1f1b", "slimpipe", "svpp", "mepipe"),
+    "zb_auto": ("zb-auto",),
+    "zbv_heuristic": ("zbv-heuristic",),
+}
+"""Names of the strategies in ``FAMILY`` of each file of this folder, in the order of the documentation."""
+
+_FILE_OF = {name: file for file, names in _FAMILIES.items() for name in names}
+
+
+def _family(file: str) -> tuple[Strategy, ...]:
+    family: tuple[Strategy, ...] = import_module(f"{__package__}.{file}").FAMILY
+    return family
 
 
 def _built_in() -> Iterator[Strategy]:
-    files = sorted(module.name for module in iter_modules([str(Path(__file__).parent)]))
-    for file in sorted(files, key=lambda file: _FIRST.index(file) if file in _FIRST else len(_FIRST)):
-        family: tuple[Strategy, ...] = getattr(import_module(f"{__package__}.{file}"), "FAMILY", ())
-        yield from family
+    return chain.from_iterable(map(_family, _FAMILIES))
 
 
 def _named_in_errors(plugin: Strategy) -> Strategy:
@@ -63,7 +62,22 @@ def _named_in_errors(plugin: Strategy) -> Strategy:
     return replace(plugin, build=replace(plugin.build, build=build) if isinstance(plugin.build, FromCosts) else build)
 
 
-STRATEGIES = Registry(
+class Strategies(Registry[Strategy]):
+    """Strategies by name; a look-up of a built-in one by its own name loads only its file."""
+
+    def knows(self, name: str) -> bool:
+        """Return True if a strategy has this name or alias without loading a plugin."""
+        return name.lower() in _FILE_OF or super().knows(name)
+
+    def find(self, name: str) -> Strategy | None:
+        """Return the strategy with this name or alias; see :meth:`Registry.find`."""
+        plain = name.lower()
+        if plain in _FILE_OF:
+            return next(rule for rule in _family(_FILE_OF[plain]) if rule.name == plain)
+        return super().find(name)
+
+
+STRATEGIES = Strategies(
     "pipeplan.strategies",
     Strategy,
     "schedule",
@@ -85,3 +99,13 @@ def strategy(name: str) -> Strategy:
 def is_strategy(name: str) -> bool:
     """Return True if a strategy has this name or alias, ignoring letter case."""
     return STRATEGIES.find(name) is not None
+
+
+def _reduced(rule: Strategy) -> tuple[Callable[..., Strategy], tuple[Any, ...]]:
+    """Pickle a built-in strategy as its name, because its formulas are functions without one; others as their fields."""
+    if rule.name in _FILE_OF and strategy(rule.name) is rule:
+        return strategy, (rule.name,)
+    return Strategy, tuple(getattr(rule, field.name) for field in fields(rule))
+
+
+copyreg.pickle(Strategy, _reduced)

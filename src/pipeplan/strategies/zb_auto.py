@@ -12,7 +12,6 @@ from pipeplan.strategies.greedy_rank import (
     GreedyRank,
     RankCosts,
     greedy_ranks,
-    largest_bubble,
     rank_costs,
     to_schedule,
 )
@@ -53,9 +52,9 @@ def build_zb_auto(shape: Shape, costs: Costs, limits: Limits | None = None) -> S
 
     Three ranks, four microbatches, p activations, equal times::
 
-        rank 0   0F0 0F1 0F2  .   .  0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3
-        rank 1       1F0 1F1  .  1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3
-        rank 2           2F0 2I0 2F1 2I1 2F2 2I2 2W0 2F3 2I3 2W1 2W2 2W3
+        rank 0 | 0F0 0F1 0F2 .   .   0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3
+        rank 1 | .   1F0 1F1 .   1I0 1F2 1I1 1W0 1F3 1I2 1W1 1I3 1W2 1W3
+        rank 2 | .   .   2F0 2I0 2F1 2I1 2F2 2I2 2W0 2F3 2I3 2W1 2W2 2W3
 
     Idle time is about that of ZB-H1 with p activations, and almost none with 2p. The peak is within the limit, which
     must hold at least one microbatch on each rank. Any shape is valid; times, memory and limits may differ between
@@ -84,11 +83,7 @@ def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> l
         if not any(run.same_under(choice) for run in runs):
             runs.append(_Heuristic(per_rank, microbatches, transfer, choice))
             runs[-1].run()
-    return min((run.ranks for run in runs), key=_longest_span)
-
-
-def _longest_span(ranks: list[GreedyRank]) -> float:
-    return max(rank.span for rank in ranks)
+    return min((run.ranks for run in runs), key=lambda ranks: max(rank.span for rank in ranks))
 
 
 class _Heuristic:
@@ -134,7 +129,7 @@ class _Heuristic:
         here.fill_wait(arrives)
         wait = arrives - here.clock
         if here.owed and wait > 0:
-            if wait > largest_bubble(self.ranks) - here.bubble:
+            if wait > here.largest_bubble - here.bubble:
                 here.place_weight()
             elif self.choice.greedy:
                 self.decided[GREEDY] = True
@@ -219,7 +214,7 @@ class _Heuristic:
             return True
         if here.clock + here.costs.forward + self._time_for_room(here) <= due:
             return False
-        return due - here.clock <= largest_bubble(self.ranks) - here.bubble
+        return due - here.clock <= here.largest_bubble - here.bubble
 
     @staticmethod
     def _time_for_room(here: GreedyRank) -> float:

@@ -15,7 +15,6 @@ from pipeplan.strategies.greedy_rank import (
     GreedyRank,
     RankCosts,
     greedy_ranks,
-    largest_bubble,
     rank_costs,
     to_schedule,
 )
@@ -54,8 +53,8 @@ def build_zbv_heuristic(shape: Shape, costs: Costs, limits: Limits | None = None
 
     Two ranks, three microbatches, p activations (2p chunk activations), equal times::
 
-        rank 0   0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 0I1 3W2 0I2 0W1 0W2
-        rank 1       1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 1I1 2I2 1I2 2W1 1W1 2W2 1W2
+        rank 0 | 0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0I0 0W0 3F2 3I2 0I1 3W2 0I2 0W1 0W2 .
+        rank 1 | .   1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 1I1 2I2 1I2 2W1 1W1 2W2 1W2
 
     With p activations, m >= 2p - 1, F = I = W and free transfers, no rank idles between its first op and its last. In
     general, 1.5p activations leave little idle time. The peak is within the limit, by default p activations; the smallest
@@ -91,7 +90,7 @@ def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> l
         # A setting that differs only in permissions that nothing used gives the same ops again.
         if not any(run.same_under(fill) for run in runs):
             runs.append(_refined(per_rank, microbatches, transfer, fill))
-    return min((run.ranks for run in runs), key=largest_bubble)
+    return min((run.ranks for run in runs), key=lambda ranks: ranks[0].largest_bubble)
 
 
 def _equal_ranks(placement: Placement, costs: Costs, limits: Limits | None) -> list[RankCosts]:
@@ -133,7 +132,7 @@ def _refined(per_rank: list[RankCosts], microbatches: int, transfer: float, fill
     while True:
         approved = [rank.bubble for rank in best]
         again = _Heuristic(per_rank, microbatches, transfer, fill, approved)
-        shorter = again.stays_below(largest_bubble(best))
+        shorter = again.stays_below(best[0].largest_bubble)
         used = Fill(*map(max, used, again.used))
         if not shorter:
             return _Refined(best, fill, used)
@@ -175,7 +174,7 @@ class _Heuristic:
         self._first_wave()
         self._even_out()
         for _ in range(2 * self.microbatches):
-            if largest_bubble(self.ranks) >= bubble:
+            if self.ranks[0].largest_bubble >= bubble:
                 return False
             for rank in self.ranks:
                 rank.make_room(rank.costs.input_change)
@@ -183,7 +182,7 @@ class _Heuristic:
             self._forwards()
         for rank in self.ranks:
             rank.finish()
-        return largest_bubble(self.ranks) < bubble
+        return self.ranks[0].largest_bubble < bubble
 
     # The first forwards
 
@@ -289,7 +288,7 @@ class _Heuristic:
         here.fill_wait(arrives)
         if not (beyond and here.owed):
             return False
-        allowed = max(largest_bubble(self.ranks), self.approved[rank])
+        allowed = max(here.largest_bubble, self.approved[rank])
         if arrives - here.clock <= allowed - here.bubble:
             return False
         here.place_weight()

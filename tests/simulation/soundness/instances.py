@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 
-from pipeplan.costs import Costs, Limits, Settings
+from pipeplan.costs import Costs, Limits
 from pipeplan.model import Objective, Placement
-from tests.torture.schedules.random_costs import varied
+from tests.torture.schedules.random_costs import random_costs, varied
+from tests.torture.schedules.shapes import random_placement
 
 SMALL = 24
-"""Stages times microbatches times slices up to which an exact model has a chance."""
+"""Stages times microbatches times slices of a small instance."""
 
 
 @dataclass(frozen=True)
@@ -29,46 +29,15 @@ class Instance:
     objective: Objective
     split: str
 
-    @property
-    def size(self) -> int:
-        return self.placement.stages * self.microbatches * self.slices
 
-    @property
-    def kinds(self) -> Iterator[str]:
-        """What it is an instance of."""
-        costs = self.costs
-        yield self.placement.name
-        yield self.objective
-        for name, holds in {
-            "copies": self.placement.copies > 1,
-            "slices": self.slices > 1,
-            "overlapped pairs": costs.overlap is not None,
-            "overheads": costs.overhead.between_ops,
-            "transfers": costs.transfer.time() > 0,
-            "uneven stages": len(set(zip(costs.forward, costs.backward_input, costs.backward_weight, strict=True))) > 1,
-            "B < I + W": bool((costs.backward < costs.backward_input + costs.backward_weight).any()),
-            "only full backwards": self.split == "none",
-            "limits per rank": len(set(self.limits.values.tolist())) > 1,
-            "limits in bytes": not self.limits.in_activations,
-            "I frees all": bool((costs.memory.freed_by_weight == 0).any()),
-            "I frees a part": bool(
-                ((costs.memory.freed_by_weight > 0) & (costs.memory.freed_by_weight < costs.memory.activation)).any()
-            ),
-            "microbatches that differ": costs.factors is not None,
-            "I adds": bool((costs.memory.freed_by_weight > costs.memory.activation).any()),
-        }.items():
-            if holds:
-                yield name
-
-
-def instance(seed: int, *, most: int = 3 * SMALL, differing: bool = True) -> Instance:
-    """The instance of a seed, of at most so many stages times microbatches times slices."""
+def instance(seed: int, *, differing: bool = True) -> Instance:
+    """Return the instance of a seed; ``differing``: perhaps of microbatches that differ."""
     random = Random(f"bound {seed}")
-    placement = _placement(random)
+    placement = random_placement(random)
     slices = random.choice((1, 1, 1, 1, 2, 2, 3)) if placement.copies == 1 else random.choice((1, 1, 1, 2))
-    room = random.choice((SMALL, most)) // (placement.stages * slices)
+    room = random.choice((SMALL, 3 * SMALL)) // (placement.stages * slices)
     microbatches = max(min(random.choice((2, 3, 4, 5, 6, 8, 12)), room) // placement.copies, 1) * placement.copies
-    costs = _costs(random, placement, slices)
+    costs = random_costs(random, placement, slices, whole=True)
     if differing:
         costs = varied(Random(f"varied {seed}"), costs, microbatches, whole=True)
     return Instance(
@@ -83,58 +52,6 @@ def instance(seed: int, *, most: int = 3 * SMALL, differing: bool = True) -> Ins
     )
 
 
-def _placement(random: Random) -> Placement:
-    ranks = random.choice((2, 2, 3, 3, 4))
-    kind = random.choice(("linear", "linear", "v", "v", "loop", "wave", "bidirectional", "custom", "custom"))
-    if kind == "custom":
-        stages = random.randint(2, 6)
-        dealt = [random.randrange(ranks) for _ in range(stages)]
-        names = {rank: name for name, rank in enumerate(dict.fromkeys(dealt))}
-        return Placement.of(tuple(names[rank] for rank in dealt))
-    if kind == "bidirectional":
-        return Placement.bidirectional(random.choice((2, 2, 4)))
-    chunks = random.choice((2, 2, 3, 4)) if kind in {"loop", "wave"} else 2
-    return Placement.called(kind, 2 if chunks > 2 else ranks, chunks)
-
-
-def _costs(random: Random, placement: Placement, slices: int) -> Costs:
-    uneven = random.random() < 0.5
-
-    def each(least: int, most: int) -> tuple[float, ...]:
-        alike = random.randint(least, most)
-        return tuple(
-            float(slices * (random.randint(least, most) if uneven else alike)) for _ in range(placement.stages)
-        )
-
-    forward, inputs, weights = each(1, 6), each(1, 6), each(1, 6)
-    kind = random.choice(("sum", "sum", "sum", "shorter", "longer"))
-    less = {"sum": 0.0, "shorter": random.choice((0.25, 0.5)), "longer": -0.25}[kind]
-    full = tuple(one + other - less * min(one, other) for one, other in zip(inputs, weights, strict=True))
-    saves = random.choice((None, None, None, 0.3, 0.9))
-    activation, kept = _sizes(random, placement, uneven)
-    return Settings(
-        forward_times=forward,
-        backward_times=full,
-        backward_input_times=inputs,
-        backward_weight_times=weights,
-        overlap_times=None
-        if saves is None
-        else tuple(max(f, b, f + b - saves * min(f, b)) for f, b in zip(forward, full, strict=True)),
-        p2p_time=float(random.choice((0, 0, 1, 2, 5))),
-        op_gap=float(random.choice((0, 0, 0, 1))),
-        message_time=float(random.choice((0, 0, 0, 1))),
-        activation_bytes=activation,
-        weight_activation_bytes=kept,
-    ).costs(placement)
-
-
-def _sizes(random: Random, placement: Placement, uneven: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    most = random.choice((1, 1, 3))
-    activation = [random.randint(1, most) if uneven else most for _ in range(placement.stages)]
-    kept = random.choice((0.0, 0.25, 0.5, 1.0, 1.0, 1.0, 1.5))
-    return tuple(4.0 * one for one in activation), tuple(4.0 * kept * one for one in activation)
-
-
 def _limits(random: Random, placement: Placement, costs: Costs, microbatches: int) -> Limits:
     """From what one microbatch needs up to what nearly all need, in bytes or activations."""
     in_activations = random.random() < 0.4
@@ -147,4 +64,5 @@ def _limits(random: Random, placement: Placement, costs: Costs, microbatches: in
     alike = random.random() < 0.6
     share = random.choice((1.0, 1.0, 1.5, 2.0, 2.5, 3.0, 0.7 * microbatches))
     shares = [share if alike else random.choice((1.0, 1.5, 2.0, 3.0, 1.0 * microbatches)) for _ in least]
-    return Limits(least * np.maximum(shares, 1.0), in_activations)
+    static = 0.0 if in_activations else costs.memory.static.max(initial=0.0) * placement.chunks * placement.copies
+    return Limits(least * np.maximum(shares, 1.0) + static, in_activations)

@@ -1,4 +1,4 @@
-"""Schedules that a bound must not be above: built by greedy rules, searched, and found by an exact model."""
+"""Schedules that a bound must not be above: built by greedy rules, and searched."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pipeplan.foundation.errors import PipeplanError
 from pipeplan.model import Kind, Schedule, from_ops
 from pipeplan.model.op import Op
 from pipeplan.simulation import Bound
-from tests.simulation.soundness.instances import SMALL, Instance
+from tests.simulation.soundness.instances import Instance
+from tests.slow_simulator import needs
 
 Job = tuple[Kind, int, int, int]
 """Kind, stage, microbatch, slice."""
@@ -21,7 +22,7 @@ GREEDY = 12
 """How many greedy schedules are built for an instance."""
 
 
-def witnesses(instance: Instance, *, evaluations: int, seconds: float) -> Iterator[tuple[str, Schedule]]:
+def witnesses(instance: Instance, *, evaluations: int) -> Iterator[tuple[str, Schedule]]:
     """Schedules of an instance, by where they come from; not all are within its limits."""
     for number in range(GREEDY):
         found = greedy(instance, Random(f"greedy {instance.seed} {number}"))
@@ -31,12 +32,6 @@ def witnesses(instance: Instance, *, evaluations: int, seconds: float) -> Iterat
         found = searched(instance, evaluations)
         if found is not None:
             yield "search", found
-    if instance.size <= SMALL and seconds:
-        from tests.simulation.soundness.exact import solved
-
-        found = solved(instance, seconds)
-        if found is not None:
-            yield "exact model", found
 
 
 def searched(instance: Instance, evaluations: int) -> Schedule | None:
@@ -66,36 +61,6 @@ def jobs(instance: Instance, random: Random | None = None) -> Iterator[Job]:
             yield kind, stage, microbatch, part
 
 
-def needs(instance: Instance, job: Job, backward: dict[tuple[int, int, int], Kind]) -> Iterator[tuple[Job, bool]]:
-    """What a job waits for, and whether a message lies between; ``backward`` says which backwards are full."""
-    kind, stage, microbatch, part = job
-    last = instance.placement.stages - 1
-    ranks = instance.placement.rank_of[microbatch * instance.placement.copies // instance.microbatches]
-
-    def way_back(stage: int, part: int) -> Job:
-        return backward[stage, microbatch, part], stage, microbatch, part
-
-    if kind == Kind.F:
-        if stage:
-            yield (Kind.F, stage - 1, microbatch, part), ranks[stage - 1] != ranks[stage]
-        if part:
-            yield (Kind.F, stage, microbatch, part - 1), False
-    elif kind == Kind.W:
-        yield (Kind.I, stage, microbatch, part), False
-    else:
-        yield (Kind.F, stage, microbatch, part), False
-        if stage < last:
-            yield way_back(stage + 1, part), ranks[stage + 1] != ranks[stage]
-        if part < instance.slices - 1:
-            yield way_back(stage, part + 1), False
-            yield (Kind.F, stage, microbatch, instance.slices - 1), False
-
-
-def ways_back(every: Sequence[Job]) -> dict[tuple[int, int, int], Kind]:
-    """Which backwards are full, by stage, microbatch and slice."""
-    return {job[1:]: job[0] for job in every if job[0] in {Kind.B, Kind.I}}
-
-
 def rank_of(instance: Instance, job: Job) -> int:
     placement = instance.placement
     return placement.rank_of[job[2] * placement.copies // instance.microbatches][job[1]]
@@ -123,14 +88,21 @@ def of_rows(instance: Instance, rows: Sequence[Sequence[Job]]) -> Schedule:
 def greedy(instance: Instance, random: Random) -> Schedule | None:
     """Whatever can start first, by priorities drawn for each kind; microbatches enter as their whole way fits the limits."""
     every = list(jobs(instance, random))
-    backward, limit = ways_back(every), instance.costs.memory.rule(instance.placement, instance.limits).limit
+    limit = instance.costs.memory.rule(instance.placement, instance.limits).limit
     weigh = {kind: random.random() - (kind in {Kind.B, Kind.I}) * random.choice((0.0, 0.5)) for kind in Kind}
     left, ready = set(every), dict.fromkeys(range(instance.placement.ranks), 0.0)
     ended: dict[Job, float] = {}
     level = dict.fromkeys(ready, 0.0)
     rows: list[list[Job]] = [[] for _ in ready]
     transfer, delay = instance.costs.transfer.time(instance.slices), random.choice((0.0, 0.0, 2.0))
-    sources = {job: list(needs(instance, job, backward)) for job in every}
+    stages, present = instance.placement.stages, set(every)
+    sources = {
+        job: [
+            (need, rank_of(instance, need) != rank_of(instance, job))
+            for need in needs(Op(*job), present, stages, instance.slices)
+        ]
+        for job in every
+    }
     while left:
         best: tuple[Any, ...] | None = None
         for job in sorted(left):

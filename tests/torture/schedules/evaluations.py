@@ -16,13 +16,13 @@ from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
 from pipeplan.extensions.search.kernels.arrays import AnnealingState, Decisions, Reach
 from pipeplan.extensions.search.moves import MOVES, Move, moves_for
 from pipeplan.simulation import simulate
-from tests.torture.suite import Found
+from tests.torture import Found
 
 CLOSE = 1e-12
 """The share by which sums in another order may differ."""
 
 
-def moved(random: Random, problem: Problem, *, locally: bool = False) -> str:
+def moved(random: Random, problem: Problem, *, locally: bool = False) -> None:
     """Anneal by random moves, and hold what it ends with and the best on the way against the simulator and the checker.
 
     ``locally``: also by steps that are timed in part; these must lead to the same.
@@ -31,7 +31,7 @@ def moved(random: Random, problem: Problem, *, locally: bool = False) -> str:
     start = _start(random, encoder)
     moves = local_moves(encoder, MOVES) if locally else moves_for(encoder, MOVES)
     if not moves or not np.isfinite(start.value):
-        return "nothing to move"
+        return
     reach = Reach(places=random.randint(1, 4), stages=random.randint(1, 4), microbatches=random.randint(1, 4))
     heat = random.choice((0.1, 1.0, 10.0)) * float(problem.occupied.forward.mean())
     how = (encoder, start, moves, reach, heat, random.randrange(1, 2**20), random.choice((60, 200)))
@@ -46,7 +46,6 @@ def moved(random: Random, problem: Problem, *, locally: bool = False) -> str:
             _hold(encoder, decided, float(value), exactly=exactly)
         if exactly:
             _same(parts, (decisions, best, state))
-    return "moved in part" if locally else "moved"
 
 
 def _start(random: Random, encoder: Encoder) -> Candidate:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 from pipeplan.checking import check
@@ -12,13 +10,13 @@ from pipeplan.extensions.search import search
 from pipeplan.foundation.errors import DeadlockError
 from pipeplan.passes import insert_communication, without_communication
 from pipeplan.simulation import simulate
+from tests.torture import Found
 from tests.torture.schedules.evaluations import CLOSE, moved
 from tests.torture.schedules.oracle import WITHIN
 from tests.torture.schedules.problems import long_problem, random_problem
 from tests.torture.schedules.random_costs import random_costs, varied
 from tests.torture.schedules.shapes import random_schedule
 from tests.torture.schedules.ways import Call, as_python, both_ways, run_by
-from tests.torture.suite import Found
 
 INTERPRETED = 40
 """Cases before the first whose kernels are compiled: a sample needs no compiler."""
@@ -27,12 +25,11 @@ COMPILED = 16
 """One of so many cases is run both ways: compiling takes longer than all else."""
 
 
-def attempt(seed: int, folder: Path) -> str:
+def attempt(seed: int) -> None:
     """A schedule simulated and checked, a candidate moved, or a whole search, each with its kernels run both ways."""
     random = Random(f"kernels {seed}")
-    seen = Counter[str]()
     compiles = seed >= INTERPRETED and seed % COMPILED == COMPILED // 2
-    call: Call = both_ways(seen) if compiles else as_python
+    call: Call = both_ways if compiles else as_python
     kind = random.choices(("simulate", "move", "in part", "search"), (2, 4, 1, 1))[0]
     with run_by(call):
         if kind == "simulate":
@@ -42,7 +39,6 @@ def attempt(seed: int, folder: Path) -> str:
         else:
             problem = long_problem(random) if kind == "in part" else random_problem(random)
             moved(random, problem, locally=kind == "in part")
-    return f"{kind}{', both ways' * bool(seen)}"
 
 
 def _simulate(random: Random) -> None:

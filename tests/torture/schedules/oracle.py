@@ -1,13 +1,13 @@
 """Is a schedule right? Said once more, op by op with plain dictionaries, sharing nothing with the package but its ops.
 
-It knows what waits for what in its own words (:func:`needs`), walks every row as a rank would, and gives each thing that is
-wrong as a :class:`Finding`: the checker must give the same, and the simulator must stop where it says that ranks do.
+It takes what waits for what from :func:`tests.slow_simulator.needs`, walks every row as a rank would, and gives each thing
+that is wrong as a :class:`Finding`: the checker must give the same, and the simulator must stop where it says that ranks do.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, product
@@ -15,20 +15,22 @@ from typing import NamedTuple
 
 from pipeplan.model import MemoryRule, Placement
 from pipeplan.model.op import NO_GROUP, NO_MICROBATCH, Kind, Op
-
-Key = tuple[Kind, int, int, int]
-"""Kind, stage, microbatch, slice."""
+from tests.slow_simulator import FACING, WITHOUT_MICROBATCH, Key, key, needs
 
 Spot = tuple[int, int]
 """A rank, and the number of an op in its row."""
 
 MESSAGES = {Kind.SEND_F, Kind.RECV_F, Kind.SEND_B, Kind.RECV_B}
 STAGE_WIDE = {Kind.UNSHARD, Kind.RESHARD, Kind.REDUCE_GRAD}
-WITHOUT_MICROBATCH = STAGE_WIDE | {Kind.WAIT_REDUCE_GRAD}
 COPIES = {Kind.OFFLOAD, Kind.RELOAD}
 COMPUTE = {Kind.F, Kind.B, Kind.I, Kind.W, Kind.R}
-FACING = {Kind.RECV_F: (Kind.SEND_F, -1), Kind.RECV_B: (Kind.SEND_B, 1)}
-"""Who sends what a receive gets: the kind, and the step to its stage."""
+WAITS = {
+    Kind.SEND_F: Kind.WAIT_SEND_F,
+    Kind.SEND_B: Kind.WAIT_SEND_B,
+    Kind.WAIT_SEND_F: Kind.SEND_F,
+    Kind.WAIT_SEND_B: Kind.SEND_B,
+}
+"""The wait for a send, and the send of a wait."""
 
 WITHIN = 1e-9
 """The share of a limit by which rounded sums may pass it."""
@@ -45,46 +47,6 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         where = "" if self.number is None else f", op {self.number}"
         return f"{self.rule} at rank {self.rank}{where} ({self.op})"
-
-
-def key(op: Op) -> Key:
-    """What tells an op from all others."""
-    return op.kind, op.stage, op.microbatch, op.slice
-
-
-def needs(op: Op, present: Collection[Key], stages: int, slices: int) -> Iterator[Key]:
-    """What must be done before an op, whoever does it; some of it may be missing from the schedule."""
-    kind, stage, microbatch, part = key(op)
-
-    def way_back(stage: int, part: int) -> Key:
-        full = Kind.B, stage, microbatch, part
-        return full if full in present else (Kind.I, stage, microbatch, part)
-
-    def sent(receive: Kind, otherwise: Key) -> Key:
-        message = receive, stage, microbatch, part
-        return message if message in present else otherwise
-
-    if kind == Kind.F:
-        if stage > 0 or (Kind.RECV_F, stage, microbatch, part) in present:
-            yield sent(Kind.RECV_F, (Kind.F, stage - 1, microbatch, part))
-        if part > 0:
-            yield Kind.F, stage, microbatch, part - 1
-    elif kind in {Kind.B, Kind.I}:
-        saved = [(again, stage, microbatch, part) for again in (Kind.R, Kind.RELOAD, Kind.F)]
-        yield next((one for one in saved if one in present), saved[-1])
-        if stage < stages - 1 or (Kind.RECV_B, stage, microbatch, part) in present:
-            yield sent(Kind.RECV_B, way_back(stage + 1, part))
-        if part < slices - 1:
-            yield way_back(stage, part + 1)
-    elif kind in FACING:
-        sender, step = FACING[kind]
-        if 0 <= stage + step < stages:
-            yield sender, stage + step, microbatch, part
-    elif kind == Kind.SEND_B:
-        yield way_back(stage, part)
-    elif kind not in WITHOUT_MICROBATCH:
-        before = {Kind.W: Kind.I, Kind.RELOAD: Kind.OFFLOAD}.get(kind, Kind.F)
-        yield before, stage, microbatch, part
 
 
 @dataclass(frozen=True)
@@ -134,7 +96,7 @@ class Oracle:
             return wrong
         wrong |= {*self.sharding(), *self.reductions()}
         communicates = bool(self.kinds & MESSAGES)
-        lost = set(self.messages()) if communicates else set()
+        lost = (set(self.messages()) if communicates else set()) | set(self.awaited())
         wrong |= lost
         if lost:
             return wrong
@@ -242,6 +204,14 @@ class Oracle:
         for (rank, number), op in self.spots():
             if op.kind in MESSAGES and key(op) not in expected:
                 yield Finding("message", rank, number, str(op))
+
+    def awaited(self) -> Iterator[Finding]:
+        """A wait for every SEND if there is any wait for one, and a SEND for every wait."""
+        if not self.kinds & {Kind.WAIT_SEND_F, Kind.WAIT_SEND_B}:
+            return
+        for (rank, number), op in self.spots():
+            if op.kind in WAITS and (WAITS[op.kind], *key(op)[1:]) not in self.where:
+                yield Finding("wait", rank, number, str(op))
 
     def channels(self) -> Iterator[Finding]:
         """The k-th receive of a channel gets its k-th message; the first that is another's, on each."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -29,10 +28,10 @@ from tests.extensions.search.independent_model import solve
 from tests.extensions.search.replay import schedule_of
 from tests.slow_simulator import slow_simulate
 from tests.slow_streams import slow_streams
+from tests.torture import Found
 from tests.torture.schedules.problems import random_problem
 from tests.torture.schedules.simulations import spans_of
 from tests.torture.schedules.ways import as_python, run_by
-from tests.torture.suite import Found
 
 CLOSE = 1e-9
 """The share by which sums of the same numbers in another order may differ."""
@@ -41,7 +40,7 @@ MODELLED = 8
 """Stages times microbatches up to which the exact model answers in a fraction of a second."""
 
 
-def attempt(seed: int, folder: Path) -> str:
+def attempt(seed: int) -> None:
     """One search with a small budget, at one level of communication."""
     random = Random(f"searches {seed}")
     problem = _problem(random)
@@ -81,7 +80,6 @@ def attempt(seed: int, folder: Path) -> str:
         )
     if found.optimal and value > reached * (1 + CLOSE):
         raise Found(f"{what}: {value:.12g} is called optimal, and {reached:.12g} is reached")
-    return f"{problem.communication}, {'optimal' if found.optimal else 'searched'}"
 
 
 def _problem(random: Random) -> Problem:

@@ -12,7 +12,8 @@ from pipeplan.model import Placement, Schedule, from_ops
 from pipeplan.model.op import NO_GROUP, Kind, Op
 from pipeplan.passes import insert_communication, insert_offload, insert_recompute, merge_backward, split_backward
 from pipeplan.strategies import STRATEGIES
-from tests.torture.schedules.oracle import COMPUTE, COPIES, Key, key, needs, runs
+from tests.slow_simulator import Key, key, needs
+from tests.torture.schedules.oracle import COMPUTE, COPIES, runs
 
 CELLS = 20
 """Stages times microbatches times slices, at most."""

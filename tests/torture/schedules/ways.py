@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 
 from pipeplan.foundation.kernels import Argument, Kernel, Output, compile_loop
-from tests.torture.suite import Found
+from tests.torture import Found
 
 Call = Callable[[Kernel, Sequence[Argument], Sequence[Output]], Any]
 
@@ -37,24 +36,19 @@ def as_machine_code(kernel: Kernel, inputs: Sequence[Argument], outputs: Sequenc
     return compile_loop(kernel.function)(*inputs, *outputs)
 
 
-def both_ways(seen: Counter[str]) -> Call:
-    """A call that runs a kernel both ways, from the same arrays, and wants the same bytes; ``seen`` counts its kernels."""
-
-    def call(kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
-        others = [_copied(output) for output in outputs]
-        answer = as_python(kernel, inputs, outputs)
-        again = as_machine_code(kernel, inputs, others)
-        name = kernel.function.__qualname__.removesuffix(".<locals>.anneal")
-        seen[name] += 1
-        if not _same_number(answer, again):
-            raise Found(f"{name} gives {answer} as Python and {again} compiled")
-        for number, (one, other) in enumerate(zip(outputs, others, strict=True)):
-            where = _difference(one, other)
-            if where is not None:
-                raise Found(f"{name} writes other things into its output {number} compiled than as Python: {where}")
-        return answer
-
-    return call
+def both_ways(kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
+    """Both, from the same arrays. Raises Found unless they write the same bytes."""
+    others = [_copied(output) for output in outputs]
+    answer = as_python(kernel, inputs, outputs)
+    again = as_machine_code(kernel, inputs, others)
+    name = kernel.function.__qualname__.removesuffix(".<locals>.anneal")
+    if not _same_number(answer, again):
+        raise Found(f"{name} gives {answer} as Python and {again} compiled")
+    for number, (one, other) in enumerate(zip(outputs, others, strict=True)):
+        where = _difference(one, other)
+        if where is not None:
+            raise Found(f"{name} writes other things into its output {number} compiled than as Python: {where}")
+    return answer
 
 
 def _copied(output: Output) -> Output:

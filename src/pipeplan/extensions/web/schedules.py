@@ -38,7 +38,7 @@ from pipeplan.strategies import STRATEGIES, Strategy, strategy
 Source = Strategy | Schedule | Timeline
 """A strategy, or the content of a file of the request; a name is never one of a file here."""
 
-# Sizes. What is too large anywhere is refused by pipeplan.model.quantities; a server's limits are lower.
+# Sizes. What is too large anywhere is refused by pipeplan.model.values; a server's limits are lower.
 
 MOST_OPS = 2_000_000
 """Maximum number of ops of all schedules of a request together."""

@@ -1,4 +1,6 @@
-"""Ops that wait for sends and reduced gradients: PyTorch 2.15 needs one for each, and says which are wrong."""
+"""Rules of PyTorch's runtime: order of losses, stage-wide ops and ops that wait."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,12 +8,76 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.checking import check
+from pipeplan.checking.torch_rules import check_losses
 from pipeplan.costs import Settings
 from pipeplan.foundation.errors import DeadlockError
-from pipeplan.model import WAIT_KINDS, Kind, Schedule, among, parse_schedule
-from pipeplan.passes import lower_for_torch, without_communication, without_waits
+from pipeplan.model import WAIT_KINDS, Kind, Schedule, among, format_schedule, order_of_losses, parse_schedule
+from pipeplan.passes import in_order_of_losses, lower_for_torch, without_communication, without_waits
 from pipeplan.simulation import simulate
+from pipeplan.strategies import strategy
 from tests.passes.plans import PLANS
+
+SWAPPED = "0F0 0F1 0B0 0B1\n1F1 1F0 1B1 1B0"
+
+
+def test_losses_out_of_order_are_wrong_in_pytorch_alone():
+    report = check(parse_schedule(SWAPPED))
+    assert (report.valid, [note.rule for note in report.notes]) == (True, ["losses"])
+    (problem,) = check(parse_schedule(SWAPPED), pytorch=True).problems
+    assert (problem.rule, problem.where) == ("losses", "rank 1, op 0 (1F1)")
+
+
+def test_two_copies_of_a_model_have_losses_of_their_own():
+    dualpipe = strategy("dualpipe")
+    assert not list(check_losses(dualpipe(dualpipe.shape(2, 4))))
+
+
+def test_microbatches_are_numbered_as_their_losses_come():
+    assert format_schedule(in_order_of_losses(parse_schedule(SWAPPED))) == "0F1 0F0 0B1 0B0\n1F0 1F1 1B0 1B1"
+
+
+@settings(max_examples=40, deadline=None)
+@given(PLANS, st.randoms(use_true_random=False))
+def test_any_numbering_is_put_in_order(plan: Schedule, random):
+    """A schedule under other numbers is the same one once its numbers follow its losses."""
+    shuffled = list(range(plan.microbatches))
+    random.shuffle(shuffled)
+    numbers = np.array(shuffled, np.int32)[plan.columns.microbatch]
+    other = replace(plan, columns=replace(plan.columns, microbatch=numbers))
+    if plan.placement.copies > 1 or plan.slices > 1:
+        return
+    ordered = in_order_of_losses(other)
+    assert order_of_losses(ordered).tolist() == list(range(plan.microbatches))
+    assert ordered == in_order_of_losses(plan)
+    assert check(ordered).valid
+    assert not list(check_losses(ordered))
+
+
+SHARDED = "0UNSHARD 0F0 0F1 0B0 0B1 0REDUCE_GRAD 0RESHARD"
+
+
+def rules(text: str, **options: bool | None) -> list[tuple[str, str]]:
+    schedule = parse_schedule(text, keep_duplicates=True)
+    return [(problem.rule, problem.where) for problem in check(schedule, **options).problems]  # type: ignore[arg-type]
+
+
+def test_a_plan_of_compute_needs_no_reduction_unless_asked():
+    plain = "0F0 0B0\n1F0 1B0"
+    assert rules(plain) == []
+    assert rules(plain, reduce_grad=True) == [("reduce-grad", "rank 0"), ("reduce-grad", "rank 1")]
+    assert rules("0F0 1F0 1B0 1REDUCE_GRAD 0B0", reduce_grad=False) == []
+
+
+@settings(max_examples=30, deadline=None)
+@given(PLANS.filter(lambda plan: plan.placement.copies == 1 and plan.slices == 1))
+def test_what_is_lowered_for_pytorch_is_right(plan: Schedule):
+    lowered = lower_for_torch(plan, waits=True)
+    report = check(lowered)
+    assert report.problems == ()
+    assert {note.rule for note in report.notes} <= {"buffers"}
+    lost = lowered.keep(~among(lowered.columns.kind, (Kind.REDUCE_GRAD, Kind.WAIT_REDUCE_GRAD)))
+    assert {problem.rule for problem in check(lost).problems} == {"reduce-grad"}
+
 
 ROWS = (
     "0F0 0SEND_F0 0RECV_B0 0B0 0WAIT_SEND_F0 0REDUCE_GRAD 0WAIT_REDUCE_GRAD",
@@ -21,11 +87,6 @@ RIGHT = "\n".join(ROWS)
 TOO_EARLY = RIGHT.replace("0F0 ", "0F0 0WAIT_SEND_F0 ").replace("B0 0WAIT_SEND_F0", "B0")
 AGAIN = RIGHT.replace("1WAIT_REDUCE_GRAD", "1WAIT_REDUCE_GRAD 1WAIT_REDUCE_GRAD")
 TWO_AT_ONCE = "0F0 1F0 1B0 1REDUCE_GRAD 0B0 0REDUCE_GRAD 1WAIT_REDUCE_GRAD 0WAIT_REDUCE_GRAD"
-
-
-def rules(text: str, *, waits: bool | None = None) -> list[tuple[str, str]]:
-    schedule = parse_schedule(text, keep_duplicates=True)
-    return [(problem.rule, problem.where) for problem in check(schedule, waits=waits).problems]
 
 
 def test_each_send_and_each_reduction_is_waited_for():
@@ -44,6 +105,14 @@ def test_each_send_and_each_reduction_is_waited_for():
         (AGAIN, "wait", "rank 1, op 6 (1WAIT_REDUCE_GRAD)"),
         (RIGHT.replace("1REDUCE_GRAD 1W", "1WAIT_REDUCE_GRAD 1REDUCE_GRAD 1W"), "wait", "rank 1, op 4 (1WAIT_REDUCE_GRAD)"),
         (TWO_AT_ONCE, "wait", "rank 0, op 5 (0REDUCE_GRAD)"),
+        ("0UNSHARD 0F0 0F1 0B0 0B1 0RESHARD", "reduce-grad", "rank 0"),
+        ("0UNSHARD 0F0 0F1 0B0 0REDUCE_GRAD 0B1 0RESHARD", "reduce-grad", "rank 0, op 4 (0REDUCE_GRAD)"),
+        ("0F0 0F1 0B0 0I1 0REDUCE_GRAD 0W1", "reduce-grad", "rank 0, op 4 (0REDUCE_GRAD)"),
+        (SHARDED.replace("0REDUCE_GRAD", "0REDUCE_GRAD 0REDUCE_GRAD"), "reduce-grad", "rank 0, op 6 (0REDUCE_GRAD)"),
+        ("0F0 0UNSHARD 0F1 0B0 0B1 0REDUCE_GRAD 0RESHARD", "sharding", "rank 0, op 0 (0F0)"),
+        ("0UNSHARD 0F0 0F1 0B0 0RESHARD 0B1 0REDUCE_GRAD", "sharding", "rank 0, op 5 (0B1)"),
+        (SHARDED.replace("0F1", "0UNSHARD 0F1 0RESHARD"), "sharding", "rank 0, op 3 (0F1)"),
+        (SHARDED + " 0RESHARD", "sharding", "rank 0, op 7 (0RESHARD)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_and_where(text: str, rule: str, where: str):

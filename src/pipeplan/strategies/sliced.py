@@ -1,13 +1,15 @@
-"""Interleaved schedules over slices of the sequence: SlimPipe, and MEPipe with full or split backwards.
+"""Schedules over slices of the sequence: Seq1F1B, and with several chunks SlimPipe, and MEPipe with full or split backwards.
 
-A rank's forwards run group by group, within a group chunk by chunk, within a chunk microbatch by microbatch, and the
-slices of a microbatch in order. Backwards do the same with the chunks and the slices reversed. A group is one microbatch
-of k slices, or as many as it takes to have a slice for each rank.
+With several chunks, a rank's forwards run group by group, within a group chunk by chunk, within a chunk microbatch by
+microbatch, and the slices of a microbatch in order. Backwards do the same with the chunks and the slices reversed. A group
+is one microbatch of k slices, or as many as it takes to have a slice for each rank.
 """
 
 from __future__ import annotations
 
-from pipeplan.model import Kind, Schedule
+import numpy as np
+
+from pipeplan.model import Kind, Placement, Schedule, ops
 from pipeplan.strategies.interleaved import (
     ahead_of_groups,
     idle_of_full_backwards,
@@ -125,10 +127,6 @@ def _peak(shape: Shape, unsliced: str) -> float:
     return min(_warm_up(shape, unsliced, 0) + 1, shape.microbatches * of_one) / of_one
 
 
-def _idle_slimpipe(shape: Shape) -> float:
-    return idle_of_full_backwards(_in_slices(shape), "interleaved-1f1b", 4) / shape.slices
-
-
 def _last_group(shape: Shape) -> tuple[int, bool]:
     """Return the number of slices in the last group, and whether it is the only one."""
     slices, group = shape.microbatches * shape.slices, group_size(shape)
@@ -160,7 +158,7 @@ slimpipe = Strategy(
     shapes=_ANY,
     bubble=Formula(
         "(p-1)(F+B)/(kv) for k slices; last group of fewer than p slices: at most (v-1)(p-1)4F/(kv) more",
-        _idle_slimpipe,
+        lambda shape: idle_of_full_backwards(_in_slices(shape), "interleaved-1f1b", 4) / shape.slices,
     ),
     memory=Formula(
         "at most min(2(p-1) + (v-1)g + k, kmv)/(kv), groups of g = min(k ceil(p/k), km) slices",
@@ -208,4 +206,48 @@ mepipe = Strategy(
     aliases=("MEPipe",),
 )
 
-FAMILY = (slimpipe, svpp, mepipe)
+
+def build_seq1f1b(shape: Shape) -> Schedule:
+    """1F1B whose unit of work is one of k slices of a microbatch's sequence; backwards take the slices in reverse.
+
+    Causal attention needs only earlier slices, so forwards run in order and backwards in reverse. Rank r runs
+    p - 1 - r + k - 1 forwards first, because the first backward is that of a microbatch's last slice.
+
+    Two ranks, two microbatches of two slices (``0F1.1`` is slice 1 of microbatch 1), in units of half a microbatch::
+
+        rank 0 | 0F0   0F0.1 0F1   .     .     0B0.1 --    0F1.1 0B0   --    .     0B1.1 --    0B1   --
+        rank 1 | .     1F0   1F0.1 1B0.1 --    1F1   1B0   --    1F1.1 1B1.1 --    1B1   --    .     .
+
+    Idle time is (p - 1)(F + B)/k if slices take equally long, the peak min(p + k - 1, mk)/k activations. Any shape is
+    valid.
+
+    Source: Sun et al., Seq1F1B: Efficient Sequence-Level Pipeline Parallelism (2024), section 3.
+    """
+    p, m, k = shape.ranks, shape.microbatches, shape.slices
+    microbatch, part = np.divmod(np.arange(m * k), k)
+    rows = [
+        one_forward_one_backward(
+            ops(Kind.F, rank, microbatch, part), ops(Kind.B, rank, microbatch, k - 1 - part), p - 1 - rank + k - 1
+        )
+        for rank in range(p)
+    ]
+    return Schedule.from_rows(Placement.linear(p), m, rows, slices=k)
+
+
+seq1f1b = Strategy(
+    name="seq1f1b",
+    title="1F1B over slices of the sequence",
+    placement="linear",
+    shapes="any p, m, k",
+    bubble=Formula("(p-1)(F+B)/k for k slices", lambda shape: 3 * (shape.ranks - 1) / shape.slices),
+    memory=Formula(
+        "min(p+k-1, mk)/k for k slices",
+        lambda shape: min(shape.ranks + shape.slices - 1, shape.microbatches * shape.slices) / shape.slices,
+    ),
+    paper="Sun et al., Seq1F1B (2024), arXiv:2406.03488",
+    build=build_seq1f1b,
+    slices=2,
+    aliases=("Seq1F1B",),
+)
+
+FAMILY = (seq1f1b, slimpipe, svpp, mepipe)

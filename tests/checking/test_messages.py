@@ -1,16 +1,15 @@
-"""Messages between ranks: missing, one too many, out of order. What PyTorch's deferred lowering does is found."""
+"""Messages between ranks: missing, superfluous, out of order, or waiting for each other on streams or where sends block."""
 
-import random
+from typing import get_args
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pipeplan.checking import check
-from pipeplan.model import Kind, Op, Placement, Schedule, dependencies, from_ops, parse_schedule
-from pipeplan.passes import Receives, insert_communication
+from pipeplan.foundation.errors import DeadlockError
+from pipeplan.model import Kind, Op, Placement, Schedule, Streams, dependencies, from_ops, parse_schedule
+from pipeplan.passes import insert_communication
 from tests.conformance import conformance
-from tests.passes.plans import PLANS
+from tests.simulation.test_streams import STUCK
 
 ROW_0 = "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1"
 ROW_1 = "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1"
@@ -20,10 +19,6 @@ def found(*rows: str) -> list[tuple[str, str, str]]:
     return [
         (problem.rule, problem.where, problem.message) for problem in check(parse_schedule("\n".join(rows))).problems
     ]
-
-
-def test_messages_in_order_are_right():
-    assert found(ROW_0, ROW_1) == []
 
 
 def test_a_hand_written_channel_out_of_order():
@@ -111,42 +106,6 @@ def test_pytorchs_lowered_orders_are_right_until_their_receives_are_deferred():
     assert broken.isdisjoint({"GPipe", "1F1B"})
 
 
-@settings(max_examples=40, deadline=None)
-@given(PLANS, st.sampled_from(["early", "late"]), st.randoms(use_true_random=False))
-def test_two_receives_of_one_channel_swapped_are_found(plan: Schedule, receives: Receives, random: random.Random):
-    lowered = insert_communication(plan, receives=receives)
-    assert check(lowered).valid
-    swapped = _swap_receives(lowered, random)
-    if swapped is not None:
-        rules = {problem.rule for problem in check(swapped).problems}
-        assert rules & {"channel", "order", "deadlock"}
-
-
-def _swap_receives(schedule: Schedule, random: random.Random) -> Schedule | None:
-    """The schedule with two neighbouring receives of one channel changed about; None where it has no such two."""
-    arrival = dependencies(schedule).arrival
-    sender = [int(schedule.rank[source]) if source >= 0 else -1 for source in arrival]
-    is_receive = [op.kind in (Kind.RECV_F, Kind.RECV_B) for row in schedule for op in row]
-    rank = schedule.rank.tolist()
-    pairs = []
-    last: dict[tuple[int, int], int] = {}
-    for position in range(len(schedule)):
-        if is_receive[position]:
-            channel = (sender[position], rank[position])
-            if channel in last:
-                pairs.append((last[channel], position))
-            last[channel] = position
-    if not pairs:
-        return None
-    first, second = random.choice(pairs)
-    ops = [op for row in schedule for op in row]
-    ops[first], ops[second] = ops[second], ops[first]
-    rows = [
-        from_ops(ops[a:b]) for a, b in zip(schedule.offsets[:-1].tolist(), schedule.offsets[1:].tolist(), strict=True)
-    ]
-    return Schedule.from_rows(schedule.placement, schedule.microbatches, rows, slices=schedule.slices)
-
-
 def test_a_bidirectional_placement_counts_messages_for_both_copies():
     one_copy = Placement.bidirectional(2)
     plan = parse_schedule("0F0 1F1 1B1 0B0\n0F1 1F0 1B0 0B1", placement=one_copy)
@@ -154,3 +113,54 @@ def test_a_bidirectional_placement_counts_messages_for_both_copies():
     assert check(lowered).valid
     lost = lowered.keep(lowered.columns.kind != Kind.SEND_B)
     assert [problem.where for problem in check(lost).problems] == ["rank 1", "rank 0"]
+
+
+CROSSED = "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1"
+"""Rank 0 sends microbatch 1 forward while rank 1 sends microbatch 0's gradient back."""
+
+
+def test_two_ranks_that_send_to_each_other_are_a_note_with_buffered_sends():
+    report = check(parse_schedule(CROSSED))
+    assert report.valid
+    assert [note.rule for note in report.notes] == ["rendezvous", "reduce-grad"]
+
+
+def test_and_an_error_with_blocking_ones_the_cycle_spelled_out():
+    report = check(parse_schedule(CROSSED), sends="blocking")
+    (problem,) = report.problems
+    assert (problem.rule, problem.where) == ("rendezvous", "rank 0, op 3 (0SEND_F1)")
+    assert problem.message.endswith(
+        "rank 0 sends at 0SEND_F1 and blocks until rank 1 reaches 1RECV_F1, which comes after 1SEND_B0; "
+        "rank 1 sends at 1SEND_B0 and blocks until rank 0 reaches 0RECV_B0, which comes after 0SEND_F1"
+    )
+    with pytest.raises(DeadlockError, match=">0SEND_F1<"):
+        report.require_valid()
+
+
+LEVELS: tuple[Streams, ...] = get_args(Streams)
+
+
+@pytest.mark.parametrize("level", ["rank", "direction"])
+def test_a_deadlock_is_a_problem_with_its_circle(level):
+    (problem,) = check(parse_schedule(STUCK), streams=level).problems
+    assert problem.rule == "streams"
+    assert "1RECV_F1 on rank 1 is behind 1SEND_F0 on its stream" in problem.message
+    assert "2RECV_F0 on rank 0 is behind 0SEND_F1 on its stream" in problem.message
+
+
+def test_it_is_none_where_each_edge_has_a_stream():
+    report = check(parse_schedule(STUCK), streams="edge")
+    assert report.valid
+    assert not [note for note in report.notes if note.rule == "rendezvous"]
+
+
+def test_an_op_can_be_part_of_the_circle():
+    """Rank 0 posts the receive of a gradient before the send of the activation that it is of."""
+    text = "0F0 0RECV_B0 0SEND_F0 0B0\n1RECV_F0 1F0 1B0 1SEND_B0"
+    (problem,) = check(parse_schedule(text), streams="rank").problems
+    assert sorted(problem.message.partition("other: ")[2].split("; ")) == [
+        "0SEND_F0 on rank 0 is behind 0RECV_B0 on its stream",
+        "1F0 on rank 1 waits for 1RECV_F0",
+        "1SEND_B0 on rank 1 is posted after 1F0",
+    ]
+    assert check(parse_schedule(text), streams="edge").valid

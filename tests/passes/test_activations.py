@@ -1,3 +1,5 @@
+"""Recomputed and offloaded activations."""
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,9 +14,42 @@ from pipeplan.passes import (
     insert_recompute,
     split_backward,
     without_communication,
+    without_recompute,
 )
 from pipeplan.simulation import simulate
 from tests.passes.plans import PLANS, without_copies
+
+
+def test_every_backward_makes_its_forward_again_first():
+    plan = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1")
+    assert format_schedule(insert_recompute(plan)) == "0F0 0F1 0R0 0B0 0R1 0B1\n1F0 1R0 1B0 1F1 1R1 1B1"
+    assert format_schedule(insert_recompute(plan, [1])) == "0F0 0F1 0B0 0B1\n1F0 1R0 1B0 1F1 1R1 1B1"
+
+
+def test_a_pair_is_not_torn_apart():
+    plan = parse_schedule("0F0 (0F1;0I0)OVERLAP_F_B 0W0 0B1")
+    assert format_schedule(insert_recompute(plan)) == "0F0 0R0 (0F1;0I0)OVERLAP_F_B 0W0 0R1 0B1"
+
+
+def test_what_is_recomputed_already_is_left_alone():
+    plan = parse_schedule("0F0 0R0 0F1 0B0 0B1")
+    assert format_schedule(insert_recompute(plan)) == "0F0 0R0 0F1 0B0 0R1 0B1"
+
+
+@settings(max_examples=40, deadline=None)
+@given(PLANS, st.booleans(), st.data())
+def test_recompute_is_right_and_can_be_taken_out(plan: Schedule, split: bool, data: st.DataObject):
+    plan = split_backward(plan) if split else plan
+    stages = data.draw(st.sets(st.integers(0, plan.stages - 1)))
+    recomputed = insert_recompute(plan, stages)
+    assert check(recomputed).valid
+    assert without_recompute(recomputed) == plan
+    assert insert_recompute(recomputed, stages) == recomputed
+    assert len(recomputed) - len(plan) == len(stages) * plan.microbatches * plan.slices
+    held = simulate(recomputed, Settings().costs(plan.placement)).memory.peak_activation
+    assert (held <= simulate(plan, Settings().costs(plan.placement)).memory.peak_activation + 1e-9).all()
+    assert set(recomputed.columns.stage[recomputed.where(Kind.R)].tolist()) == stages
+
 
 PLAN = "0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3"
 
@@ -42,7 +77,7 @@ def test_what_would_save_nothing_is_kept_unless_it_is_asked_for_by_itself():
     assert offloaded("0F0 0F1 0F2 0B0 0B1 0B2", [(0, 0)]) == "0F0 0OFFLOAD0 0F1 0RELOAD0 0F2 0B0 0B1 0B2"
 
 
-def test_a_pair_is_not_torn_apart():
+def test_copies_do_not_tear_a_pair_apart():
     text = "0F0 (0F1;0I0)OVERLAP_F_B 0W0 (0F2;0I1)OVERLAP_F_B 0W1 0I2 0W2"
     assert offloaded(text, [(0, 0), (0, 1)], offload_behind=0, reload_ahead=0) == (
         "0F0 0OFFLOAD0 0RELOAD0 (0F1;0I0)OVERLAP_F_B 0OFFLOAD1 0W0 0RELOAD1 (0F2;0I1)OVERLAP_F_B 0W1 0I2 0W2"

@@ -1,10 +1,21 @@
+"""Published makespans, bubbles and orders of pipelines in both directions."""
+
 import pytest
 
 from pipeplan.costs import Settings
 from pipeplan.model import Timeline
 from pipeplan.simulation import simulate
-from pipeplan.strategies.bitpipe import bitpipe
+from pipeplan.strategies.bidirectional import bitpipe, chimera
+from pipeplan.strategies.dualpipe import dualpipe, dualpipev
 from tests.slow_simulator import peak_activations, worst_bubble
+
+
+def test_critical_path_of_one_unit():
+    """p forwards and 2p - 2 backwards, where the backward is the longer."""
+    schedule = chimera(chimera.shape(6, 6))
+    times = Settings(times_per="stage", forward_times=100.0, backward_times=201.0)
+    assert simulate(schedule, times.costs(schedule.placement)).timeline.makespan == 6 * 100 + 10 * 201
+
 
 # The figure "scale to more micro-batches" of the authors' repository, four ranks and eight microbatches of which 1, 2, 5
 # and 6 enter at rank 0: order of the ops of ranks 0 and 1, with its colors for chunk 0 (f, b) and chunk 1 (F, B).
@@ -16,18 +27,18 @@ NUMBERS = (1, 2, 5, 6, 3, 4, 7, 8)
 """The figure's number of each microbatch: the first half here enters at rank 0."""
 
 
-def simulated(ranks: int, microbatches: int, variant: str | None = None, *, backward: float = 2.0) -> Timeline:
+def bitpipe_run(ranks: int, microbatches: int, variant: str | None = None, *, backward: float = 2.0) -> Timeline:
     schedule = bitpipe(bitpipe.shape(ranks, microbatches, variant=variant))
     return simulate(schedule, Settings(times_per="stage", backward_times=backward).costs(schedule.placement)).timeline
 
 
 def test_the_order_and_the_length_are_those_of_the_papers_figure() -> None:
-    timeline = simulated(4, 8)
+    timeline = bitpipe_run(4, 8)
     for row, figure in zip(timeline.schedule, FIGURE, strict=False):
         letters = ((op.kind.name.upper() if op.stage > 3 else op.kind.name.lower()) for op in row)
         assert [f"{letter}{NUMBERS[op.microbatch]}" for letter, op in zip(letters, row, strict=True)] == figure.split()
     assert timeline.makespan == 53
-    assert simulated(4, 4).makespan == 28
+    assert bitpipe_run(4, 4).makespan == 28
 
 
 @pytest.mark.parametrize("ranks", [2, 4, 6, 10])
@@ -36,3 +47,13 @@ def test_bubble_and_memory_are_the_papers(ranks: int) -> None:
     idle = worst_bubble(bitpipe(shape))
     assert idle / (3 * ranks + idle) == pytest.approx((ranks - 2) / (3 * ranks + ranks - 2))
     assert max(peak_activations(bitpipe(shape))) == ranks == bitpipe.memory.value(shape)
+
+
+@pytest.mark.parametrize(("strategy", "depth"), [(dualpipe, 4), (dualpipev, 8)])
+def test_published_bubble_with_a_cheaper_overlap(strategy, depth):
+    schedule = strategy(strategy.shape(8, 32))
+    times = Settings(
+        times_per="stage", forward_times=4.0, backward_times=7.0, backward_weight_times=3.0, overlap_times=9.0
+    )
+    idle = simulate(schedule, times.costs(schedule.placement)).timeline.idle
+    assert idle.max() == (depth - 1) * (9 + 7 - 3 * 3)
