@@ -277,6 +277,13 @@ def names() -> str:
         "ScheduleName": ("Strategies.", STRATEGIES.built_in),
         "FormatName": ("Formats of :func:`pipeplan.export`.", export_formats(built_in_formats())),
         "TrainerName": ("Trainers of :func:`pipeplan.check`.", runners()),
+    }
+    return _NAMES.format(literals="\n".join(_literal(kind, *entry) for kind, entry in kinds.items()))
+
+
+def names_of_planning() -> str:
+    """A module with a ``Literal`` for each kind of name in planning."""
+    kinds: dict[str, tuple[str, Iterable[str]]] = {
         "GpuName": ("GPUs of a cluster.", PRESETS.built_in),
         "ModelName": ("Models of :func:`pipeplan.plan`.", sorted(MODELS.built_in)),
     }
@@ -293,6 +300,7 @@ def files() -> dict[Path, str]:
     source = ROOT / "src" / "pipeplan"
     return {
         source / "foundation" / "names.py": names(),
+        source / "extensions" / "planning" / "names.py": names_of_planning(),
         ROOT / "docs" / "reference" / "settings.md": settings_markdown(),
         ROOT / "docs" / "reference" / "options.md": options_markdown(),
         source / "costs" / "keywords.py": keywords(_SETTINGS_IMPORTS, [ConfiguredSettings, *_OF_RUNS], {}),

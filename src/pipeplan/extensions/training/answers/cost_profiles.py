@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from pipeplan.extensions.training.runtime.results import Profile
-    from pipeplan.foundation.names import GpuName, ModelName
 
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
 _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes")
@@ -151,8 +150,8 @@ def profile(
 @overload
 def profile(
     *,
-    calibrate: ModelName | Any,
-    gpu: GpuName | Any = None,
+    calibrate: Any,
+    gpu: Any = None,
     source: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
@@ -166,8 +165,8 @@ def profile(
     /,
     *,
     source: str | os.PathLike[str] | None = None,
-    calibrate: ModelName | Any = None,
-    gpu: GpuName | Any = None,
+    calibrate: Any = None,
+    gpu: Any = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
     **options: Any,
