@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from docs.build.commands import options_markdown
-from pipeplan.answers.checking.checks import CheckOptions
-from pipeplan.answers.exporting.exports import ExportOptions
+from pipeplan.answers.checking import CheckOptions
+from pipeplan.answers.exporting import ExportOptions
 from pipeplan.answers.outputs import built_in_formats, export_formats
 from pipeplan.answers.published import AllowOptions
-from pipeplan.answers.sweeping.study import SweepOptions
+from pipeplan.answers.sweeping import SweepOptions
 from pipeplan.costs import (
     GROUPS,
     SETTING_GROUPS,

@@ -34,20 +34,19 @@ if TYPE_CHECKING:
         trainers as trainers,
     )
     from pipeplan.answers.answers import save as save
-    from pipeplan.answers.listing.catalogue import machines as machines, schedules as schedules
-    from pipeplan.answers.checking.checks import Verdict as Verdict, check as check
+    from pipeplan.answers.listing import machines as machines, register as register, schedules as schedules
+    from pipeplan.answers.checking import Verdict as Verdict, check as check
     from pipeplan.answers.comparing.compare import compare as compare
     from pipeplan.answers.comparing.comparison import Comparison as Comparison
     from pipeplan.extensions.training.diff.diff import diff as diff
     from pipeplan.extensions.training.diff.difference import Diff as Diff
     from pipeplan.answers.explaining.explanation import Explanation as Explanation, explain as explain
-    from pipeplan.answers.exporting.exports import Export as Export, export as export
+    from pipeplan.answers.exporting import Export as Export, export as export
     from pipeplan.extensions.planning.answers.estimates import Estimates as Estimates
     from pipeplan.extensions.planning.answers.estimation import estimate as estimate
     from pipeplan.extensions.planning.answers.planned import plan as plan
     from pipeplan.extensions.planning.answers.plans import Plan as Plan
     from pipeplan.extensions.planning.answers.presets import gpus as gpus, models as models
-    from pipeplan.answers.registering import register as register
     from pipeplan.extensions.search.answers.replanning import Replanner as Replanner
     from pipeplan.extensions.review.answers.result import Review as Review
     from pipeplan.extensions.review.answers.review import review as review
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from pipeplan.answers.simulating.result import Result as Result
     from pipeplan.answers.simulating.simulate import simulate as simulate
     from pipeplan.answers.sources import read_schedule as read_schedule, read_timeline as read_timeline
-    from pipeplan.answers.sweeping.study import Study as Study, sweep as sweep
+    from pipeplan.answers.sweeping import Study as Study, sweep as sweep
     from pipeplan.extensions.training.answers.cost_profiles import CostProfile as CostProfile, profile as profile
     from pipeplan.extensions.training.answers.training_runs import TrainingRun as TrainingRun, run as run
     from pipeplan.costs import Costs as Costs, Settings as Settings

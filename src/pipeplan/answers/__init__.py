@@ -9,7 +9,7 @@ from pipeplan.foundation.lazy import lazy_names
 if TYPE_CHECKING:
     from pipeplan.answers.answers import contents_of, save
     from pipeplan.answers.arguments import DEFAULT_SCHEDULE, ScheduleLike, configured
-    from pipeplan.answers.checking.checks import CheckOptions, Verdict, check, checked
+    from pipeplan.answers.checking import CheckOptions, Verdict, check, checked
     from pipeplan.answers.comparing.bounds import LeastBound
     from pipeplan.answers.comparing.columns import ColumnOptions
     from pipeplan.answers.comparing.compare import compare, compared, comparison_of, with_shape_of
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from pipeplan.answers.config_files import BundledCosts, load_config, shipped, shipped_costs
     from pipeplan.answers.explaining.explanation import Explanation, explain, explained
     from pipeplan.answers.explaining.remedies import Remedy
-    from pipeplan.answers.exporting.conversions import converted
-    from pipeplan.answers.exporting.exports import Export, ExportOptions, export, exported_to
-    from pipeplan.answers.listing.catalogue import StrategyRecord, fixed_chunks, machines, schedules
+    from pipeplan.answers.exporting import Export, ExportOptions, converted, export, exported_to
+    from pipeplan.answers.listing import Plugin, StrategyRecord, fixed_chunks, machines, register, schedules
     from pipeplan.answers.outputs import (
         all_formats,
         built_in_formats,
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
         require_outputs,
     )
     from pipeplan.answers.published import Allowed, AllowOptions, FasterWithMore, NeedsLike
-    from pipeplan.answers.registering import Plugin, register
     from pipeplan.answers.simulating.result import Result, view_of_result
     from pipeplan.answers.simulating.simulate import simulate, simulated, timed, without_times
     from pipeplan.answers.sources import (
@@ -46,6 +44,6 @@ if TYPE_CHECKING:
         settings_for,
         shape_of,
     )
-    from pipeplan.answers.sweeping.study import Study, sweep
+    from pipeplan.answers.sweeping import Study, sweep
 else:
     __all__, __getattr__, __dir__ = lazy_names(__name__)
