@@ -20,8 +20,7 @@ from pipeplan.passes import insert_recompute, merge_backward, split_backward, wi
 from pipeplan.strategies import strategy
 from pipeplan.trainers.layout import TrainerLayout
 from pipeplan.trainers.megatron_layout import read_layout, write_layout
-from pipeplan.trainers.table import trainer_kind
-from pipeplan.trainers.trainer import Trainer, bash_array
+from pipeplan.trainers.trainer import bash_array, built_in
 
 _OF_LAYOUTS = (
     "--num-virtual-stages-per-pipeline-rank",
@@ -345,11 +344,8 @@ def global_batch(schedule: Schedule, training: Training) -> int:
     return training.microbatch_size * schedule.microbatches * training.data_parallel
 
 
-_KIND = trainer_kind("megatron-lm")
-
-TRAINER = Trainer(
-    name="megatron",
-    title=_KIND.title,
+TRAINER = built_in(
+    "megatron-lm",
     software="megatron-core-overlapped",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
     plans="pipeplan.extensions.planning.flags.megatron",
@@ -368,8 +364,4 @@ TRAINER = Trainer(
     parse_layout=read_layout,
     layout_mark=r"^[ \t\"']*E[^\n]*L[ \t\"']*$|^[ \t\"'(]*[EtmL|][EtmL|*(), \t\d]*$"
     r"|--[a-z][-\w]{0,50}?(?:layers|layout|pipeline)|^[ \t\"]*(?:num_layers|pipeline_model_parallel_\w+)\"?:",
-    aliases=_KIND.names,
-    package=_KIND.package,
-    releases=_KIND.releases,
-    latest=_KIND.newest,
 )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import iter_modules
-from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from pipeplan.costs import Layer, Settings
 from pipeplan.formats import Training, formats
@@ -16,23 +14,22 @@ from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameErr
 from pipeplan.foundation.registry import Registry
 from pipeplan.model import Schedule, one_line, shortened
 from pipeplan.trainers.layout import LONGEST, TrainerLayout
-from pipeplan.trainers.table import TRAINER_KINDS
-from pipeplan.trainers.trainer import Trainer
-
-if TYPE_CHECKING:
-    pass
+from pipeplan.trainers.trainer import TRAINER_KINDS, Trainer
 
 _FIRST = ("megatron", "bridge", "torchtitan")
-_LAST = "own"
+
+_OWN = Trainer(
+    name="pipeplan", title="pipeplan", software="megatron-core", plans="pipeplan.extensions.planning.flags.own"
+)
+"""pipeplan as a trainer: its own command simulates a plan's pipeline with the planned stage costs."""
 
 
 def _built_in() -> list[Trainer]:
     package = import_module(__package__)
     files = [module.name for module in iter_modules(package.__path__)]
-    order = sorted(files, key=lambda file: (file == _LAST, _FIRST.index(file) if file in _FIRST else len(_FIRST), file))
+    order = sorted(files, key=lambda file: (_FIRST.index(file) if file in _FIRST else len(_FIRST), file))
     modules = (import_module(f"{package.__name__}.{file}") for file in order)
-    declared = (getattr(module, "TRAINER", None) for module in modules)
-    return [trainer for trainer in declared if trainer is not None]
+    return [*(module.TRAINER for module in modules if hasattr(module, "TRAINER")), _OWN]
 
 
 TRAINERS = Registry(
@@ -44,9 +41,9 @@ _PYTORCH = "pytorch"
 """Name of PyTorch's own runtime, which runs the CSV of a schedule and has no flags."""
 
 
-def runners(among: Mapping[str, Trainer] = TRAINERS) -> tuple[str, ...]:
+def runners() -> tuple[str, ...]:
     """Return the names of all trainers that a schedule can be written for."""
-    return (_PYTORCH, *(name for name, trainer in among.items() if trainer.formats))
+    return (_PYTORCH, *(name for name, trainer in TRAINERS.items() if trainer.formats))
 
 
 def plan_trainers() -> dict[str, Trainer]:
@@ -60,9 +57,6 @@ def plan_trainer(name: str) -> Trainer:
     if trainer is None or trainer.plans is None:
         raise UnknownNameError("trainer", name, plan_trainers(), field="flags")
     return trainer
-
-
-_NEWEST: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
