@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pipeplan.foundation.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from pipeplan.drawing.from_timeline import IdleReasons, MemoryLimit, order_of, view_of
+    from pipeplan.drawing.from_timeline import IdleReasons, order_of, view_of
     from pipeplan.drawing.sizes import SIZES, Look, LookOptions, SizeName, ThemeName
     from pipeplan.drawing.text import text_of
     from pipeplan.drawing.theme import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS, Like, Theme, theme_named
