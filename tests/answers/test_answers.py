@@ -157,15 +157,6 @@ def test_lists_are_printed_pickled_and_indexed_alike(tmp_path):
     assert pickle.loads(pickle.dumps(plan)).to_dict() == plan.to_dict()
 
 
-def test_a_config_file_says_what_the_keywords_do_not(tmp_path):
-    path = tmp_path / "costs.yaml"
-    path.write_text("ranks: 2\nmicrobatches: 3\nschedule: zbv\nforward_times: 2\nbackward_times: 4\n")
-    assert pipeplan.simulate(config=path).name == "zbv"
-    result = pipeplan.simulate("1f1b", config=str(path), microbatches=4)
-    assert (result.schedule.ranks, result.schedule.microbatches, result.makespan) == (2, 4, 30.0)
-    assert len(pipeplan.compare("1f1b", "gpipe", config=path)) == 2
-
-
 def test_answers_are_sources():
     result = answers()["simulate"]
     assert isinstance(result, pipeplan.Result)
@@ -183,14 +174,6 @@ def test_an_export_can_be_saved(tmp_path, capsys):
     export.print()
     assert capsys.readouterr().out == export.text == str(export)
     assert export.to_dict() == {"text": export.text, "files": {}, "warnings": []}
-
-
-def test_schedules_and_timelines_are_saved_and_read(tmp_path):
-    result = pipeplan.simulate("zbv", **SHAPE)
-    pipeplan.save(result.schedule, str(tmp_path / "plan.csv"))
-    pipeplan.save(result.timeline, tmp_path / "times.json")
-    assert pipeplan.read_schedule(tmp_path / "plan.csv") == result.schedule
-    assert pipeplan.read_timeline(tmp_path / "times.json").end.tolist() == result.timeline.end.tolist()
 
 
 def test_names_are_no_markup_in_a_notebook(tmp_path):

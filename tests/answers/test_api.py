@@ -8,13 +8,10 @@ import pipeplan
 from pipeplan.cli import main
 from pipeplan.costs import Setting
 from pipeplan.foundation.errors import (
-    CostError,
     DeadlockError,
     InfeasibleError,
-    InputError,
     InvalidScheduleError,
     ShapeError,
-    UnknownNameError,
 )
 from pipeplan.model import format_cells
 
@@ -107,37 +104,6 @@ def test_lists_are_padded_where_asked_with_a_warning():
     )
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"rank": 4}, UnknownNameError, "did you mean 'ranks'"),
-        ({"chunks": 2}, ShapeError, "1f1b needs 1 chunk"),
-        ({"ranks": 2, "stages": 3}, ShapeError, "3 stages are not 2 ranks x 1 chunk"),
-        ({"forward_times": [1, 2]}, CostError, "2 values for 4 stages"),
-        ({"memory_limit": "2GiB"}, CostError, "is in bytes, but"),
-        ({"communication": "fast"}, UnknownNameError, "'fast'"),
-    ],
-)
-def test_settings_that_cannot_be(settings, error, message):
-    with pytest.raises(error, match=message):
-        pipeplan.simulate("1f1b", **settings)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("dualpipe", {"ranks": 3}, "even number of ranks, not 3"),
-        ("zb-auto", {"chunks": 2}, "zb-auto needs 1 chunk"),
-        ("zb-auto", {"slices": 2}, "zb-auto does not support sequence slices"),
-        ("1f1b", {"slices": 2}, "does not support sequence slices"),
-        ("seq1f1b", {"slices": 0}, "slices must be at least 1, not 0"),
-    ],
-)
-def test_shapes_that_a_schedule_cannot_take(name, settings, message):
-    with pytest.raises(ShapeError, match=message):
-        pipeplan.simulate(name, **settings)
-
-
 def test_a_schedule_from_a_file(tmp_path):
     path = write(tmp_path, "0F0 0B0\n1F0 1B0")
     for source in (path, str(path), pipeplan.read_schedule(path)):
@@ -187,20 +153,6 @@ def test_a_heuristic_keeps_its_limit_or_refuses():
         pipeplan.simulate("zbv-heuristic", memory_limit="2act")
 
 
-def test_comparing_sorts_by_makespan():
-    comparison = pipeplan.compare("gpipe", "zbv", "zb-h1", ranks=4, microbatches=8)
-    assert [result.name for result in comparison] == ["zbv", "zb-h1", "gpipe"]
-    assert comparison["zbv"].makespan < comparison["gpipe"].makespan
-
-
-def test_comparing_everything_names_what_does_not_fit():
-    comparison = pipeplan.compare(ranks=3, microbatches=4)
-    names = {entry.name for entry in pipeplan.schedules()}
-    assert {result.name for result in comparison} | set(comparison.refused) == names
-    assert "even number of ranks" in comparison.refused["dualpipe"]
-    assert {result.schedule.ranks for result in comparison} == {3}
-
-
 def test_compared_schedules_have_the_same_ranks():
     comparison = pipeplan.compare("1f1b", "interleaved-1f1b", stages=8, chunks=4, slices=3)
     assert [(result.schedule.ranks, result.schedule.placement.chunks) for result in comparison] == [(2, 4), (2, 1)]
@@ -222,23 +174,6 @@ def test_the_json_of_a_comparison():
     assert any("zb-h2" in warning and "over the memory limit" in warning for warning in document["warnings"])
 
 
-def test_comparing_on_impossible_costs():
-    with pytest.raises(CostError, match="must be more than 0"):
-        pipeplan.compare(forward_times=-1)
-    with pytest.raises(ShapeError, match="dualpipe needs an even number"):
-        pipeplan.compare("1f1b", "dualpipe", ranks=3)
-    with pytest.raises(InfeasibleError, match="room for 2"):
-        pipeplan.compare("zbv-heuristic", memory_limit="2act")
-
-
-def test_checking(tmp_path):
-    assert pipeplan.check("zbv", ranks=4, microbatches=8).valid
-    report = pipeplan.check(write(tmp_path, DEADLOCK))
-    assert [problem.rule for problem in report.problems] == ["deadlock"]
-    duplicate = pipeplan.check(write(tmp_path, "0F0 0F0 0B0"))
-    assert [problem.rule for problem in duplicate.problems] == ["duplicate"]
-
-
 @pytest.mark.parametrize(
     ("settings", "faulty"),
     [
@@ -254,27 +189,6 @@ def test_checking_memory_agrees_with_simulating_it(settings, faulty):
     ranks = [int(report.schedule.rank[problem.position]) for problem in report.problems]
     assert ranks == faulty
     assert pipeplan.simulate("1f1b", **settings).fits == (not faulty)
-
-
-@pytest.mark.parametrize("ask", [pipeplan.simulate, pipeplan.explain, pipeplan.export])
-def test_no_schedule_is_not_the_default_one(ask):
-    with pytest.raises(
-        InputError, match="a schedule is a name, a file, a strategy, a schedule or a timeline, not None"
-    ):
-        ask(None)
-    assert ask(ranks=2, microbatches=2)
-
-
-def test_a_result_of_a_comparison_is_found_by_its_place():
-    table = pipeplan.compare("1f1b", "zbv", ranks=2, microbatches=4)
-    assert table[0] is table.best
-    assert table[-1] is list(table)[-1]
-    assert table[:1] == (table.best,)
-    with pytest.raises(IndexError):
-        table[2]
-    for place in (0.5, True, None):
-        with pytest.raises(InputError, match="by its name or its place"):
-            table[place]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("chunks", [(), ("--chunks", "2")])

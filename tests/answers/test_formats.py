@@ -11,10 +11,9 @@ import pytest
 import pipeplan
 from docs.build.formats import formats_page
 from pipeplan.answers.answers import contents_of
-from pipeplan.answers.outputs import all_formats, content_as, export_formats, output_endings
+from pipeplan.answers.outputs import all_formats, content_as, output_endings
 from pipeplan.costs import Costs
 from pipeplan.formats import parse, read_file
-from pipeplan.foundation.errors import FormatError, ShapeError
 from pipeplan.model import Schedule, Timeline
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "formats.md"
@@ -43,17 +42,6 @@ def test_every_format_is_written_of_a_result_and_read_back(chosen, tmp_path):
     if chosen.read is not None:
         found = read_file(path)
         assert content_as(chosen, contents_of(found)).startswith(path.read_bytes()[:20])
-
-
-def test_export_is_text_of_every_schedule_or_a_sentence():
-    for name in sorted(export_formats()):
-        for schedule in ("1f1b", "zbv", "dualpipe", "seq1f1b"):
-            try:
-                text = pipeplan.export(schedule, to=name, ranks=4, microbatches=8).text
-            except (FormatError, ShapeError) as error:
-                assert str(error)  # noqa: PT017, name
-            else:
-                assert text.endswith("\n"), name
 
 
 def test_the_longest_ending_counts(tmp_path):

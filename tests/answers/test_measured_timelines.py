@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.costs import Settings
 from pipeplan.foundation.errors import InputError, InvalidScheduleError, ShapeError
 from pipeplan.model import Timeline, parse_schedule
 
@@ -57,14 +56,6 @@ def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
         assert sorted(map(int, named)) == sorted(slow)
 
 
-def test_its_costs_are_the_means_of_its_op_times(tmp_path):
-    path, _ = measured(tmp_path)
-    costs = pipeplan.explain(path).result.costs
-    assert costs.forward.tolist() == [3, 4, 5]
-    assert costs.backward.tolist() == [7, 8, 9]
-    assert costs.transfer.time() == pytest.approx(0.5)
-
-
 def test_times_beside_it_are_refused(tmp_path):
     path, _ = measured(tmp_path)
     for setting in ({"forward_times": 1}, {"p2p_time": 1.0}, {"communication": "blocking"}):
@@ -101,12 +92,6 @@ def test_it_is_neither_simulated_nor_compared_nor_searched_from(tmp_path):
     assert pipeplan.simulate(tmp_path / "order.csv").schedule.microbatches == 4
 
 
-def test_its_order_is_checked(tmp_path):
-    path, _ = measured(tmp_path)
-    assert pipeplan.check(path).valid
-    assert not pipeplan.check(path, memory_limit="1act").valid
-
-
 def test_a_simulated_timeline_says_what_becomes_of_it(tmp_path):
     result = pipeplan.simulate("1f1b", **SHAPE, **TIMES)
     path = tmp_path / "planned.json"
@@ -118,12 +103,6 @@ def test_a_simulated_timeline_says_what_becomes_of_it(tmp_path):
     assert pipeplan.explain(path, forward_times=1).result.makespan < result.makespan
     assert ",simulated\n" in pipeplan.export(path, to="timeline-csv").text
     assert json.loads(pipeplan.export(path, to="costs").text)["forward"] == [3, 4, 5]
-
-
-def test_only_times_stand_in_the_way(tmp_path):
-    assert Settings(**SHAPE) == Settings(**SHAPE, p2p_time=0.0)
-    path, _ = measured(tmp_path)
-    assert pipeplan.explain(path, p2p_time=0.0, ranks=3).result.name == "1f1b"
 
 
 def test_an_order_in_which_nothing_can_have_run_is_refused():

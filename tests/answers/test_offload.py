@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.cli import main
 from pipeplan.foundation.errors import CostError, InputError
 from pipeplan.model import HOST_KINDS, Kind
 
@@ -22,47 +21,16 @@ def test_every_stage_with_copies_that_hide():
     assert pipeplan.check(moved).valid
 
 
-def test_slower_copies_stand_further_apart_and_cost_time_and_memory():
-    fast = pipeplan.simulate("gpipe", offload="all", offload_times=0.5, **SHAPE)
-    slow = pipeplan.simulate("gpipe", offload="all", offload_times=3.0, **SHAPE)
-    assert slow.makespan > fast.makespan
-    assert slow.memory.peak_activation.max() > fast.memory.peak_activation.max()
-
-
 def test_some_stages():
     result = pipeplan.simulate("gpipe", offload="1-2", offload_times=0.5, **SHAPE)
     stages = result.schedule.columns.stage[result.schedule.where(*HOST_KINDS)]
     assert set(stages.tolist()) == {1, 2}
 
 
-def test_a_part_moves():
-    result = pipeplan.simulate("gpipe", offload="all", offload_bandwidth=8.0, offload_bytes=4.0, **SHAPE)
-    costs = result.costs.require_offload()
-    assert costs.tolist() == [0.5] * 4
-    assert result.memory.peak_activation.max() > 4.0
-
-
 def test_nobody_said_how_long_a_copy_takes():
     with pytest.raises(CostError, match="gpipe offloads activations, but the time of a copy is unknown") as caught:
         pipeplan.simulate("gpipe", offload="all", **SHAPE)
     assert caught.value.field == "offload_bandwidth"
-
-
-def test_what_recomputed_forwards_keep_is_held():
-    nothing, some = (
-        pipeplan.simulate("gpipe", recompute="all", recompute_bytes=kept, **SHAPE).memory.peak_activation.max()
-        for kept in (0.0, 2.0)
-    )
-    assert (nothing, some) == (1.0, 7 * 0.25 + 1.0)
-
-
-def test_the_shell(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    gpipe = ["simulate", "gpipe", "-p", "2", "-m", "4", "--offload", "all"]
-    assert main([*gpipe, "--offload-times", "0.5"]) == 0
-    assert main(gpipe) == 2
-    assert "set an offload bandwidth" in capsys.readouterr().err
-    assert main([*gpipe, "--offload-bandwidth", "0"]) == 2
 
 
 def test_a_file_and_a_schedule_that_offloads():
@@ -83,8 +51,3 @@ def test_it_is_tried_where_memory_is_short():
     assert found["nothing offloaded"].peak_activation == 8
     assert found["copies to the host and back free"].makespan < back.result.makespan
     assert any("copies" in sentence for sentence in back.sentences)
-
-
-def test_the_shell_names_every_option_that_would_do(capsys):
-    assert main(["search", "-p", "2", "--decide", "offload"]) == 2
-    assert "set --offload-times, or --offload-bandwidth and --activation-bytes" in capsys.readouterr().err

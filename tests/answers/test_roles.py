@@ -62,8 +62,3 @@ def test_without_roles_the_trainer_divides_the_model_itself():
     assert "layout '" not in text
     # Without costs per layer, they are the trainer's own layers.
     assert "'Et*3|t*4|t*4|t*3L'" in str(pipeplan.export("1f1b", to="megatron", layers_per_stage=(3, 4, 4, 3), **SHAPE))
-
-
-def test_a_layout_that_no_trainer_has_is_refused():
-    with pytest.raises(InputError, match="stage 2 has the mtp, which trainers have on the last stage"):
-        pipeplan.export("1f1b", to="megatron", layers=WITH_MTP, layers_per_stage=(4, 5, 5, 1), **SHAPE)

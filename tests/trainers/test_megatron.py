@@ -36,11 +36,6 @@ def test_a_layout_has_the_number_of_chunks():
     assert "must be a multiple of" not in text
 
 
-def test_a_name_cannot_leave_its_comment():
-    named = schedule_of(2).renamed("a\nrm -rf b")
-    assert "\nrm" not in megatron_flags(named, MegatronOrder(), Training()).text
-
-
 def named(
     name: str, ranks: int, microbatches: int, chunks: int | None = None, group_size: int | None = None
 ) -> Schedule:

@@ -40,11 +40,6 @@ def test_columns_are_left_out_whole_the_least_important_first(width, missing):
     assert all(row[0] in text for row in ROWS)
 
 
-def test_columns_move_together_before_any_is_left_out():
-    assert "interleaved-1f1b-overlap       26.8" in shown(table(), 80)
-    assert "no room" not in shown(table(), 51)
-
-
 def test_a_name_longer_than_most_of_a_line_is_folded():
     made = columns("schedule", "makespan")
     made.add_row("a" * 70, "26.8")
