@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pipeplan
 from pipeplan.formats import parse_torch_csv, torch_csv, torch_release
 from pipeplan.formats.pytorch_csv import torch_csv_comms, torch_csv_compute
 from pipeplan.foundation.errors import FormatError, InputError
@@ -115,3 +116,11 @@ def test_microbatches_are_numbered_in_the_order_of_their_losses():
     plan = parse_torch_csv("0F0,0F1,0B0,0B1\n1F1,1F0,1B1,1B0\n", name="plan")
     assert torch_csv_compute(plan) == "0F1,0F0,0B1,0B0\n1F0,1F1,1B0,1B1\n"
     assert "1F0,1F1,1B0" in torch_csv_comms(plan, "2.13")
+
+
+def test_a_csv_is_checked_by_the_rules_of_pytorch_unless_it_is_for_another_trainer(tmp_path):
+    path = tmp_path / "plan.csv"
+    path.write_text(torch_csv(pipeplan.simulate("dualpipe", ranks=2, microbatches=4).schedule))
+    assert [problem.rule for problem in pipeplan.check(path).problems] == ["form"]
+    assert [problem.rule for problem in pipeplan.check(path, trainer="megatron").problems] == ["trainer"]
+    assert pipeplan.check("dualpipe", ranks=2, microbatches=4).valid

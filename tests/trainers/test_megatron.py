@@ -16,18 +16,10 @@ from pipeplan.model import Schedule, parse_schedule
 from pipeplan.passes import add_unshard_reshard, insert_communication, insert_offload, insert_recompute, split_backward
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers import megatron
-from pipeplan.trainers.megatron import MegatronOrder, megatron_flags
-
-
-def schedule_of(ranks: int, chunks: int = 1) -> Schedule:
-    strategy = STRATEGIES["1f1b" if chunks == 1 else "interleaved-1f1b"]
-    return strategy(strategy.shape(ranks, 2 * ranks, chunks))
 
 
 def test_a_layout_has_the_number_of_chunks():
-    text = megatron_flags(
-        schedule_of(2, 2), MegatronOrder(group_size=2), Training(layers=(1, 3, 12, 0), mtp_layers=1)
-    ).text
+    text = megatron_settings(named("interleaved-1f1b", 2, 4, 2), Training(layers=(1, 3, 12, 0), mtp_layers=1)).text
     words = shlex.split(text.partition("PIPELINE_ARGS=(")[2].rpartition(")")[0])
     assert words[words.index("--num-layers") + 1] == "16"
     assert words[words.index("--mtp-num-layers") + 1] == "1"
