@@ -70,15 +70,6 @@ def test_an_existing_file_keeps_its_owner(tmp_path):
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
 
 
-def test_a_file_that_must_not_be_written(tmp_path, monkeypatch):
-    path = tmp_path / "a.txt"
-    write_text(path, "old")
-    monkeypatch.setattr(os, "access", lambda asked, mode: asked != path)
-    with pytest.raises(InputError, match="it is read-only"):
-        write_text(path, "new")
-    assert path.read_text() == "old"
-
-
 @pytest.mark.parametrize("there", [True, False])
 def test_a_link_stays_and_its_file_is_replaced(tmp_path, there):
     target, link = tmp_path / "folder" / "a.txt", tmp_path / "b.txt"
@@ -165,14 +156,6 @@ def test_files_that_are_no_text(tmp_path, content, error, message):
     path.write_bytes(content)
     with pytest.raises(error, match=message):
         read_text(path, limit=100, what="schedule file")
-
-
-def test_a_large_file_is_refused_without_being_read(tmp_path):
-    path = tmp_path / "large"
-    with path.open("wb") as file:
-        file.truncate(1 << 40)
-    with pytest.raises(FormatError, match="1,099,511,627,776 bytes"):
-        read_text(path, limit=100, what="config file")
 
 
 def test_a_folder_that_is_read_is_no_disk(tmp_path, monkeypatch):

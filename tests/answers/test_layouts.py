@@ -85,12 +85,6 @@ def test_a_layout_in_place_of_numbers_of_layers(layers, counts):
             assert found.to_dict() == wanted.to_dict()
 
 
-def test_layers_of_multi_token_prediction_are_counted():
-    shape: dict[str, Any] = {"ranks": 3, "microbatches": 4, "layers": (BLOCKS, BLOCK, HEAD)}
-    found, wanted = (pipeplan.simulate(layers_per_stage=text, **shape) for text in ("Et*3|t*2m|L", (3, 3, 1)))
-    assert found.makespan == wanted.makespan
-
-
 def test_a_config_file_may_have_a_layout(tmp_path):
     config = tmp_path / "config.yaml"
     config.write_text(

@@ -1,6 +1,5 @@
 """Machines whose losses between ops are known, and what the losses do to an answer."""
 
-import json
 import re
 from typing import Any
 
@@ -92,15 +91,3 @@ def test_an_explanation_says_what_is_lost_between_ops():
     assert min(document["reasons"]["overhead"]) == pytest.approx(16 * 0.85)
     (without,) = (what for what in document["what_ifs"] if what["change"] == "nothing lost between ops")
     assert without["gain"] == pytest.approx(22 * 0.85)
-
-
-def test_losses_go_through_a_costs_file(tmp_path):
-    path = tmp_path / "lost.costs.json"
-    result = pipeplan.simulate("1f1b", ranks=2, microbatches=4, op_gap=0.5, message_time=0.25, step_time=3.0)
-    result.save(path)
-    assert json.loads(path.read_text())["overhead"] == {"op_gap": 0.5, "message_time": 0.25, "step_time": 3.0}
-    again = pipeplan.simulate("1f1b", microbatches=4, config=path)
-    assert (again.makespan, step_time(again.timeline, again.costs)) == (
-        result.makespan,
-        step_time(result.timeline, result.costs),
-    )

@@ -10,7 +10,7 @@ import pytest
 
 import pipeplan
 from pipeplan.answers.comparing import columns
-from pipeplan.answers.comparing.bounds import BoundsByNeeds
+from pipeplan.answers.comparing.columns import BoundsByNeeds
 from pipeplan.answers.published import allowed_needs, kind_in_words
 from pipeplan.cli import main
 from pipeplan.extensions.web.mcp.tools import answer_of

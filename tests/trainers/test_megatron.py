@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.foundation.errors import PipeplanError, ShapeError
 from pipeplan.model import Schedule, parse_schedule
-from pipeplan.passes import add_unshard_reshard, insert_communication, insert_offload, insert_recompute, split_backward
+from pipeplan.passes import insert_offload, insert_recompute, split_backward
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers import megatron
 
@@ -77,14 +76,6 @@ def test_flags_are_those_of_the_order():
     assert overlapped == flags(named("interleaved-1f1b", 2, 4, 2)) | {"--overlap-moe-expert-parallel-comm": ""}
     assert flags(split_backward(OVERLAPPED)) == overlapped | {"--delay-wgrad-compute": ""}
     assert "--overlap-moe-expert-parallel-comm" in flags(named("1f1b-overlap", 1, 4))
-
-
-@pytest.mark.parametrize("add", [insert_communication, add_unshard_reshard])
-@pytest.mark.parametrize("name", ["interleaved-1f1b", "interleaved-1f1b-overlap"])
-def test_what_is_not_compute_is_left_to_megatron(name: str, add: Callable[[Schedule], Schedule]):
-    schedule = named(name, 2, 4, 2)
-    assert len(add(schedule)) > len(schedule)
-    assert flags(add(schedule)) == flags(schedule)
 
 
 @settings(max_examples=40, deadline=None)

@@ -1,4 +1,5 @@
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_a_trainer_that_takes_no_schedule_is_named_as_such():
 def test_a_check_for_a_trainer_and_its_export_refuse_the_same_schedules(trainer):
     to = {"pytorch": "torch-csv-comms"}.get(trainer, trainer)
     for name, ranks, further in product(STRATEGIES, (2, 4), ({}, {"recompute": "all"})):
-        options = {"ranks": ranks, "microbatches": 2 * ranks, **further}
+        options: dict[str, Any] = {"ranks": ranks, "microbatches": 2 * ranks, **further}
         verdict = pipeplan.check(name, trainer=trainer, **options)
         refusal = ""
         try:

@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from pipeplan.answers.answers import contents_of, save
     from pipeplan.answers.arguments import DEFAULT_SCHEDULE, ScheduleLike, configured
     from pipeplan.answers.checking import CheckOptions, Verdict, check, checked
-    from pipeplan.answers.comparing.bounds import LeastBound
-    from pipeplan.answers.comparing.columns import ColumnOptions
+    from pipeplan.answers.comparing.columns import ColumnOptions, LeastBound
     from pipeplan.answers.comparing.compare import compare, compared, comparison_of, with_shape_of
     from pipeplan.answers.comparing.comparison import Comparison, comparison_of_results
     from pipeplan.answers.config_files import BundledCosts, load_config, shipped, shipped_costs

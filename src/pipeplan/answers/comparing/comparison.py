@@ -12,13 +12,15 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from pipeplan.answers.answers import Listing
-from pipeplan.answers.comparing.bounds import BoundsByNeeds, LeastBound, headline_of
 from pipeplan.answers.comparing.columns import (
     COLUMNS,
     DEFAULT_COLUMNS,
     MOST_ROWS,
+    BoundsByNeeds,
+    LeastBound,
     columns_named,
     frame_of,
+    headline_of,
     rows_shown,
     table_of,
 )
