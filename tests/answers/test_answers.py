@@ -75,15 +75,15 @@ def test_a_result_is_one_record_everywhere(tmp_path):
     """Of ``to_dict()``, ``simulate --json`` (see above), a file, the schema and the web API."""
     required = {field.encode_name for field in msgspec.structs.fields(pipeplan.Result) if field.required}
     every = {field.encode_name for field in msgspec.structs.fields(SearchedResult)}
-    record, found = answers()["simulate"].to_dict(), answers()["search"].to_dict()
+    record, outcome = answers()["simulate"].to_dict(), answers()["search"].to_dict()
     longer = pipeplan.simulate("1f1b", ranks=2, microbatches=2, step_time=3.0).to_dict()
     assert record.keys() == required
-    assert found.keys() == every - {"step", "least_gap", "peak_parameter_bytes", "sharding", "layers_per_stage"}
+    assert outcome.keys() == every - {"step", "least_gap", "peak_parameter_bytes", "sharding", "layers_per_stage"}
     assert longer.keys() == required | {"step"}
     assert longer["step"] == {"with_barrier": longer["makespan"] + 3, "without_barrier": max(longer["spans"]) + 3}
     for answer, expected, kind in (
         (answers()["simulate"], record, pipeplan.Result),
-        (answers()["search"], found, SearchedResult),
+        (answers()["search"], outcome, SearchedResult),
     ):
         assert msgspec.convert(expected, kind).to_dict() == expected
         answer.save(tmp_path / "result.json")
@@ -96,7 +96,7 @@ def test_frames():
     assert len(answers()["simulate"].to_frame()) == 12
     assert answers()["compare"].to_frame().set_index("schedule").makespan["zbv"] == answers()["compare"]["zbv"].makespan  # type: ignore[index]
     assert answers()["check"].to_frame().rule.tolist() == ["memory"]
-    assert set(answers()["schedules"].to_frame().name) == {found.name for found in pipeplan.schedules()}
+    assert set(answers()["schedules"].to_frame().name) == {outcome.name for outcome in pipeplan.schedules()}
 
 
 def test_frames_need_pandas(monkeypatch):

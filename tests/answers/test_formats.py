@@ -17,7 +17,7 @@ from pipeplan.formats import parse, read_file
 from pipeplan.model import Schedule, Timeline
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "formats.md"
-WRITTEN = [each for each in all_formats().values() if each.writers]
+WRITTEN = [entry for entry in all_formats().values() if entry.writers]
 
 
 def test_the_page_is_current():
@@ -26,22 +26,22 @@ def test_the_page_is_current():
 
 def test_names_and_endings_say_which_format_is_meant():
     declared = list(all_formats().values())
-    assert all(each.name == name for name, each in all_formats().items())
-    assert all(each.title and each.help.endswith(".") and each.ending.startswith(".") for each in declared)
-    holds = [(each.ending, content) for each in WRITTEN for content in each.writers]
+    assert all(entry.name == name for name, entry in all_formats().items())
+    assert all(entry.title and entry.help.endswith(".") and entry.ending.startswith(".") for entry in declared)
+    holds = [(entry.ending, content) for entry in WRITTEN for content in entry.writers]
     assert len(holds) == len(set(holds))
-    assert output_endings() == tuple(each.ending for each in WRITTEN)
+    assert output_endings() == tuple(entry.ending for entry in WRITTEN)
 
 
-@pytest.mark.parametrize("chosen", WRITTEN, ids=lambda each: each.name)
+@pytest.mark.parametrize("chosen", WRITTEN, ids=lambda entry: entry.name)
 def test_every_format_is_written_of_a_result_and_read_back(chosen, tmp_path):
     result = pipeplan.simulate("1f1b" if chosen.name.startswith("megatron") else "zbv", ranks=2, microbatches=4)
     path = tmp_path / f"file{chosen.ending}"
     result.save(path)
     assert path.stat().st_size > 0
     if chosen.read is not None:
-        found = read_file(path)
-        assert content_as(chosen, contents_of(found)).startswith(path.read_bytes()[:20])
+        answer = read_file(path)
+        assert content_as(chosen, contents_of(answer)).startswith(path.read_bytes()[:20])
 
 
 def test_the_longest_ending_counts(tmp_path):

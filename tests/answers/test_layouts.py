@@ -81,8 +81,8 @@ def test_a_layout_in_place_of_numbers_of_layers(layers, counts):
     shape: dict[str, Any] = {"ranks": 2, "microbatches": 4, "layers": layers}
     for layout in ("Et*2|t*3L", "tok_embeddings,layers.0,layers.1 layers.2,layers.3,layers.4,norm,lm_head"):
         for function in (pipeplan.simulate, pipeplan.explain):
-            found, wanted = (function(layers_per_stage=text, **shape) for text in (layout, counts))
-            assert found.to_dict() == wanted.to_dict()
+            answer, wanted = (function(layers_per_stage=text, **shape) for text in (layout, counts))
+            assert answer.to_dict() == wanted.to_dict()
 
 
 def test_a_config_file_may_have_a_layout(tmp_path):

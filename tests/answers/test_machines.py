@@ -12,9 +12,9 @@ from pipeplan.simulation import span_bound, step_time
 
 
 def test_the_machines_are_listed_with_where_they_come_from(capsys):
-    found = pipeplan.machines()
-    assert [each.name for each in found] == ["megatron-a100"]
-    assert found.to_dict()["machines"][0] | {"source": ""} == {
+    answer = pipeplan.machines()
+    assert [entry.name for entry in answer] == ["megatron-a100"]
+    assert answer.to_dict()["machines"][0] | {"source": ""} == {
         "name": "megatron-a100",
         "title": "A100, Megatron-LM and its zero-bubble fork",
         "time_unit": "ms",
@@ -23,9 +23,9 @@ def test_the_machines_are_listed_with_where_they_come_from(capsys):
         "step_time": 0.0,
         "source": "",
     }
-    found.print()
+    answer.print()
     assert "gap before every op" in capsys.readouterr().out
-    assert repr(found) == "<Machines: megatron-a100>"
+    assert repr(answer) == "<Machines: megatron-a100>"
 
 
 def test_a_step_is_longer_than_its_ops():
@@ -65,10 +65,10 @@ def test_tables_searches_and_bounds_have_one_definition_of_a_span(communication,
         assert bound.value <= longest * (1 + tolerances.ROUNDING)
         result.print()
         assert float(re.findall(r"longest span +(\S+)", capsys.readouterr().out)[0]) == longest
-    found = pipeplan.search(**settings, objective="span", evaluations=200, workers=1)
-    assert found.search is not None
-    assert found.search.objective.value == found.timeline.longest_span
-    assert found.search.objective.value <= min(result.timeline.longest_span for result in published) * (
+    answer = pipeplan.search(**settings, objective="span", evaluations=200, workers=1)
+    assert answer.search is not None
+    assert answer.search.objective.value == answer.timeline.longest_span
+    assert answer.search.objective.value <= min(result.timeline.longest_span for result in published) * (
         1 + tolerances.ROUNDING
     )
 
@@ -82,10 +82,10 @@ def test_messages_that_occupy_no_rank_are_in_no_span(communication):
 
 
 def test_an_explanation_says_what_is_lost_between_ops():
-    found = pipeplan.explain(
+    answer = pipeplan.explain(
         "1f1b", ranks=4, microbatches=8, machine="megatron-a100", time_unit="ms", forward_times=10.0
     )
-    document = found.to_dict()["explain"]
+    document = answer.to_dict()["explain"]
     # 8 forwards and backwards and the 3 + 3 before and behind them, each with its gap.
     assert document["critical_path"]["overhead"] == pytest.approx(22 * 0.85)
     assert min(document["reasons"]["overhead"]) == pytest.approx(16 * 0.85)

@@ -27,15 +27,15 @@ def measured(tmp_path, name="1f1b", **settings):
 def test_it_is_explained_as_it_was_measured(tmp_path, name):
     path, simulated = measured(tmp_path, name)
     for source in (path, str(path), pipeplan.read_timeline(path)):
-        found = pipeplan.explain(source)
-        assert found.result.timeline.source == "measured"
-        assert found.result.makespan == simulated.makespan
-        assert found.what_ifs == ()
-        np.testing.assert_allclose(found.totals.sum(axis=1), simulated.timeline.idle)
+        answer = pipeplan.explain(source)
+        assert answer.result.timeline.source == "measured"
+        assert answer.result.makespan == simulated.makespan
+        assert answer.what_ifs == ()
+        np.testing.assert_allclose(answer.totals.sum(axis=1), simulated.timeline.idle)
     expected = pipeplan.explain(name, **SHAPE, **TIMES)
-    np.testing.assert_allclose(found.totals, expected.totals, atol=1e-9)
-    assert found.explain.critical_path.by_kind == expected.explain.critical_path.by_kind
-    assert found.result.bound.value == pytest.approx(simulated.bound.value)
+    np.testing.assert_allclose(answer.totals, expected.totals, atol=1e-9)
+    assert answer.explain.critical_path.by_kind == expected.explain.critical_path.by_kind
+    assert answer.result.bound.value == pytest.approx(simulated.bound.value)
 
 
 @pytest.mark.parametrize("name", ["1f1b", "zb-h1", "interleaved-1f1b"])
@@ -80,12 +80,12 @@ def test_it_is_exported_as_it_was_measured(tmp_path):
 
 def test_it_is_neither_simulated_nor_compared_nor_searched_from(tmp_path):
     path, _ = measured(tmp_path)
-    said = r"run\.json holds a measured timeline, .* convert it to a schedule \(\.csv\) first"
-    with pytest.raises(InputError, match=said):
+    sentence = r"run\.json holds a measured timeline, .* convert it to a schedule \(\.csv\) first"
+    with pytest.raises(InputError, match=sentence):
         pipeplan.simulate(path)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=sentence):
         pipeplan.compare("zbv", path)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=sentence):
         pipeplan.search(start=path, evaluations=10, **SHAPE)
     pipeplan.save(pipeplan.read_schedule(path), tmp_path / "order.csv")
     assert pipeplan.simulate(tmp_path / "order.csv").schedule.microbatches == 4

@@ -54,8 +54,8 @@ def test_the_share_of_attention_of_a_model_grows_with_the_length():
 def test_every_command_takes_them(tmp_path):
     result = pipeplan.simulate("1f1b", **SHAPE)
     assert pipeplan.compare("1f1b", "zbv", **SHAPE)["1f1b"].makespan == result.makespan
-    found = pipeplan.search(evaluations=50, placement="linear", workers=1, **SHAPE)
-    assert found.bound.value <= found.makespan <= result.makespan
+    answer = pipeplan.search(evaluations=50, placement="linear", workers=1, **SHAPE)
+    assert answer.bound.value <= answer.makespan <= result.makespan
     explanation = pipeplan.explain("1f1b", **SHAPE)
     (sentence,) = (text for text in explanation.sentences if text.startswith("Microbatch"))
     assert sentence == "Microbatch 2 is 2.3 times as long as the median and costs 28.3% of the step."

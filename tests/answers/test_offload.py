@@ -41,7 +41,7 @@ def test_it_is_tried_where_memory_is_short():
     assert (moved.change, moved.fits) == ("all stages offloaded", True)
     assert moved.peak_activation <= 4
     back = pipeplan.explain("gpipe", offload="all", offload_times=3.0, **SHAPE)
-    found = {what.change: what for what in back.what_ifs}
-    assert found["nothing offloaded"].peak_activation == 8
-    assert found["copies to the host and back free"].makespan < back.result.makespan
+    answer = {what.change: what for what in back.what_ifs}
+    assert answer["nothing offloaded"].peak_activation == 8
+    assert answer["copies to the host and back free"].makespan < back.result.makespan
     assert any("copies" in sentence for sentence in back.sentences)

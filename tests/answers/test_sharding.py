@@ -95,10 +95,10 @@ def test_commands_have_the_same_collectives() -> None:
     assert pipeplan.check("interleaved-1f1b", **COSTS, max_active_stages=1, memory_limit=6.5).valid
     compared = pipeplan.compare(["interleaved-1f1b", "looped-bfs"], **COSTS, sharding="megatron")
     assert {result.sharding for result in compared.results} == {"megatron"}
-    found = pipeplan.search(placement="loop", evaluations=200, **COSTS, max_active_stages=1, memory_limit=6.5)
-    assert found.sharding == "pytorch"
-    assert found.fits
-    assert found.lower_bound <= found.makespan <= simulated(max_active_stages=1, memory_limit=6.5).makespan
+    answer = pipeplan.search(placement="loop", evaluations=200, **COSTS, max_active_stages=1, memory_limit=6.5)
+    assert answer.sharding == "pytorch"
+    assert answer.fits
+    assert answer.lower_bound <= answer.makespan <= simulated(max_active_stages=1, memory_limit=6.5).makespan
     assert pipeplan.search(placement="loop", evaluations=50, **COSTS).sharding == "pytorch"
 
 

@@ -32,8 +32,8 @@ def table() -> RenderableType:
 def test_columns_are_left_out_whole_the_least_important_first(width, missing):
     text = shown(table(), width)
     assert max(map(len, text.splitlines())) <= width
-    said = re.search(r"… no room for: (.*?)\s*$", " ".join(text.split()))
-    assert (None if said is None else said[1]) == missing
+    sentence = re.search(r"… no room for: (.*?)\s*$", " ".join(text.split()))
+    assert (None if sentence is None else sentence[1]) == missing
     left_out = [] if missing is None else missing.split(", ")
     for heading, cells in zip(("makespan", "idle total", "peak"), list(zip(*ROWS, strict=True))[1:], strict=True):
         assert all((cell in text) == (heading not in left_out) for cell in cells)

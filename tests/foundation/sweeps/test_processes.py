@@ -34,7 +34,7 @@ def test_answers_and_failures_are_those_of_one_process() -> None:
 
 def _answers_of_two_workers(pipe: Connection) -> None:
     numbers = [SweepTask(str(n), n) for n in range(1, 20)]
-    pipe.send([each.required() for each in sweep(square, numbers, answer=Square, asked={}, workers=2)])
+    pipe.send([entry.required() for entry in sweep(square, numbers, answer=Square, asked={}, workers=2)])
 
 
 def test_a_process_that_may_have_no_children_does_the_work_itself() -> None:
@@ -70,8 +70,8 @@ def test_a_system_that_gives_no_more_processes(monkeypatch: pytest.MonkeyPatch) 
 def test_a_sweep_that_is_closed_early_leaves_no_process(tmp_path: Path) -> None:
     log = tmp_path / "log"
     naps = [SweepTask(str(n), 20) for n in range(1000)]
-    with closing(sweep(partial(nap_and_note, str(log)), naps, answer=int, asked={}, workers=2)) as found:
-        for number, _ in enumerate(found):
+    with closing(sweep(partial(nap_and_note, str(log)), naps, answer=int, asked={}, workers=2)) as outcome:
+        for number, _ in enumerate(outcome):
             if number == 20:
                 break
     workers = {int(line) for line in log.read_text().split()}
@@ -115,9 +115,9 @@ def test_a_sweep_that_is_killed_at_60_percent_resumes_and_repeats_nothing(
     # Under way are at most two batches a worker, of a tenth of a second: five tasks.
     assert len(begun) - 2 * workers * 10 <= len(kept) < 100
     tasks = [SweepTask(str(number), (number, 1)) for number in range(100)]
-    found = list(sweep(partial(count, str(log)), tasks, answer=int, asked={}, workers=workers, store=store))
-    assert {each.key for each in found if each.stored} == kept
-    assert sorted(each.required() for each in found) == list(range(100))
+    outcome = list(sweep(partial(count, str(log)), tasks, answer=int, asked={}, workers=workers, store=store))
+    assert {entry.key for entry in outcome if entry.stored} == kept
+    assert sorted(entry.required() for entry in outcome) == list(range(100))
     done = Counter(log.read_text().split())
     assert [key for key in kept if done[key] > 1] == [], "what is stored is not repeated"
     with closing(sqlite3.connect(store)) as file:
@@ -130,12 +130,12 @@ def test_sweeps_in_two_threads_do_not_disturb_each_other(tmp_path: Path) -> None
     all_of_one: list[int] = []
 
     def other() -> None:
-        all_of_one.extend(each.required() for each in sweep(function, naps, answer=int, asked={}, workers=2))
+        all_of_one.extend(entry.required() for entry in sweep(function, naps, answer=int, asked={}, workers=2))
 
-    with closing(sweep(function, naps, answer=int, asked={}, workers=2)) as found:
+    with closing(sweep(function, naps, answer=int, asked={}, workers=2)) as outcome:
         thread = threading.Thread(target=other)
-        next(found)
+        next(outcome)
         thread.start()
-        next(found)
+        next(outcome)
     thread.join()
     assert all_of_one == [20] * 60

@@ -16,7 +16,7 @@ class Square:
 
 
 def square(number: int) -> Square:
-    divisors = tuple(each for each in range(1, number + 1) if number % each == 0)
+    divisors = tuple(entry for entry in range(1, number + 1) if number % entry == 0)
     return Square(number, float(number * number), divisors)
 
 
