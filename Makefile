@@ -21,7 +21,7 @@ TESTS := $(if $(PART),$(if $(filter core,$(PART)),tests --ignore tests/extension
 # A quick test file of each room, for `make check`.
 CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test_activations.py strategies/test_protocol.py \
 	simulation/test_bounds.py checking/test_checker.py formats/test_rows.py extensions/search/test_choices.py extensions/planning/workload/test_presets.py \
-	extensions/planning/hardware/test_presets.py extensions/planning/test_configuration.py foundation/sweeps/test_store.py drawing/test_svg.py answers/test_names.py \
+	extensions/planning/hardware/test_presets.py extensions/planning/test_configuration.py foundation/sweeps/test_store.py answers/test_names.py \
 	cli/test_names.py extensions/web/test_guard.py extensions/training/runtime/test_recorder.py)
 
 .PHONY: axe demo demo-page check check-tests test test-all without lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture warm web-ui web-ui-check lock audit clean

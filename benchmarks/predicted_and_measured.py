@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 import pipeplan
-from pipeplan.foundation.units import units_in
+from pipeplan.foundation.readable import units_in
 
 PLACEMENTS = {"linear": ("gpipe", "1f1b"), "loop": ("interleaved-1f1b",), "v": ("zbv",)}
 """The published schedules that are run on each placement; the first one is profiled."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeplan.costs import Settings
 from pipeplan.drawing import View, view_of
-from pipeplan.drawing.html import save_html
+from pipeplan.drawing.html import html_page
 from pipeplan.simulation import simulate
 from pipeplan.strategies import strategy
 from tests.browser import chromium
@@ -80,7 +80,7 @@ def main() -> None:
     view = large_view()
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         path = Path(folder) / "timeline.html"
-        save_html(view, path)
+        path.write_text(html_page(view), encoding="utf-8")
         print(f"{len(view.bars):,} ops, {path.stat().st_size / 1e6:.1f} MB")
         for _ in range(5):
             page = browser.new_page(viewport={"width": 1600, "height": 1000})

@@ -38,7 +38,6 @@ SLOW = (
     "extensions/web/pages",
     "extensions/web/test_schema.py",
     "foundation/sweeps/test_cluster.py",
-    "foundation/sweeps/test_plan.py",
     "foundation/sweeps/test_processes.py",
     "peers",
     "torture",

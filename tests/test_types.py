@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 import pipeplan
-from pipeplan.foundation.names import FormatName, GpuName, ModelName, ScheduleName, TrainerName
+from pipeplan.extensions.planning.names import GpuName, ModelName
+from pipeplan.foundation.names import FormatName, ScheduleName, TrainerName
 
 if TYPE_CHECKING:
     costs = pipeplan.Settings(ranks=4, forward_times=[1, 2, 3, 4], activation_bytes="2GiB", p2p_time=0.1)

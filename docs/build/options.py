@@ -16,11 +16,11 @@ from typing import Any
 
 import pipeplan
 from docs.build.commands import options_markdown
-from pipeplan.answers.checking.checks import CheckOptions
-from pipeplan.answers.exporting.exports import ExportOptions
+from pipeplan.answers.checking import CheckOptions
+from pipeplan.answers.exporting import ExportOptions
 from pipeplan.answers.outputs import built_in_formats, export_formats
 from pipeplan.answers.published import AllowOptions
-from pipeplan.answers.sweeping.study import SweepOptions
+from pipeplan.answers.sweeping import SweepOptions
 from pipeplan.costs import (
     GROUPS,
     KINDS,
@@ -313,6 +313,13 @@ def names() -> str:
         "ScheduleName": ("Strategies.", STRATEGIES.built_in),
         "FormatName": ("Formats of :func:`pipeplan.export`.", export_formats(built_in_formats())),
         "TrainerName": ("Trainers of :func:`pipeplan.check`.", runners()),
+    }
+    return _NAMES.format(literals="\n".join(_literal(kind, *entry) for kind, entry in kinds.items()))
+
+
+def names_of_planning() -> str:
+    """A module with a ``Literal`` for each kind of name in planning."""
+    kinds: dict[str, tuple[str, Iterable[str]]] = {
         "GpuName": ("GPUs of a cluster.", PRESETS.built_in),
         "ModelName": ("Models of :func:`pipeplan.plan`.", sorted(MODELS.built_in)),
     }
@@ -377,6 +384,7 @@ def files() -> dict[Path, str]:
     source = ROOT / "src" / "pipeplan"
     return {
         source / "foundation" / "names.py": names(),
+        source / "extensions" / "planning" / "names.py": names_of_planning(),
         ROOT / "docs" / "reference" / "settings.md": settings_markdown(),
         ROOT / "docs" / "reference" / "options.md": options_markdown(),
         **{source / folder / "keywords.py": keywords(folder) for folder in _IMPORTS},

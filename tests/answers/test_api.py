@@ -8,21 +8,12 @@ import pipeplan
 from pipeplan.cli import main
 from pipeplan.costs import Setting
 from pipeplan.foundation.errors import (
-    CostError,
     DeadlockError,
     InfeasibleError,
-    InputError,
     InvalidScheduleError,
     ShapeError,
-    UnknownNameError,
 )
 from pipeplan.model import format_cells
-
-KEYS = {
-    "schedule", "ranks", "chunks", "stages", "microbatches", "slices", "placement", "needs", "ops", "time_unit", "makespan",
-    "spans", "work", "idle", "bubble", "peak_activation", "peak_bytes", "fits", "lower_bound", "bound_reason",
-    "bound_covers", "gap", "over", "notes", "warnings",
-}  # fmt: skip
 
 DEADLOCK = "0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1"
 
@@ -73,17 +64,6 @@ def test_the_json_of_one_result():
     }
 
 
-@pytest.mark.parametrize("entry", pipeplan.schedules(), ids=lambda entry: entry.name)
-def test_every_schedule_gives_plain_json(entry):
-    document = json.loads(json.dumps(pipeplan.simulate(entry.name, p2p_time=0.25).to_dict()))
-    assert set(document) == KEYS
-    assert document["schedule"] == entry.name
-    assert document["peak_bytes"] is None
-    assert document["gap"] >= 0
-    held = document["placement"] if isinstance(document["placement"][0], int) else document["placement"][0]
-    assert len(held) == document["stages"]
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "ranks"),
     [
@@ -105,37 +85,6 @@ def test_lists_are_padded_where_asked_with_a_warning():
         "forward times: 2 values for 3 stages; the last one is repeated",
         "backward times: 4 values for 3 stages; the rest is left out",
     )
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"rank": 4}, UnknownNameError, "did you mean 'ranks'"),
-        ({"chunks": 2}, ShapeError, "1f1b needs 1 chunk"),
-        ({"ranks": 2, "stages": 3}, ShapeError, "3 stages are not 2 ranks x 1 chunk"),
-        ({"forward_times": [1, 2]}, CostError, "2 values for 4 stages"),
-        ({"memory_limit": "2GiB"}, CostError, "is in bytes, but"),
-        ({"communication": "fast"}, UnknownNameError, "'fast'"),
-    ],
-)
-def test_settings_that_cannot_be(settings, error, message):
-    with pytest.raises(error, match=message):
-        pipeplan.simulate("1f1b", **settings)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("dualpipe", {"ranks": 3}, "even number of ranks, not 3"),
-        ("zb-auto", {"chunks": 2}, "zb-auto needs 1 chunk"),
-        ("zb-auto", {"slices": 2}, "zb-auto does not support sequence slices"),
-        ("1f1b", {"slices": 2}, "does not support sequence slices"),
-        ("seq1f1b", {"slices": 0}, "slices must be at least 1, not 0"),
-    ],
-)
-def test_shapes_that_a_schedule_cannot_take(name, settings, message):
-    with pytest.raises(ShapeError, match=message):
-        pipeplan.simulate(name, **settings)
 
 
 def test_a_schedule_from_a_file(tmp_path):
@@ -187,20 +136,6 @@ def test_a_heuristic_keeps_its_limit_or_refuses():
         pipeplan.simulate("zbv-heuristic", memory_limit="2act")
 
 
-def test_comparing_sorts_by_makespan():
-    comparison = pipeplan.compare("gpipe", "zbv", "zb-h1", ranks=4, microbatches=8)
-    assert [result.name for result in comparison] == ["zbv", "zb-h1", "gpipe"]
-    assert comparison["zbv"].makespan < comparison["gpipe"].makespan
-
-
-def test_comparing_everything_names_what_does_not_fit():
-    comparison = pipeplan.compare(ranks=3, microbatches=4)
-    names = {entry.name for entry in pipeplan.schedules()}
-    assert {result.name for result in comparison} | set(comparison.refused) == names
-    assert "even number of ranks" in comparison.refused["dualpipe"]
-    assert {result.schedule.ranks for result in comparison} == {3}
-
-
 def test_compared_schedules_have_the_same_ranks():
     comparison = pipeplan.compare("1f1b", "interleaved-1f1b", stages=8, chunks=4, slices=3)
     assert [(result.schedule.ranks, result.schedule.placement.chunks) for result in comparison] == [(2, 4), (2, 1)]
@@ -211,32 +146,6 @@ def test_compared_schedules_over_their_memory_come_last():
     assert [(result.name, result.fits) for result in comparison] == [("v-min", True), ("zbv", False), ("gpipe", False)]
     assert comparison.fits
     assert not pipeplan.compare("gpipe", memory_limit="3act").fits
-
-
-def test_the_json_of_a_comparison():
-    document = json.loads(json.dumps(pipeplan.compare(ranks=3, memory_limit="4act").to_dict()))
-    assert all(set(result) >= KEYS for result in document["results"])
-    assert set(document) == {
-        "headline", "results", "allowed", "faster_with_more", "refused", "warnings", "notes", "least_bound",
-    }  # fmt: skip
-    assert any("zb-h2" in warning and "over the memory limit" in warning for warning in document["warnings"])
-
-
-def test_comparing_on_impossible_costs():
-    with pytest.raises(CostError, match="must be more than 0"):
-        pipeplan.compare(forward_times=-1)
-    with pytest.raises(ShapeError, match="dualpipe needs an even number"):
-        pipeplan.compare("1f1b", "dualpipe", ranks=3)
-    with pytest.raises(InfeasibleError, match="room for 2"):
-        pipeplan.compare("zbv-heuristic", memory_limit="2act")
-
-
-def test_checking(tmp_path):
-    assert pipeplan.check("zbv", ranks=4, microbatches=8).valid
-    report = pipeplan.check(write(tmp_path, DEADLOCK))
-    assert [problem.rule for problem in report.problems] == ["deadlock"]
-    duplicate = pipeplan.check(write(tmp_path, "0F0 0F0 0B0"))
-    assert [problem.rule for problem in duplicate.problems] == ["duplicate"]
 
 
 @pytest.mark.parametrize(
@@ -254,27 +163,6 @@ def test_checking_memory_agrees_with_simulating_it(settings, faulty):
     ranks = [int(report.schedule.rank[problem.position]) for problem in report.problems]
     assert ranks == faulty
     assert pipeplan.simulate("1f1b", **settings).fits == (not faulty)
-
-
-@pytest.mark.parametrize("ask", [pipeplan.simulate, pipeplan.explain, pipeplan.export])
-def test_no_schedule_is_not_the_default_one(ask):
-    with pytest.raises(
-        InputError, match="a schedule is a name, a file, a strategy, a schedule or a timeline, not None"
-    ):
-        ask(None)
-    assert ask(ranks=2, microbatches=2)
-
-
-def test_a_result_of_a_comparison_is_found_by_its_place():
-    table = pipeplan.compare("1f1b", "zbv", ranks=2, microbatches=4)
-    assert table[0] is table.best
-    assert table[-1] is list(table)[-1]
-    assert table[:1] == (table.best,)
-    with pytest.raises(IndexError):
-        table[2]
-    for place in (0.5, True, None):
-        with pytest.raises(InputError, match="by its name or its place"):
-            table[place]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("chunks", [(), ("--chunks", "2")])

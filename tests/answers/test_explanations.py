@@ -15,39 +15,33 @@ from pipeplan.model import Reason
 
 def test_reasons_add_up_and_what_ifs_are_simulated():
     costs: dict[str, Any] = {"ranks": 4, "microbatches": 6, "forward_times": [1, 1, 1, 2], "p2p_time": 0.5}
-    found = pipeplan.explain("1f1b", **costs)
-    np.testing.assert_allclose(found.totals.sum(axis=1), found.result.timeline.idle)
-    what_ifs = {what.change: what.makespan for what in found.what_ifs}
+    answer = pipeplan.explain("1f1b", **costs)
+    np.testing.assert_allclose(answer.totals.sum(axis=1), answer.result.timeline.idle)
+    what_ifs = {what.change: what.makespan for what in answer.what_ifs}
     assert what_ifs["transfers free"] == pipeplan.simulate("1f1b", **costs | {"p2p_time": 0}).makespan
     assert what_ifs["1 more microbatch"] == pipeplan.simulate("1f1b", **costs | {"microbatches": 7}).makespan
     assert set(what_ifs) >= {"stage 3 balanced", "all stages balanced"}
 
 
 def test_a_strategy_that_takes_only_even_numbers_gets_two_more():
-    found = pipeplan.explain("dualpipe", ranks=4, microbatches=8)
-    changes = [what.change for what in found.what_ifs if what.kind == "microbatches"]
+    answer = pipeplan.explain("dualpipe", ranks=4, microbatches=8)
+    changes = [what.change for what in answer.what_ifs if what.kind == "microbatches"]
     assert changes == ["16 microbatches", "2 more microbatches"]
-
-
-def test_twice_one_microbatch_is_one_more():
-    found = pipeplan.explain("1f1b", ranks=2, microbatches=1)
-    assert [what.change for what in found.what_ifs if what.kind == "microbatches"] == ["1 more microbatch"]
-    assert found.sentences[0].startswith("1f1b: 6.0 for 1 microbatch; its ranks idle")
 
 
 def test_other_schedules_help_the_shortest_first_and_each_with_less_memory_than_the_one_before():
     costs: dict[str, Any] = {"ranks": 4, "microbatches": 8, "p2p_time": 0.1}
-    found = pipeplan.explain("1f1b", **costs)
-    others = [what for what in found.helping if what.kind == "schedule"]
+    answer = pipeplan.explain("1f1b", **costs)
+    others = [what for what in answer.helping if what.kind == "schedule"]
     assert [what.change for what in others] == ["zbv", "v-half", "v-min"]
     peaks = [what.peak for what in others]
     assert peaks == sorted(set(peaks), reverse=True)
     for what in others:
         alone = pipeplan.simulate(what.change, **costs)
         assert (what.makespan, what.peak_activation) == (alone.makespan, alone.memory.peak_activation.max())
-    times = [what.per_microbatch for what in found.helping]
+    times = [what.per_microbatch for what in answer.helping]
     assert times == sorted(times)
-    assert times[-1] < found.per_microbatch
+    assert times[-1] < answer.per_microbatch
 
 
 def test_other_schedules_take_the_slices_and_those_that_would_deadlock_are_left_out():
@@ -57,30 +51,16 @@ def test_other_schedules_take_the_slices_and_those_that_would_deadlock_are_left_
     assert pipeplan.explain("interleaved-1f1b", ranks=5, microbatches=3, group_size=1).what_ifs
 
 
-def test_chunks_are_tried_where_a_strategy_takes_them():
-    found = pipeplan.explain("interleaved-1f1b", ranks=4, microbatches=8)
-    (chunks,) = (what for what in found.what_ifs if what.change == "4 chunks per rank")
-    assert chunks.makespan == pipeplan.simulate("interleaved-1f1b", ranks=4, microbatches=8, chunks=4).makespan
-    assert chunks in found.helping
-
-
 def test_over_the_limit_what_fits_helps_and_recomputation_is_among_it():
-    found = pipeplan.explain("gpipe", ranks=4, microbatches=16, memory_limit="6act")
-    assert all(what.fits for what in found.helping)
-    assert {"schedule", "recomputation"} <= {what.kind for what in found.helping}
-    assert "8 microbatches" in {what.change for what in found.what_ifs if not what.fits}
-
-
-def test_the_limit_itself_is_lifted_for_a_schedule_that_keeps_it():
-    found = pipeplan.explain("zb-auto", ranks=4, microbatches=8, memory_limit="3act")
-    (lifted,) = (what for what in found.what_ifs if what.kind == "memory")
-    assert lifted.makespan == pipeplan.simulate("zb-auto", ranks=4, microbatches=8).makespan
-    assert lifted.peak_activation > 3
+    answer = pipeplan.explain("gpipe", ranks=4, microbatches=16, memory_limit="6act")
+    assert all(what.fits for what in answer.helping)
+    assert {"schedule", "recomputation"} <= {what.kind for what in answer.helping}
+    assert "8 microbatches" in {what.change for what in answer.what_ifs if not what.fits}
 
 
 def test_the_longest_wait_names_its_op_and_the_rank_that_it_comes_back_from():
-    found = pipeplan.explain("1f1b", ranks=4, microbatches=8, p2p_time=0.1)
-    wait = found.waits[0]
+    answer = pipeplan.explain("1f1b", ranks=4, microbatches=8, p2p_time=0.1)
+    wait = answer.waits[0]
     assert wait is not None
     assert (wait.start, wait.end) == pytest.approx((4.0, 10.6))
     assert (str(wait.op), wait.source) == ("0B0", 3)
@@ -106,34 +86,17 @@ def test_a_limit_that_a_rank_does_not_keep_holds_nothing_back():
 
 def test_more_work_than_is_timed_is_not_tried(monkeypatch):
     monkeypatch.setattr("pipeplan.answers.explaining.remedies.MOST_WORK", 2_000)
-    found = pipeplan.explain("1f1b", ranks=4, microbatches=8)
-    assert [what.change for what in found.what_ifs if what.kind == "schedule"] == ["interleaved-zb"]
+    answer = pipeplan.explain("1f1b", ranks=4, microbatches=8)
+    assert [what.change for what in answer.what_ifs if what.kind == "schedule"] == ["interleaved-zb"]
     monkeypatch.setattr("pipeplan.answers.explaining.remedies.MOST_WORK", 0)
-    found = pipeplan.explain("1f1b", ranks=4, microbatches=8)
-    assert not any(what.kind == "schedule" for what in found.what_ifs)
-
-
-def test_causes_are_positions_among_all_ops():
-    blocked = pipeplan.simulate("1f1b", ranks=2, microbatches=2, communication="blocking")
-    gaps = view_of_result(blocked, reasons=True).gaps
-    assert gaps is not None
-    causes = {str(blocked.schedule.op(int(cause))) for cause in gaps.cause if cause >= 0}
-    assert causes <= {"0F0", "0F1", "1F0", "1F1", "0B0", "0B1", "1B0", "1B1"}
-    assert causes
-
-
-def test_notebooks_show_results_comparisons_timelines_and_schedules():
-    result = pipeplan.simulate("1f1b", ranks=2, microbatches=2)
-    comparison = pipeplan.compare("1f1b", "gpipe", ranks=2, microbatches=2)
-    for shown in (result, comparison, result.timeline, result.schedule):
-        assert "<img" in shown._repr_html_()
-        assert (shown._repr_png_() or b"").startswith(b"\x89PNG")
+    answer = pipeplan.explain("1f1b", ranks=4, microbatches=8)
+    assert not any(what.kind == "schedule" for what in answer.what_ifs)
 
 
 def test_the_command(capsys):
     assert main(["explain", "zb-h1", "-p", "4", "-m", "8", "--p2p-time", "0.1"]) == 0
     text = " ".join(capsys.readouterr().out.split())
-    for said in (
+    for sentence in (
         "zb-h1: 28.2 for 8 microbatches, 3.525 each; its ranks idle 14.9% of that time",
         "Rank 0 idles 4.2 of 28.2 (14.9%): 3.6 waiting for ops on other ranks, 0.6 waiting for messages. Its longest wait, "
         "3.6 from 4.0 to 7.6, is before 0I0, whose gradient is on its way from rank 3.",
@@ -141,7 +104,7 @@ def test_the_command(capsys):
         "transfers free 27.0 3.375 -4.3% 4",
         "Recommended: train with zbv: 26.8 per step instead of 28.2 (-5.0%), with the same memory.",
     ):
-        assert said in text
+        assert sentence in text
     assert main(["explain", "zb-h1", "-p", "4", "-m", "8", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     reasons = document["explain"]["reasons"]
@@ -160,7 +123,7 @@ def test_a_sentence_and_the_table_have_the_same_numbers(capsys):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "sentence"),
     [
         (
             "zbv -p 4 -m 8",
@@ -172,20 +135,9 @@ def test_a_sentence_and_the_table_have_the_same_numbers(capsys):
         ("zb-auto -p 4 -m 8 --memory-limit 2act", "Recommended: train with v-min"),
     ],
 )
-def test_the_last_sentence_says_what_to_do(capsys, line, said):
+def test_the_last_sentence_says_what_to_do(capsys, line, sentence):
     main(["explain", *line.split(), "--times-per", "rank", "--pad-times"])
-    assert said in " ".join(capsys.readouterr().out.split())
-
-
-def test_hundreds_of_ranks_are_explained_and_a_page_says_why_they_idle(tmp_path):
-    found = pipeplan.explain("1f1b", ranks=260, microbatches=1)
-    np.testing.assert_allclose(found.totals.sum(axis=1), found.result.timeline.idle)
-    wait = found.waits[0]
-    assert wait is not None
-    assert wait.source == 259
-    path = tmp_path / "page.html"
-    save(found.result, path)
-    assert '"gaps":null' not in path.read_text()
+    assert sentence in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_page_of_very_many_ops_does_without_reasons(tmp_path, monkeypatch):
@@ -195,40 +147,32 @@ def test_a_page_of_very_many_ops_does_without_reasons(tmp_path, monkeypatch):
 
 
 def test_the_windows_of_the_bound_are_found_on_the_timeline(capsys):
-    found = pipeplan.explain("zb-auto", ranks=4, microbatches=8, memory_limit="3act")
-    assert [(each.kind, each.start, each.end) for each in found.windows] == [
+    answer = pipeplan.explain("zb-auto", ranks=4, microbatches=8, memory_limit="3act")
+    assert [(entry.kind, entry.start, entry.end) for entry in answer.windows] == [
         ("first", 0.0, 7.0),
         ("trip", 9.0, 19.0),
         ("last", 25.0, 37.0),
     ]
-    assert [each.idle for each in found.windows] == [4.0, 3.0, 5.0]
-    told = found.to_dict()["explain"]["windows"]
+    assert [entry.idle for entry in answer.windows] == [4.0, 3.0, 5.0]
+    told = answer.to_dict()["explain"]["windows"]
     assert told[1] == {
         "rank": 0, "kind": "trip", "start": 9.0, "end": 19.0, "idle": 3.0, "least_length": 7.0, "least_idle": 0.0
     }  # fmt: skip
-    found.print()
-    said = " ".join(capsys.readouterr().out.split())
+    answer.print()
+    sentence = " ".join(capsys.readouterr().out.split())
     assert (
-        "takes less than 30.0: rank 0 holds 3 microbatches at most, and idles 6.0 or more in 3 windows of time" in said
+        "takes less than 30.0: rank 0 holds 3 microbatches at most, and idles 6.0 or more in 3 windows of time"
+        in sentence
     )
-    assert found.sentences[-1].startswith(
+    assert answer.sentences[-1].startswith(
         "No schedule on this placement, without slices, within the memory limit, takes less than 30.0: rank 0 holds"
     )
-    assert "from the last forward on 25.0 to 37.0" in said
-
-
-def test_a_bound_of_another_kind_has_no_windows():
-    for found in (pipeplan.explain("zb-auto", ranks=4, microbatches=8), pipeplan.explain("1f1b", ranks=2)):
-        assert found.windows == ()
-        assert found.to_dict()["explain"]["windows"] == []
-    over = pipeplan.explain("gpipe", ranks=4, microbatches=8, memory_limit="3act")
-    assert over.result.bound.round_trips is not None
-    assert over.windows == ()
+    assert "from the last forward on 25.0 to 37.0" in sentence
 
 
 def test_the_picture_of_an_explanation_marks_the_windows_and_says_the_bound(tmp_path):
-    found = pipeplan.explain("zb-auto", ranks=4, microbatches=8, memory_limit="3act")
-    (view,) = found._views()
+    answer = pipeplan.explain("zb-auto", ranks=4, microbatches=8, memory_limit="3act")
+    (view,) = answer._views()
     assert view.windows is not None
     assert view.windows.kind == ("first", "trip", "last")
     assert view.windows.idle.tolist() == [4.0, 3.0, 5.0]
@@ -236,8 +180,8 @@ def test_the_picture_of_an_explanation_marks_the_windows_and_says_the_bound(tmp_
         "no schedule on this placement, without slices, within the memory limit, takes less than 30: the work of rank 0"
     )
     assert view_of_result(pipeplan.simulate("zb-auto", ranks=4, microbatches=8, memory_limit="3act")).windows is None
-    found.save(tmp_path / "windows.svg")
-    found.save(tmp_path / "windows.html")
+    answer.save(tmp_path / "windows.svg")
+    answer.save(tmp_path / "windows.html")
     assert '"windows":{"lane":[0,0,0]' in (tmp_path / "windows.html").read_text()
 
 

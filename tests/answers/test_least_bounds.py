@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import pipeplan
+from pipeplan.answers.comparing.columns import COLUMNS
 from pipeplan.answers.comparing.comparison import comparison_report
 from pipeplan.simulation import simulator
 
@@ -17,6 +18,7 @@ def test_no_schedule_here_can_be_shorter_than_the_least_bound():
     assert comparison.least_gap(comparison["zbv"]) == comparison["zbv"].gap
     gap = comparison.least_gap(comparison["zb-h1"])
     assert gap == pytest.approx(comparison["zb-h1"].makespan / comparison["zbv"].bound.value - 1)
+    assert COLUMNS["gap-any"].value(comparison["zb-h1"]) == gap != COLUMNS["gap"].value(comparison["zb-h1"])
     over = pipeplan.compare("gpipe", "v-min", **SHAPE, memory_limit="3act")
     assert over.least_gap(over["gpipe"]) is None
 

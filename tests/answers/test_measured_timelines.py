@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.costs import Settings
-from pipeplan.foundation.errors import InputError, InvalidScheduleError, ShapeError
-from pipeplan.model import Timeline, parse_schedule
+from pipeplan.foundation.errors import InputError, ShapeError
 
 SHAPE: dict[str, Any] = {"ranks": 3, "microbatches": 4}
 TIMES: dict[str, Any] = {"forward_times": [3, 4, 5], "backward_times": [7, 8, 9], "p2p_time": 0.5, "time_unit": "ms"}
@@ -29,15 +27,15 @@ def measured(tmp_path, name="1f1b", **settings):
 def test_it_is_explained_as_it_was_measured(tmp_path, name):
     path, simulated = measured(tmp_path, name)
     for source in (path, str(path), pipeplan.read_timeline(path)):
-        found = pipeplan.explain(source)
-        assert found.result.timeline.source == "measured"
-        assert found.result.makespan == simulated.makespan
-        assert found.what_ifs == ()
-        np.testing.assert_allclose(found.totals.sum(axis=1), simulated.timeline.idle)
+        answer = pipeplan.explain(source)
+        assert answer.result.timeline.source == "measured"
+        assert answer.result.makespan == simulated.makespan
+        assert answer.what_ifs == ()
+        np.testing.assert_allclose(answer.totals.sum(axis=1), simulated.timeline.idle)
     expected = pipeplan.explain(name, **SHAPE, **TIMES)
-    np.testing.assert_allclose(found.totals, expected.totals, atol=1e-9)
-    assert found.explain.critical_path.by_kind == expected.explain.critical_path.by_kind
-    assert found.result.bound.value == pytest.approx(simulated.bound.value)
+    np.testing.assert_allclose(answer.totals, expected.totals, atol=1e-9)
+    assert answer.explain.critical_path.by_kind == expected.explain.critical_path.by_kind
+    assert answer.result.bound.value == pytest.approx(simulated.bound.value)
 
 
 @pytest.mark.parametrize("name", ["1f1b", "zb-h1", "interleaved-1f1b"])
@@ -55,14 +53,6 @@ def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
             re.M,
         )
         assert sorted(map(int, named)) == sorted(slow)
-
-
-def test_its_costs_are_the_means_of_its_op_times(tmp_path):
-    path, _ = measured(tmp_path)
-    costs = pipeplan.explain(path).result.costs
-    assert costs.forward.tolist() == [3, 4, 5]
-    assert costs.backward.tolist() == [7, 8, 9]
-    assert costs.transfer.time() == pytest.approx(0.5)
 
 
 def test_times_beside_it_are_refused(tmp_path):
@@ -90,21 +80,15 @@ def test_it_is_exported_as_it_was_measured(tmp_path):
 
 def test_it_is_neither_simulated_nor_compared_nor_searched_from(tmp_path):
     path, _ = measured(tmp_path)
-    said = r"run\.json holds a measured timeline, .* convert it to a schedule \(\.csv\) first"
-    with pytest.raises(InputError, match=said):
+    sentence = r"run\.json holds a measured timeline, .* convert it to a schedule \(\.csv\) first"
+    with pytest.raises(InputError, match=sentence):
         pipeplan.simulate(path)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=sentence):
         pipeplan.compare("zbv", path)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=sentence):
         pipeplan.search(start=path, evaluations=10, **SHAPE)
     pipeplan.save(pipeplan.read_schedule(path), tmp_path / "order.csv")
     assert pipeplan.simulate(tmp_path / "order.csv").schedule.microbatches == 4
-
-
-def test_its_order_is_checked(tmp_path):
-    path, _ = measured(tmp_path)
-    assert pipeplan.check(path).valid
-    assert not pipeplan.check(path, memory_limit="1act").valid
 
 
 def test_a_simulated_timeline_says_what_becomes_of_it(tmp_path):
@@ -118,18 +102,3 @@ def test_a_simulated_timeline_says_what_becomes_of_it(tmp_path):
     assert pipeplan.explain(path, forward_times=1).result.makespan < result.makespan
     assert ",simulated\n" in pipeplan.export(path, to="timeline-csv").text
     assert json.loads(pipeplan.export(path, to="costs").text)["forward"] == [3, 4, 5]
-
-
-def test_only_times_stand_in_the_way(tmp_path):
-    assert Settings(**SHAPE) == Settings(**SHAPE, p2p_time=0.0)
-    path, _ = measured(tmp_path)
-    assert pipeplan.explain(path, p2p_time=0.0, ranks=3).result.name == "1f1b"
-
-
-def test_an_order_in_which_nothing_can_have_run_is_refused():
-    schedule = parse_schedule("0B0 0F0")
-    run = Timeline(schedule, np.array([0.0, 1.0]), np.array([1.0, 2.0]), "ms", "measured")
-    for ask in (pipeplan.explain, lambda measured: pipeplan.diff(measured, measured)):
-        with pytest.raises(InvalidScheduleError, match=r"out of order: rank 0, op 0 \(0B0\) waits for 0F0"):
-            ask(run)
-    assert [problem.rule for problem in pipeplan.check(run).problems] == ["order"]

@@ -6,7 +6,7 @@ import pytest
 
 import pipeplan
 from pipeplan import answers
-from pipeplan.answers.outputs import picture_name, require_outputs
+from pipeplan.answers.outputs import require_outputs
 from pipeplan.costs import SettingsKeywords
 from pipeplan.foundation.errors import InputError, UnknownNameError
 
@@ -16,15 +16,6 @@ SHAPE: SettingsKeywords = {"ranks": 2, "microbatches": 2}
 @pytest.fixture
 def result():
     return pipeplan.simulate("1f1b", **SHAPE)
-
-
-@pytest.mark.parametrize(("ending", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_pictures(tmp_path, result, ending, start):
-    for answer in (result, pipeplan.compare("1f1b", "zbv", **SHAPE)):
-        path = tmp_path / f"picture.{ending}"
-        pipeplan.save(answer, path)
-        assert path.read_bytes().startswith(start)
-    assert os.listdir(tmp_path) == [path.name]
 
 
 def test_a_trainers_settings_are_saved_with_their_csv(tmp_path, result):
@@ -88,12 +79,6 @@ def test_a_failing_picture_leaves_nothing(tmp_path, result, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def test_pictures_are_named_after_schedules():
-    assert picture_name("zb-h1") == "pipeline_zb-h1.png"
-    assert picture_name("../a b") == "pipeline_.._a_b.png"
-    assert len(picture_name("x" * 251)) < 255
-
-
 def converted(source: Path, name: str) -> Path:
     target = source.with_name(name)
     answers.converted(str(source), target, pipeplan.Settings(), answers.ExportOptions(), {})
@@ -126,12 +111,6 @@ def test_converting_never_overwrites_its_source(tmp_path, result):
     with pytest.raises(InputError, match="never overwritten"):
         converted(source, source.name)
     assert source.read_bytes() == before
-
-
-def test_converting_keeps_communication(tmp_path):
-    source = tmp_path / "plan.comms.csv"
-    source.write_text(pipeplan.export("1f1b", to="torch-csv-comms", **SHAPE).text)
-    assert converted(converted(source, "plan.json"), "back.csv").read_text() == source.read_text()
 
 
 def test_converting_costs(tmp_path, result):

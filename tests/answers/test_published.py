@@ -10,7 +10,7 @@ import pytest
 
 import pipeplan
 from pipeplan.answers.comparing import columns
-from pipeplan.answers.comparing.bounds import BoundsByNeeds
+from pipeplan.answers.comparing.columns import BoundsByNeeds
 from pipeplan.answers.published import allowed_needs, kind_in_words
 from pipeplan.cli import main
 from pipeplan.extensions.web.mcp.tools import answer_of
@@ -65,20 +65,22 @@ def streamed(make: Any, request: Any) -> list[dict[str, Any]]:
 
 def require_no_schedule_below_its_bound(table: pipeplan.Comparison, answer: pipeplan.Result) -> None:
     """No schedule of the kind that a bound covers is shorter: neither that of a comparison, nor that of another answer."""
-    covered = [each for each in table if each.fits and set(each.needs) <= {*table.allowed, *table.best.needs}]
-    assert all(each.makespan >= table.least.value * (1 - 1e-9) for each in covered)
-    assert all((table.least_gap(each) or 0) >= 0 for each in table)
+    covered = [entry for entry in table if entry.fits and set(entry.needs) <= {*table.allowed, *table.best.needs}]
+    assert all(entry.makespan >= table.least.value * (1 - 1e-9) for entry in covered)
+    assert all((table.least_gap(entry) or 0) >= 0 for entry in table)
     assert ("without slices" if answer.slices == 1 else f"in {answer.slices} slices") in answer.bound_covers
-    alike = (each for each in table if (each.placement, each.needs) == (answer.placement, answer.needs) and each.fits)
-    assert all(each.makespan >= answer.lower_bound * (1 - 1e-9) for each in alike if each.slices == answer.slices)
+    alike = (
+        entry for entry in table if (entry.placement, entry.needs) == (answer.placement, answer.needs) and entry.fits
+    )
+    assert all(entry.makespan >= answer.lower_bound * (1 - 1e-9) for entry in alike if entry.slices == answer.slices)
 
 
 def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_is_faster_with_more(capsys, tmp_path):
     for number, shape in enumerate(SHAPES):
         table = pipeplan.compare(**shape)
         allowed = set(table.allowed)
-        eligible = [each for each in table if each.fits and set(each.needs) <= allowed]
-        best = min(eligible, key=lambda each: each.makespan, default=None)
+        eligible = [entry for entry in table if entry.fits and set(entry.needs) <= allowed]
+        best = min(eligible, key=lambda entry: entry.makespan, default=None)
         name = None if best is None else table.best.name
         assert best is None or table.best.makespan == pytest.approx(best.makespan)
         more = table.to_dict()["faster_with_more"]
@@ -89,7 +91,7 @@ def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_i
         # The web app.
         reply = json.loads(web_compare(CompareIn(**told(shape))).body)
         assert (reply["headline"], reply["least_bound"]) == (record["headline"], record["least_bound"])
-        assert [each["schedule"] for each in reply["results"]] == [each.name for each in table]
+        assert [entry["schedule"] for entry in reply["results"]] == [entry.name for entry in table]
         # Explanations.
         source = "seq1f1b" if "slices" in shape else "gpipe"
         explanation = pipeplan.explain(source, **shape)
@@ -105,13 +107,13 @@ def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_i
         for placement in ("auto", "v") if number % 4 == 0 else ("auto", "v")[number % 2 :][:1]:
             result = pipeplan.search(**shape, placement=placement, evaluations=20)
             require_no_schedule_below_its_bound(table, result)
-            found = result.search
-            assert found is not None
-            against = found.best_published_anywhere
+            outcome = result.search
+            assert outcome is not None
+            against = outcome.best_published_anywhere
             assert (against and against.schedule) == name
             assert against is None or against.value == pytest.approx(table.best.makespan)
-            shorter = [each for each in more if each["value"] < found.objective.value * (1 - 1e-9)]
-            assert [each.schedule for each in found.faster_with_more] == [each["schedule"] for each in shorter]
+            shorter = [entry for entry in more if entry["value"] < outcome.objective.value * (1 - 1e-9)]
+            assert [entry.schedule for entry in outcome.faster_with_more] == [entry["schedule"] for entry in shorter]
 
 
 def test_a_front_and_the_searches_of_the_web_app_name_it_too():
@@ -123,8 +125,8 @@ def test_a_front_and_the_searches_of_the_web_app_name_it_too():
             there = pipeplan.compare(**without, memory_limit=limit)
             fits = there.best.fits and not set(there.best.needs) - set(there.allowed)
             assert (point.best_published and point.best_published.schedule) == (there.best.name if fits else None)
-        found = streamed(make_search, SearchIn(**told(shape), seconds=0.01))[-1]["found"]
-        assert found["best_published_anywhere"]["schedule"] == table.best.name
+        outcome = streamed(make_search, SearchIn(**told(shape), seconds=0.01))[-1]["found"]
+        assert outcome["best_published_anywhere"]["schedule"] == table.best.name
         front = streamed(make_front, FrontIn(**told(shape), seconds=0.02, points=2))[-1]["front"]
         marks = {mark["schedule"] for mark in front["published"]}
         assert marks <= {name for name, rule in STRATEGIES.items() if set(rule.needs) <= set(table.allowed)}
@@ -153,7 +155,7 @@ def test_all_schedules_take_part_group_by_group():
         times = [result.makespan for result in table if result.needs == group]
         assert times == pytest.approx(sorted(times))
     allowing = pipeplan.compare(ranks=4, microbatches=8, allow="slices,copies")
-    assert allowing.best.makespan == min(each.makespan for each in table if "recompute" not in each.needs)
+    assert allowing.best.makespan == min(entry.makespan for entry in table if "recompute" not in entry.needs)
     with pytest.raises(UnknownNameError, match="unknown need 'slice'"):
         pipeplan.compare(ranks=4, microbatches=8, allow="slice")
 
@@ -203,8 +205,8 @@ def test_a_file_of_the_web_app_makes_no_other_schedule_join():
     whole = json.loads(web_compare(CompareIn(**shape)).body)
     files = [FileIn(name="mine.csv", text=text)]
     beside = json.loads(web_compare(CompareIn(**shape, schedules=list(STRATEGIES), files=files)).body)
-    names = [each["schedule"] for each in whole["results"]]
-    assert [each["schedule"] for each in beside["results"] if each["schedule"] != "mine.csv"] == names
+    names = [entry["schedule"] for entry in whole["results"]]
+    assert [entry["schedule"] for entry in beside["results"] if entry["schedule"] != "mine.csv"] == names
     assert (whole["headline"], whole["least_bound"]) == (beside["headline"], beside["least_bound"])
 
 

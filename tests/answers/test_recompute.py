@@ -6,7 +6,6 @@ import pytest
 
 import pipeplan
 from pipeplan.answers.simulating.result import view_of_result
-from pipeplan.foundation.errors import InputError
 
 SHAPE: dict[str, Any] = {"ranks": 4, "microbatches": 8}
 
@@ -28,11 +27,6 @@ def test_its_own_time():
     result = pipeplan.simulate("1f1b", recompute="all", recompute_times=0.5, **SHAPE)
     assert result.makespan == 37.0
     assert not any("recomputation" in note for note in (*result.notes, *result.warnings))
-
-
-def test_search_refuses_it():
-    with pytest.raises(InputError, match="drop recompute all, use decide recompute"):
-        pipeplan.search(recompute="all", **SHAPE)
 
 
 def test_a_bound_of_what_recomputes_is_of_its_like():

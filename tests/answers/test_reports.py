@@ -25,7 +25,7 @@ def test_a_row_is_a_result(compared):
         assert row["peak"] == result.memory.peak_activation.max() == result.memory.peak_activation[row["fullest"]]
         assert (row["bound"], row["fits"]) == (result.bound.value, result.fits)
     assert {row["schedule"] for row in facts["rows"] if row["from_costs"]} == {"zb-auto", "zbv-heuristic"}
-    assert {each["schedule"] for each in facts["refused"]} == {"dualpipe", "chimera", "bitpipe"}
+    assert {entry["schedule"] for entry in facts["refused"]} == {"dualpipe", "chimera", "bitpipe"}
     assert (facts["memory_unit"], facts["limit"]) == ("activations", 5.0)
 
 
@@ -74,10 +74,10 @@ def test_reports_are_json(compared):
 def test_a_difference_has_the_words_and_numbers_of_the_shell():
     planned = pipeplan.simulate("1f1b", ranks=2, microbatches=3, forward_times=2.0)
     slower = pipeplan.simulate("1f1b", ranks=2, microbatches=3, forward_times=(2.0, 3.0))
-    found = pipeplan.diff(planned.timeline, slower.timeline)
-    data = json.loads(json.dumps(report_data(difference_report(found))))
+    answer = pipeplan.diff(planned.timeline, slower.timeline)
+    data = json.loads(json.dumps(report_data(difference_report(answer))))
     facts = data["facts"]
-    assert facts["sentences"] == list(found.sentences)
+    assert facts["sentences"] == list(answer.sentences)
     ratios = {row["notation"]: row["ratio"] for row in facts["rows"]}
     assert ratios["1F"] == 1.5
     assert facts["rows"][0]["texts"][0] == "forward"

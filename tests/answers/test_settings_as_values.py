@@ -6,9 +6,6 @@ from typing import Any
 import pytest
 
 import pipeplan
-from docs.build.options import FUNCTIONS
-from pipeplan.costs import ConfiguredSettings
-from pipeplan.foundation.errors import CostError, FormatError, InputError
 
 COSTS: dict[str, Any] = {
     "ranks": 2,
@@ -57,23 +54,3 @@ def test_none_restores_a_default_and_a_mapping_may_name_the_schedule():
     assert pipeplan.simulate("gpipe", settings=limited, memory_limit=None).fits
     assert pipeplan.simulate(settings={"schedule": "zbv", "num_devices": 2}).name == "zbv"
     assert pipeplan.simulate(settings={"ranks": 4}, stages=2).ranks == 2
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "message"),
-    [
-        ({"ranks": "two"}, CostError, "settings: ranks: expected a whole number, got text"),
-        ({"ranks": 2, "num_devices": 2}, CostError, "settings: ranks is set twice"),
-        (["ranks"], InputError, r"settings must be a pipeplan.Settings, a mapping or a config file, not \['ranks'\]"),
-        ("missing.yaml", InputError, r"missing\.yaml"),
-    ],
-)
-def test_settings_that_cannot_be(settings, error, message):
-    with pytest.raises(error, match=message):
-        pipeplan.simulate(settings=settings)
-
-
-def test_a_file_without_settings_is_refused(tmp_path):
-    (tmp_path / "empty.yaml").write_text("[]\n")
-    with pytest.raises(FormatError, match="has no settings"):
-        pipeplan.simulate(settings=tmp_path / "empty.yaml")

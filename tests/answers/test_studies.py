@@ -9,7 +9,7 @@ import pytest
 
 import pipeplan
 from pipeplan.answers import ScheduleLike
-from pipeplan.foundation.errors import CostError, InputError, PipeplanError, UnknownNameError
+from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.sweeps import SweepProgress
 from pipeplan.strategies import STRATEGIES
 
@@ -85,11 +85,6 @@ def test_what_a_schedule_cannot_be_is_a_row_with_the_reason():
     assert all(case.refused is None for case in pipeplan.sweep(["1f1b", "zbv"], ranks=[2, 4], chunks=2))
 
 
-def test_without_schedules_all_take_part():
-    study = pipeplan.sweep(ranks=2, microbatches=[2])
-    assert [case.schedule for case in study] == list(STRATEGIES)
-
-
 def test_a_frame_has_a_row_per_case_and_the_table_the_first_ones(capsys):
     study = pipeplan.sweep(["1f1b", "zbv"], ranks=4, microbatches=[4, 8], memory_limit=["3act", "9act"], time_unit="ms")
     frame = study.to_frame()
@@ -133,25 +128,6 @@ def test_a_progress_bar_is_shown_on_request(capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "100%" in captured.err
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"p2p_time": [0.0, -1.0]}, CostError, "p2p time must be at least 0"),
-        ({"microbatches": []}, InputError, "microbatches has no values to vary"),
-        ({"layers": {}}, InputError, "layers has no values to vary"),
-        ({"microbatch": [1]}, UnknownNameError, "did you mean 'microbatches'"),
-        ({"schedules": ["1f1b", "zbw"]}, UnknownNameError, "did you mean 'zbv'"),
-        ({"schedules": ["1f1b", "1F1B"]}, InputError, "a study has the schedule 1f1b twice"),
-        ({"p2p_time": range(400), "op_gap": range(251)}, InputError, "are more than 100,000 cases"),
-        ({"workers": 0}, InputError, "workers must be at least 1"),
-    ],
-)
-def test_studies_that_cannot_be(options, error, message):
-    with pytest.raises(error, match=message) as caught:
-        pipeplan.sweep(**{"schedules": "1f1b", "ranks": 2} | options)
-    assert isinstance(caught.value, PipeplanError)
 
 
 @pytest.mark.slow

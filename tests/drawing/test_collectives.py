@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeplan.costs import Settings
 from pipeplan.drawing import LIGHT, LanePart, View, view_of
-from pipeplan.drawing.legend import legend_entries
+from pipeplan.drawing.axes import legend_entries
 from pipeplan.formats.trace import chrome_trace
 from pipeplan.model import Kind, MemoryUse, Timeline, parse_schedule
 from pipeplan.simulation import idle_times, memory_use, simulate

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pipeplan.drawing import DARK, LIGHT, Ratios, view_of
-from pipeplan.drawing.legend import legend_entries
+from pipeplan.drawing.axes import legend_entries
 from pipeplan.drawing.theme import colored, scale_title
 from tests.drawing.examples import one_f_one_b
 

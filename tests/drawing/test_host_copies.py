@@ -1,7 +1,7 @@
 """Copies to the host and back in pictures: in bands of their own, and in the memory."""
 
 from pipeplan.costs import Settings
-from pipeplan.drawing import LanePart, View, text_of, view_of
+from pipeplan.drawing import LanePart, View, view_of
 from pipeplan.drawing.theme import LIGHT
 from pipeplan.model import KIND_WORDS, Kind, parse_schedule
 from pipeplan.simulation import idle_times, memory_use, simulate
@@ -38,9 +38,3 @@ def test_a_gap_tells_of_the_copy():
     assert [gaps.reasons[code] for code in gaps.reason.tolist()] == ["offload", "offload"]
     assert gaps.cause.tolist() == [2, 5]
     assert {"offload", "reload"} <= set(LIGHT.reasons)
-
-
-def test_a_terminal_shows_compute_alone():
-    hidden = text_of(view_with(0.0)).splitlines()
-    assert hidden[1] == "rank 0 F0F1F2B2--B0--B1--"
-    assert "offload" not in hidden[-1]

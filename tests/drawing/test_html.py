@@ -40,22 +40,6 @@ def test_packed_columns_are_exactly_what_was_packed(column):
     assert np.array_equal(unpacked(packed(column)), column)
 
 
-@pytest.mark.parametrize(
-    ("values", "kind"),
-    [
-        ([0, -128, 127], "i1"),
-        ([128], "i2"),
-        ([40_000], "i4"),
-        ([2**40], "f4"),
-        ([0.5], "f4"),
-        ([0.1], "f8"),
-        ([1e300], "f8"),
-    ],
-)
-def test_columns_are_packed_as_narrow_as_they_go(values, kind):
-    assert packed(np.resize(np.array(values, np.float64), 20))[:3] == f"{kind}:"
-
-
 def test_the_page_holds_the_view():
     view = view_named("zb-h1", 4, 8, memory=True)
     data = embedded(html_page(view))
@@ -94,20 +78,16 @@ def test_only_the_built_script_may_run():
     assert "default-src &#x27;none&#x27;" in page
 
 
-def test_the_window_is_called_after_the_views():
-    assert "<title>one, two</title>" in html_page([titled("one"), titled("two")])
-    assert "<title>both</title>" in html_page([titled("one"), titled("two")], title="both")
+def test_a_number_that_is_not_finite_is_refused():
+    for column in (np.full(3, np.nan), np.full(30, np.inf)):
+        with pytest.raises(ValueError, match="finite"):
+            packed(column)
 
 
-@pytest.mark.parametrize("count", [3, 30])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_numbers_that_are_none_are_refused(count, value):
-    with pytest.raises(ValueError, match="finite"):
-        packed(np.full(count, value))
-
-
-def test_a_page_begins_in_the_theme_that_was_asked_for():
-    assert 'data-begin="theme=dark"' in html_page(titled("dark"), theme="dark")
+def test_a_page_has_the_title_of_its_views_and_the_theme_of_its_options():
+    page = html_page([titled("one"), titled("two")], theme="dark")
+    assert "<title>one, two</title>" in page
+    assert 'data-begin="theme=dark"' in page
     assert 'data-begin=""' in html_page(titled("as the system"))
     with pytest.raises(UnknownNameError, match="did you mean 'dark'"):
         html_page(titled("neither"), theme="drak")  # type: ignore[arg-type]

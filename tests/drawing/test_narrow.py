@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from pipeplan.drawing import LIGHT, view_of
-from pipeplan.drawing.narrow import IDLE, narrow_note, shares_of, together_in, too_narrow
+from pipeplan.drawing.narrow import _MOST_SHADES, IDLE, narrow_note, shares_of, together_in, too_narrow
 from pipeplan.drawing.static import draw, figure_of
 from pipeplan.foundation.readable import Times
 from pipeplan.model import Kind
@@ -39,6 +39,17 @@ def test_lanes_are_shared_where_they_would_be_too_low():
     assert together_in(8, 400, 10) == 1
     assert together_in(64, 400, 10) == 3
     assert together_in(64, 60, 10, one=True) == 64
+
+
+@pytest.mark.parametrize("chunks", [_MOST_SHADES, 200])
+def test_chunks_beyond_a_few_dozen_share_their_colours(chunks):
+    shares = shares_of(view_named("interleaved-1f1b", 2, 4, chunks), moments=50)
+    assert (
+        len(shares.codes) == 2 * _MOST_SHADES + 1
+        if chunks == _MOST_SHADES
+        else len(shares.codes) <= 2 * _MOST_SHADES + 1
+    )
+    assert shares.share.sum(axis=0) == pytest.approx(1)
 
 
 def test_wide_ops_are_drawn_one_by_one():

@@ -61,12 +61,7 @@ def test_bars_are_as_long_as_what_they_stand_for():
     assert lengths(memory) == {"weights": [10.0] * 6, "activations": [0.0, 5.0, 10.0, 15.0, 20.0, 25.0]}
     starts = {bars.get_label(): [bar.get_x() for bar in bars] for bars in times.containers}
     assert starts["bubble"] == [5.0, 5.5]
-
-
-def test_the_limit_is_a_line_across_all_ranks():
-    _, _, memory = axes_of(VIEW)
-    (line,) = memory.lines
-    assert set(line.get_xdata()) == {72.0}
+    assert {*memory.lines[0].get_xdata()} == {72.0}, "the limit is a line across all ranks"
 
 
 def test_where_nothing_fits_there_is_no_front():
@@ -74,11 +69,10 @@ def test_where_nothing_fits_there_is_no_front():
     assert [text.get_text() for text in left.texts] == ["no configuration fits"]
 
 
-@pytest.mark.parametrize(("theme", "size"), [("light", "slide"), ("dark", "column")])
-def test_a_look_gives_the_same_bytes_twice(theme, size):
+def test_a_look_gives_the_same_bytes_twice():
     files = [io.BytesIO(), io.BytesIO()]
     for file in files:
-        save_plan(VIEW, file, theme=theme, size=size, format="svg")
+        save_plan(VIEW, file, theme="dark", size="slide", format="svg")
     first, second = (file.getvalue() for file in files)
     assert first == second
     assert b"GiB on each pipeline rank" in first

@@ -12,14 +12,15 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.text import Text
 
+from pipeplan.costs import Limits
 from pipeplan.drawing import DARK, LIGHT, order_of, view_of
+from pipeplan.drawing.axes import legend_entries
 from pipeplan.drawing.front import FrontView, save_front
 from pipeplan.drawing.labels import fit_labels, text_widths
-from pipeplan.drawing.legend import legend_entries
 from pipeplan.drawing.sizes import SIZES
-from pipeplan.drawing.static import draw, figure_of, html_of, png_of, save_picture
+from pipeplan.drawing.static import compact, draw, figure_of, html_of, png_of, save_picture
 from pipeplan.drawing.view import IdleGaps, Windows
-from pipeplan.foundation.errors import FormatError, InputError, UnknownNameError
+from pipeplan.foundation.errors import InputError, UnknownNameError
 from pipeplan.model import Kind, Reason
 from pipeplan.model.memory import MemoryUse
 from tests.drawing.examples import one_f_one_b, overlapped, schedule_named, view_named
@@ -74,8 +75,10 @@ def test_overlapped_forwards_are_above_their_backwards():
     assert forward[2] < forward[3] == backward[2] == 0 < backward[3]
 
 
-@pytest.mark.parametrize(("name", "chunks"), [("interleaved-1f1b", 4), ("zb-h1", None), ("dualpipe", None)])
-@pytest.mark.parametrize(("ranks", "microbatches", "size"), [(4, 8, "column"), (8, 32, "page"), (16, 128, "slide")])
+@pytest.mark.parametrize(
+    ("name", "chunks", "ranks", "microbatches", "size"),
+    [("interleaved-1f1b", 4, 4, 8, "column"), ("zb-h1", None, 8, 32, "page"), ("dualpipe", None, 16, 128, "slide")],
+)
 def test_labels_fit_their_boxes(name, chunks, ranks, microbatches, size):
     page, view = SIZES[size], view_named(name, ranks, microbatches, chunks)
     per_time, lane = 0.9 * page.width / view.makespan, page.lane_height(ranks)
@@ -128,7 +131,9 @@ def test_nothing_is_clipped_and_nothing_overlaps(size, name):
 def test_memory_curves_and_caps_are_drawn():
     timeline = one_f_one_b()
     use = MemoryUse(timeline.schedule, np.array([1.0, 2, 1, 0, 1, 0, 1, 0]), None, np.zeros(2))
-    memory = figure_of(view_of(timeline, use, limit=[3, 2]), size="page").axes[1]
+    memory = figure_of(
+        view_of(timeline, use, limit=Limits(np.array([3.0, 2.0]), in_activations=True)), size="page"
+    ).axes[1]
     labels = [text.get_text() for text in legend_of(memory).get_texts()]
     assert labels == ["rank 0: peak 2", "rank 1: peak 1", "limit of rank 0: 3", "limit of rank 1: 2"]
     first = memory.get_lines()[0]
@@ -173,15 +178,12 @@ def test_gaps_are_drawn_in_the_color_of_their_reason():
 
 
 @pytest.mark.parametrize(("kind", "begins"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
-def test_pictures_are_the_same_bytes_each_time(kind, begins, tmp_path):
-    view = view_named("dualpipe", 4, 6, memory=True)
-    path = tmp_path / f"one.{kind}"
-    save_picture(view, path, size="column")
-    written = path.read_bytes()
-    file = BytesIO()
-    save_picture(view, file, size="column", format=kind)
-    assert written.startswith(begins)
-    assert written == file.getvalue()
+def test_pictures_are_the_same_bytes_each_time(kind, begins):
+    files = BytesIO(), BytesIO()
+    for file in files:
+        save_picture(view_named("dualpipe", 4, 6, memory=True), file, size="column", format=kind)
+    assert files[0].getvalue().startswith(begins)
+    assert files[0].getvalue() == files[1].getvalue()
 
 
 @pytest.mark.parametrize(("size", "theme"), [("slide", LIGHT), ("column", DARK)])
@@ -197,14 +199,8 @@ def test_a_front_has_the_size_and_the_theme_of_its_options(size, theme):
 
 def test_what_cannot_be_drawn_says_so():
     view = view_of(one_f_one_b())
-    with pytest.raises(FormatError, match="unsupported picture format 'gif'"):
-        save_picture(view, "picture.gif")
-    with pytest.raises(FormatError, match="png, svg, pdf"):
-        save_picture(view, BytesIO())
     with pytest.raises(UnknownNameError, match="picture size"):
         figure_of(view, size="poster")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="at least one view"):
-        figure_of([])
     with pytest.raises(InputError, match="ms and us cannot share"):
         figure_of([replace(view, unit="us"), replace(view, unit="ms")])
 
@@ -223,8 +219,15 @@ def test_windows_in_which_a_limit_makes_a_rank_idle_are_outlined():
     view = view_named("1f1b", 3, 4)
     at = [np.array([value]) for value in (2, 1.0, 4.0, 0.5, 0.5)]
     windows = Windows(lane=at[0], start=at[1], end=at[2], idle=at[3], least=at[4], kind=("first",))
-    plain, marked = (draw(replace(view, windows=each)) for each in (None, windows))
-    outlines = [each for each in marked.collections if LIGHT.limit in map(to_hex, each.get_edgecolor())]
+    plain, marked = (draw(replace(view, windows=shown)) for shown in (None, windows))
+    outlines = [path for path in marked.collections if LIGHT.limit in map(to_hex, path.get_edgecolor())]
     assert len(marked.collections) == len(plain.collections) + 1
     (path,) = outlines[0].get_paths()
     assert path.get_extents().extents == pytest.approx([1.0, 2 - 0.43, 4.0, 2 + 0.43])
+
+
+def test_svg_is_made_smaller_without_another_picture():
+    assert compact('<path d="M 1.23456 -0.001 \nL 2 3.100001 \nz\n"/>') == '<path d="M1.23 0L2 3.1z"/>'
+    assert compact('<use x="1.23456" y="7"/>') == '<use x="1.23" y="7"/>'
+    for other in ('transform="scale(0.0651 -0.0651)"', 'id="m0.12345"', "<!-- 1.23456 -->"):
+        assert compact(other) == other

@@ -33,11 +33,6 @@ def test_colored_text_has_a_cell_a_unit_of_time():
     assert text.splitlines()[1].count(forward) == 1
 
 
-def test_narrow_text_is_exact_as_long_as_a_cell_a_unit_fits():
-    lines = text_of(view_of(one_f_one_b()), width=12).splitlines()
-    assert lines[1:4] == ["0 FF..B0.B1", "1 .FB0FB1..", "  |0"]
-
-
 def test_overlapped_pairs_have_two_lines():
     assert text_of(view_of(overlapped())).splitlines()[1:3] == [
         "rank 0 F0F1F2----B1--B2--",

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from pipeplan.costs import Settings
+from pipeplan.costs import Limits, Settings
 from pipeplan.drawing import LanePart, order_of, view_of
 from pipeplan.drawing.view import bar_names
 from pipeplan.model import Kind, Reason, Timeline, parse_schedule
@@ -11,16 +11,7 @@ from pipeplan.passes import insert_communication
 from pipeplan.simulation import idle_times, memory_use, simulate
 from tests.drawing.examples import ONE_F_ONE_B, costs_for, one_f_one_b, overlapped, schedule_named
 
-
-def test_lanes_and_figures():
-    view = view_of(one_f_one_b())
-    assert view.title == "1f1b"
-    assert view.makespan == 9
-    assert view.idle_over_total == pytest.approx(1 - 12 / 18)
-    assert view.lanes.label == ("rank 0", "rank 1")
-    assert view.lanes.first_start.tolist() == [0, 1]
-    assert view.lanes.last_end.tolist() == [9, 7]
-    assert view.lanes.work.tolist() == [6, 6]
+LIMIT = Limits(np.full(2, 2.0), in_activations=True)
 
 
 def test_overlapped_pairs_share_their_time_in_two_halves():
@@ -88,18 +79,6 @@ def test_memory_in_bytes_stands_on_what_is_static():
     assert curves.limit.tolist() == [1200, 1200]
 
 
-def test_limits_that_cannot_be_drawn():
-    timeline = one_f_one_b()
-    memory = memory_use(timeline.schedule, costs_for(timeline.schedule.placement))
-    in_bytes = Settings(activation_bytes=1.0, memory_limit="9B").limits(timeline.schedule.placement)
-    with pytest.raises(ValueError, match="needs memory"):
-        view_of(timeline, limit=2.0)
-    with pytest.raises(ValueError, match="needs memory in bytes"):
-        view_of(timeline, memory, limit=in_bytes)
-    with pytest.raises(ValueError, match="memory covers 6 ops"):
-        view_of(timeline, memory_use(overlapped().schedule, costs_for(overlapped().schedule.placement)))
-
-
 def test_gaps_hold_the_reasons_and_point_at_bars():
     schedule = insert_communication(parse_schedule(ONE_F_ONE_B))
     costs = costs_for(schedule.placement, p2p_time=0.5)
@@ -123,14 +102,18 @@ def test_an_order_gives_each_op_one_place_and_a_pair_one_together():
 def test_json_is_the_contract():
     timeline = one_f_one_b()
     costs = costs_for(timeline.schedule.placement)
-    view = view_of(timeline, memory_use(timeline.schedule, costs), limit=2, reasons=idle_times(timeline, costs).drawn)
+    view = view_of(
+        timeline, memory_use(timeline.schedule, costs), limit=LIMIT, reasons=idle_times(timeline, costs).drawn
+    )
     written = json.loads(json.dumps(view.to_json_dict(), allow_nan=False))
     assert written["version"] == 1
     assert (written["source"], written["makespan"], written["chunks"], written["copies"]) == ("simulated", 9, 1, 1)
     assert written["kinds"][:5] == ["F", "B", "I", "W", "R"]
     assert written["parts"] == ["full", "upper", "lower", "strip", "to_host", "from_host", "collective"]
     assert written["waits"] == ["arrival", "own_stage", "previous_slice", "collective"]
-    assert set(written["lanes"]) == {"label", "first_start", "last_end", "work"}
+    assert written["idle_over_total"] == pytest.approx(1 - 12 / 18)
+    lanes = {"label": ["rank 0", "rank 1"], "first_start": [0, 1], "last_end": [9, 7], "work": [6, 6]}
+    assert written["lanes"] == lanes
     assert written["bars"] == {
         "lane": [0, 0, 0, 0, 1, 1, 1, 1],
         "start": [0, 1, 4, 7, 1, 2, 4, 5],

@@ -52,15 +52,6 @@ def test_costs():
     assert costs_json(parse_costs_json(text)) == text
 
 
-def test_what_is_offloaded_and_kept():
-    held: Any = {"activation_bytes": (8.0, 8.0), "recompute_bytes": (1.0, 2.0), "offload_bytes": (4.0, 8.0)}
-    text = costs_json(Settings(**held, offload_bandwidth=2.0).costs(Placement.linear(2)))
-    written = json.loads(text)
-    assert written["offload"] == [2.0, 4.0]
-    assert (written["memory"]["recompute_keeps"], written["memory"]["offloaded"]) == ([1.0, 2.0], [4.0, 8.0])
-    assert costs_json(parse_costs_json(text)) == text
-
-
 def test_a_file_keeps_every_field_of_costs_but_their_name():
     # What a file loses, and a simulation reads, makes another timeline of the same costs. Messages are a field of occupied
     # costs alone, whose times include what others have in their overhead.

@@ -73,10 +73,10 @@ def test_a_result_fits_wherever_it_is_written():
 def test_a_timeline_has_every_figure_of_a_result():
     figures = schema("pipeplan-result")["$defs"]["Result"]["properties"]
     held = schema("pipeplan-timeline")["$defs"]["TimelineRecord"]["properties"]
-    assert {name: held[name] for name in figures} == {name: each | held[name] for name, each in figures.items()}
+    assert {name: held[name] for name in figures} == {name: entry | held[name] for name, entry in figures.items()}
 
 
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for each in every():
-        (FOLDER / f"{each}.json").write_text(published(each))
+    for entry in every():
+        (FOLDER / f"{entry}.json").write_text(published(entry))

@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeplan.costs import Settings
-from pipeplan.formats import read_schedule_or_timeline, timeline_csv
+from pipeplan.formats import timeline_csv
 from pipeplan.formats.timeline_table import (
     parse_timeline_columns_json,
     parse_timeline_csv,
     timeline_columns_json,
 )
 from pipeplan.foundation.errors import FormatError
-from pipeplan.model import Schedule, Timeline, parse_schedule
+from pipeplan.model import Schedule, parse_schedule
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import simulate
 from tests.formats.schedules import schedules
@@ -62,14 +62,6 @@ def test_reader_and_writer_undo_each_other(write, read, schedule: Schedule, mess
     assert (again.unit, again.source) == (unit, "simulated")
     assert again.start.tobytes() == timeline.start.tobytes()
     assert again.end.tobytes() == timeline.end.tobytes()
-
-
-def test_a_csv_file_with_this_header_is_a_timeline(tmp_path):
-    path = tmp_path / "run.csv"
-    path.write_text(TABLE)
-    timeline = read_schedule_or_timeline(path)
-    assert isinstance(timeline, Timeline)
-    assert timeline.schedule == RUN.schedule
 
 
 def test_strict():

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pipeplan
 from pipeplan.formats import parse_torch_csv, torch_csv, torch_release
 from pipeplan.formats.pytorch_csv import torch_csv_comms, torch_csv_compute
 from pipeplan.foundation.errors import FormatError, InputError
@@ -43,23 +44,13 @@ def test_strict():
     ]:
         with pytest.raises(FormatError, match=message):
             parse_torch_csv(text, name="plan")
-
-
-def test_duplicates_are_left_to_the_checker_where_asked():
-    assert len(parse_torch_csv("0F0,0F0,0B0\n", name="plan", keep_duplicates=True)) == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
+    for text, message in [
         ("0F0.0 0F0.1", "slices"),
         ("0F0 0R0 0B0", "recomputation"),
         ("0F0 0OFFLOAD0 0RELOAD0 0B0", "copies to the host"),
-    ],
-)
-def test_what_pytorch_has_no_word_for(text, what):
-    with pytest.raises(FormatError, match=what):
-        torch_csv(parse_schedule(text))
+    ]:
+        with pytest.raises(FormatError, match=message):
+            torch_csv(parse_schedule(text))
 
 
 @given(schedules(slices=1), st.booleans())
@@ -92,12 +83,11 @@ FROM_2_15 = ONE.format("0WAIT_SEND_F0,", "0WAIT_REDUCE_GRAD,", "1WAIT_REDUCE_GRA
 )
 def test_communication_is_written_in_the_form_of_a_release(release, expected):
     for source in ("0F0,0B0\n1F0,1B0\n", UNTIL_2_14, FROM_2_15):
-        assert torch_csv_comms(parse_torch_csv(source, name="plan"), release) == expected
-
-
-@pytest.mark.parametrize("text", [UNTIL_2_14, FROM_2_15])
-def test_the_forms_of_all_releases_are_read(text):
-    assert torch_csv(parse_torch_csv(text, name="plan")) == text
+        plan = parse_torch_csv(source, name="plan")
+        assert torch_csv(plan) == source
+        assert torch_csv_comms(plan, release) == expected
+        # PyTorch refuses any other op where it adds communication by itself.
+        assert torch_csv_compute(plan) == "0F0,0B0\n1F0,1B0\n"
 
 
 @pytest.mark.parametrize("release", ["2.12", "2.150", "", "2.15x1", "2.15\n"])
@@ -122,12 +112,15 @@ def test_the_release_is_that_of_the_installed_pytorch_or_the_newest(monkeypatch)
         assert torch_csv_comms(plan) == form, installed
 
 
-def test_a_compute_file_holds_compute_alone():
-    """PyTorch refuses any other op where it adds communication by itself."""
-    assert torch_csv_compute(parse_torch_csv(FROM_2_15, name="plan")) == "0F0,0B0\n1F0,1B0\n"
-
-
 def test_microbatches_are_numbered_in_the_order_of_their_losses():
     plan = parse_torch_csv("0F0,0F1,0B0,0B1\n1F1,1F0,1B1,1B0\n", name="plan")
     assert torch_csv_compute(plan) == "0F1,0F0,0B1,0B0\n1F0,1F1,1B0,1B1\n"
     assert "1F0,1F1,1B0" in torch_csv_comms(plan, "2.13")
+
+
+def test_a_csv_is_checked_by_the_rules_of_pytorch_unless_it_is_for_another_trainer(tmp_path):
+    path = tmp_path / "plan.csv"
+    path.write_text(torch_csv(pipeplan.simulate("dualpipe", ranks=2, microbatches=4).schedule))
+    assert [problem.rule for problem in pipeplan.check(path).problems] == ["form"]
+    assert [problem.rule for problem in pipeplan.check(path, trainer="megatron").problems] == ["trainer"]
+    assert pipeplan.check("dualpipe", ranks=2, microbatches=4).valid

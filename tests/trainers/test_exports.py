@@ -28,8 +28,8 @@ def scheduled(name: str, **options: Any) -> SimpleNamespace:
     exec(compile(ast.parse(body), "export", "exec"), names)
     model = SimpleNamespace(num_layers=7, recompute_granularity="full", recompute_method="uniform")
     cfg = SimpleNamespace(model=model, train=SimpleNamespace(), dataset=SimpleNamespace(), comm_overlap=None)
-    found: SimpleNamespace = names["scheduled"](cfg)
-    return found
+    answer: SimpleNamespace = names["scheduled"](cfg)
+    return answer
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

@@ -60,14 +60,6 @@ def test_every_trainer_writes_the_same_stages(layout: TrainerLayout):
         assert read_layout(text) == layout
 
 
-@given(LAYERS.filter(lambda layers: all(layers[1:-1])))
-def test_torchtitan_names_every_module_once(layers: list[int]):
-    words = write_layout(TrainerLayout(layers=tuple(layers)), "torchtitan").split()
-    names = [name for word in words for name in word.split(",")]
-    assert names == ["tok_embeddings", *(f"layers.{layer}" for layer in range(sum(layers))), "norm", "lm_head"]
-    assert [word.count("layers.") for word in words] == layers
-
-
 EVEN = TrainerLayout(layers=(3, 4, 4, 2))
 LISTS = """[["tok_embeddings", "layers.0"],
   ["layers.1", "layers.2"],  # the middle

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -13,32 +12,19 @@ from hypothesis import strategies as st
 from pipeplan.formats import TrainerSettings, Training
 from pipeplan.foundation.errors import PipeplanError, ShapeError
 from pipeplan.model import Schedule, parse_schedule
-from pipeplan.passes import add_unshard_reshard, insert_communication, insert_offload, insert_recompute, split_backward
+from pipeplan.passes import insert_offload, insert_recompute, split_backward
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers import megatron
-from pipeplan.trainers.megatron import MegatronOrder, megatron_flags
-
-
-def schedule_of(ranks: int, chunks: int = 1) -> Schedule:
-    strategy = STRATEGIES["1f1b" if chunks == 1 else "interleaved-1f1b"]
-    return strategy(strategy.shape(ranks, 2 * ranks, chunks))
 
 
 def test_a_layout_has_the_number_of_chunks():
-    text = megatron_flags(
-        schedule_of(2, 2), MegatronOrder(group_size=2), Training(layers=(1, 3, 12, 0), mtp_layers=1)
-    ).text
+    text = megatron_settings(named("interleaved-1f1b", 2, 4, 2), Training(layers=(1, 3, 12, 0), mtp_layers=1)).text
     words = shlex.split(text.partition("PIPELINE_ARGS=(")[2].rpartition(")")[0])
     assert words[words.index("--num-layers") + 1] == "16"
     assert words[words.index("--mtp-num-layers") + 1] == "1"
     assert "--num-virtual-stages-per-pipeline-rank" not in words
     assert "The layout implies the chunks" in text
     assert "must be a multiple of" not in text
-
-
-def test_a_name_cannot_leave_its_comment():
-    named = schedule_of(2).renamed("a\nrm -rf b")
-    assert "\nrm" not in megatron_flags(named, MegatronOrder(), Training()).text
 
 
 def named(
@@ -90,14 +76,6 @@ def test_flags_are_those_of_the_order():
     assert overlapped == flags(named("interleaved-1f1b", 2, 4, 2)) | {"--overlap-moe-expert-parallel-comm": ""}
     assert flags(split_backward(OVERLAPPED)) == overlapped | {"--delay-wgrad-compute": ""}
     assert "--overlap-moe-expert-parallel-comm" in flags(named("1f1b-overlap", 1, 4))
-
-
-@pytest.mark.parametrize("add", [insert_communication, add_unshard_reshard])
-@pytest.mark.parametrize("name", ["interleaved-1f1b", "interleaved-1f1b-overlap"])
-def test_what_is_not_compute_is_left_to_megatron(name: str, add: Callable[[Schedule], Schedule]):
-    schedule = named(name, 2, 4, 2)
-    assert len(add(schedule)) > len(schedule)
-    assert flags(add(schedule)) == flags(schedule)
 
 
 @settings(max_examples=40, deadline=None)

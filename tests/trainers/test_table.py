@@ -1,11 +1,15 @@
+from itertools import product
+from typing import Any
+
 import pytest
 
 import pipeplan
 from pipeplan.extensions.planning import software
 from pipeplan.extensions.planning.trainers import plan_trainer, plan_trainers
 from pipeplan.formats import TORCH_RELEASES, torch_release
-from pipeplan.foundation.errors import InputError
-from pipeplan.trainers import NEWEST, TRAINER_KINDS, TRAINERS, trainer_kind
+from pipeplan.foundation.errors import InputError, PipeplanError
+from pipeplan.strategies import STRATEGIES
+from pipeplan.trainers import NEWEST, TRAINER_KINDS, TRAINERS, runners, trainer_kind
 from pipeplan.trainers.torchtitan import RELEASES
 
 ARGUMENTS = "--num-layers 32\n--pipeline-model-parallel-size 4\n--tensor-model-parallel-size 2\n"
@@ -30,6 +34,22 @@ def test_every_command_takes_every_name_of_a_trainer(tmp_path):
 def test_a_trainer_that_takes_no_schedule_is_named_as_such():
     with pytest.raises(InputError, match="cannot be written for verl: expected one of pytorch, megatron"):
         pipeplan.check("1f1b", ranks=2, microbatches=4, trainer="verl")
+
+
+@pytest.mark.parametrize("trainer", runners())
+def test_a_check_for_a_trainer_and_its_export_refuse_the_same_schedules(trainer):
+    to = {"pytorch": "torch-csv-comms"}.get(trainer, trainer)
+    for name, ranks, further in product(STRATEGIES, (2, 4), ({}, {"recompute": "all"})):
+        options: dict[str, Any] = {"ranks": ranks, "microbatches": 2 * ranks, **further}
+        verdict = pipeplan.check(name, trainer=trainer, **options)
+        refusal = ""
+        try:
+            pipeplan.export(name, to, **options)
+        except PipeplanError as error:
+            refusal = str(error)
+        assert verdict.valid == (not refusal), (name, options)
+        # PyTorch's rules name the op before an export is tried.
+        assert verdict.valid or trainer == "pytorch" or verdict.problems[0].message in refusal, (name, options)
 
 
 def test_every_command_means_the_same_newest_release():

@@ -7,7 +7,7 @@ import pytest
 from pipeplan.formats import TrainerSettings, Training, parse_torch_csv
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Schedule, parse_schedule
-from pipeplan.passes import insert_communication, insert_offload, insert_recompute
+from pipeplan.passes import insert_recompute
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.torchtitan import torchtitan_flags, torchtitan_python
 from pipeplan.trainers.torchtitan_layout import module_names
@@ -118,19 +118,6 @@ def test_a_split_backward_of_the_last_stage_needs_another_loss():
         assert ("# Warning: with torchtitan's default loss" in settings.text) == splits
 
 
-def test_communication_is_left_to_pytorch():
-    schedule = named("zbv", 2, 6)
-    assert torchtitan_flags(insert_communication(schedule), Training()) == torchtitan_flags(schedule, Training())
-
-
-def test_microbatches_are_numbered_as_pytorch_counts_losses():
-    schedule = parse_schedule("0F1 0F0 0F2 0B2 0B1 0B0\n1F2 1F1 1B2 1B1 1F0 1B0")
-    settings = torchtitan_flags(schedule, Training(csv="a.csv"))
-    assert settings.files["a.csv"] == "0F1,0F2,0F0,0B0,0B1,0B2\n1F0,1F1,1B0,1B1,1F2,1B2\n"
-    assert "Warning: microbatches are renumbered in the order" in settings.text
-    assert "are numbered in the order" not in torchtitan_flags(named("zbv", 2, 6), Training()).text
-
-
 @pytest.mark.parametrize(
     ("schedule", "overrides", "message"),
     [
@@ -164,12 +151,6 @@ def test_every_stage_is_recomputed_or_none():
     assert "FullAC" not in torchtitan_python(schedule, Training()).text
     with pytest.raises(ShapeError, match="on every stage or on none; this schedule on stages 1"):
         torchtitan_flags(insert_recompute(schedule, [1]), Training())
-
-
-def test_copies_to_the_host_are_no_setting_of_torchtitans():
-    with pytest.raises(ShapeError, match="drop offload") as caught:
-        torchtitan_flags(insert_offload(named("gpipe", 2, 6)), Training())
-    assert caught.value.field == "offload"
 
 
 @pytest.mark.parametrize("name", ODD)

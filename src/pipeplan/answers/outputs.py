@@ -36,9 +36,6 @@ _WHOLE: tuple[Content, ...] = (
 _EXPORTED: tuple[Content, ...] = ("schedule", "settings", "timeline", "costs")
 """Contents of an export in order of preference: a schedule; times or costs only in formats made for them."""
 
-_BARE = Training()
-"""Training options that are all defaults."""
-
 
 def all_formats() -> Mapping[str, Format]:
     """Return all formats by name: pictures first, then those of ``formats`` and ``trainers``."""
@@ -149,7 +146,7 @@ def named_beside(path: Path) -> tuple[Path, ...]:
     """Return the files that a trainer's settings of this name may name; they are then written too."""
     if is_stream(path) or format_of(path, _WHOLE, "").write_settings is None:
         return ()
-    return (Path(str(placed(_BARE, path).csv)),)
+    return (Path(str(placed(Training(), path).csv)),)
 
 
 def placed(training: Training, path: Path) -> Training:
@@ -178,8 +175,6 @@ def content_as(
     chosen: Format,
     contents: Contents,
     order: Sequence[Content] = _WHOLE,
-    *,
-    training: Training = _BARE,
     **look: Unpack[Look],
 ) -> bytes:
     """Return contents in a format as bytes: the first content in this order that the format supports.
@@ -188,7 +183,7 @@ def content_as(
     """
     content = next(kind for kind in order if kind in contents and kind in chosen.writers)
     drawn = content in {"report", "pictures", "front picture", "plan picture"}
-    more = (training,) if content == "settings" else ()
+    more = (Training(),) if content == "settings" else ()
     written = chosen.writers[content](contents[content](chosen), *more, **(look if drawn else {}))
     text = written.text if isinstance(written, TrainerSettings) else written
     return text.encode() if isinstance(text, str) else text

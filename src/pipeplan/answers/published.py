@@ -161,7 +161,7 @@ def faster_with_more_in_words(faster: Sequence[FasterWithMore], times: Times, *,
     """Return one sentence: ``Faster with more: mepipe, 0.972 s, needs sequence slices.``; empty without any."""
     if not faster:
         return ""
-    clauses = (f"{each.schedule}, {times.text(each.value)}, needs {needs_in_words(each.needs)}" for each in faster)
+    clauses = (f"{more.schedule}, {times.text(more.value)}, needs {needs_in_words(more.needs)}" for more in faster)
     return f"{'Faster' if fits else 'Within the memory limit'} with more: {'; '.join(clauses)}."
 
 

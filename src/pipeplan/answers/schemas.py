@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from pipeplan.answers.checking.checks import Verdict
+from pipeplan.answers.checking import Verdict
 from pipeplan.answers.comparing.comparison import Comparison
 from pipeplan.answers.explaining.explanation import Explanation
-from pipeplan.answers.listing.catalogue import Catalogue, Machines
+from pipeplan.answers.listing import Catalogue, Machines
 from pipeplan.answers.simulating.result import Result
 from pipeplan.formats import CostsRecord, ScheduleRecord, TimelineRecord, TimelineTable
 from pipeplan.foundation.extensions import extensions, loaded

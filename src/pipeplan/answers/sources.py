@@ -15,7 +15,7 @@ from pipeplan.formats import is_standard_input
 from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.foundation.extensions import service
 from pipeplan.foundation.files import path_of
-from pipeplan.foundation.units import TIME_UNITS, units_in
+from pipeplan.foundation.readable import TIME_UNITS, units_in
 from pipeplan.model import SMALLEST, Schedule, Timeline, require_flags, require_size, shortened
 from pipeplan.strategies import STRATEGIES, Shape, Strategy, is_strategy, strategy
 

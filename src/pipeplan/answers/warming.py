@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
+from logging.handlers import BufferingHandler
 from typing import TYPE_CHECKING
 
 from pipeplan.answers.answers import AnswerRecord
@@ -86,14 +87,13 @@ def warm(progress: Callable[[float, str], None] = lambda share, description: Non
     from pipeplan.foundation.numba_internals import processor
 
     begin = time.monotonic()
-    failures = _Messages()
+    failures = BufferingHandler(capacity=1000)
     log = logging.getLogger("pipeplan.foundation.kernels")
     log.addHandler(failures)
     try:
         with compiled_at_once() as compiled:
-            every = jobs()
-            for done, (description, job) in enumerate(every):
-                progress(done / len(every), f"compiling: {description}")
+            for done, (description, job) in enumerate(jobs()):
+                progress(done / len(jobs()), f"compiling: {description}")
                 job()
     finally:
         log.removeHandler(failures)
@@ -103,17 +103,5 @@ def warm(progress: Callable[[float, str], None] = lambda share, description: Non
         folder=os.path.commonpath(folders) if len(folders) == len(compiled) > 0 else None,
         cpu=processor(),
         seconds=time.monotonic() - begin,
-        warnings=tuple(failures.messages),
+        warnings=tuple(record.getMessage() for record in failures.buffer),
     )
-
-
-class _Messages(logging.Handler):
-    """Collects the messages of a logger."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.messages: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a message."""
-        self.messages.append(record.getMessage())

@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from pipeplan.foundation.errors import CostError
-from pipeplan.foundation.units import TIME_UNITS, units_in
+from pipeplan.foundation.readable import TIME_UNITS, units_in
 from pipeplan.model import Bools, Floats, Kind, Placement, require_range
 
 

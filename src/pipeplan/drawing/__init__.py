@@ -7,7 +7,7 @@ Modules that need matplotlib (:mod:`pipeplan.drawing.static`, :mod:`pipeplan.dra
 from pipeplan.foundation.lazy import lazy_names
 
 _HOMES = {
-    "from_timeline": "IdleReasons MemoryLimit order_of view_of",
+    "from_timeline": "IdleReasons order_of view_of",
     "sizes": "SIZES Look LookOptions SizeName ThemeName",
     "text": "text_of",
     "theme": "DARK LIGHT MEMORY_PARTS TIME_PARTS Like Theme theme_named",

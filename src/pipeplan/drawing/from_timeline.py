@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from pipeplan.costs import Limits
 from pipeplan.drawing.view import WAITS, Bars, Curves, IdleGaps, Integers, LanePart, Lanes, Links, View
 from pipeplan.model import (
     COLLECTIVE_KINDS,
@@ -25,18 +26,6 @@ from pipeplan.model import (
     dependencies,
     tolerances,
 )
-
-
-class MemoryLimit(Protocol):
-    """Memory limit of every rank, such as :class:`pipeplan.costs.Limits`."""
-
-    @property
-    def values(self) -> Floats:
-        """Limits, shape (ranks,)."""
-
-    @property
-    def in_activations(self) -> bool:
-        """True if the limits are in activations, False if in bytes."""
 
 
 class IdleReasons(Protocol):
@@ -68,7 +57,7 @@ def view_of(
     memory: MemoryUse | None = None,
     *,
     title: str = "",
-    limit: MemoryLimit | ArrayLike | None = None,
+    limit: Limits | None = None,
     reasons: IdleReasons | None = None,
     costs: str = "",
 ) -> View:
@@ -77,12 +66,12 @@ def view_of(
     Parameters
     ----------
     memory
-        Memory to draw below: in bytes including static memory if known, else in activations.
+        Memory to draw below: in the unit of the limit, else in bytes including static memory if known, else in
+        activations.
     title
         Title; default the schedule's name.
     limit
-        Memory limit: one number or one per rank in the unit of the memory, or an object with its own unit, which the
-        curves then use.
+        Memory limit of every rank.
     reasons
         Reasons for idle times.
     costs
@@ -197,20 +186,13 @@ def _gaps(timeline: Timeline, idle: IdleReasons) -> IdleGaps:
     )
 
 
-def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | ArrayLike | None) -> Curves | None:
+def _curves(timeline: Timeline, memory: MemoryUse | None, limit: Limits | None) -> Curves | None:
     if memory is None:
-        if limit is not None:
-            raise ValueError("drawing a memory limit needs memory: pass memory")
         return None
-    ranks = timeline.schedule.ranks
-    in_bytes, limits = _limits(memory, limit, ranks)
-    levels = memory.bytes if in_bytes else memory.activations
+    in_bytes = memory.bytes is not None if limit is None else not limit.in_activations
     peak = memory.peak_bytes if in_bytes else memory.peak_activation
-    base = memory.static if in_bytes else np.zeros(ranks)
-    if levels is None or peak is None:
-        raise ValueError("a memory limit in bytes needs memory in bytes")
-    if len(levels) != len(timeline.schedule):
-        raise ValueError(f"memory covers {len(levels)} ops, but the timeline has {len(timeline.schedule)}")
+    base = memory.static if in_bytes else np.zeros(timeline.schedule.ranks)
+    assert peak is not None
     offsets, time, level, gathered = _steps(timeline, memory.curve(timeline, in_bytes=in_bytes), base)
     return Curves(
         unit="bytes" if in_bytes else "activations",
@@ -218,18 +200,9 @@ def _curves(timeline: Timeline, memory: MemoryUse | None, limit: MemoryLimit | A
         time=time,
         level=level,
         peak=peak,
-        limit=limits,
+        limit=None if limit is None else limit.values,
         parameters=gathered,
     )
-
-
-def _limits(memory: MemoryUse, limit: MemoryLimit | ArrayLike | None, ranks: int) -> tuple[bool, Floats | None]:
-    """Return True for bytes or False for activations, and the limit of each rank."""
-    if limit is None:
-        return memory.bytes is not None, None
-    in_activations: bool = getattr(limit, "in_activations", memory.bytes is None)
-    values = np.asarray(getattr(limit, "values", limit), np.float64)
-    return not in_activations, np.broadcast_to(values, (ranks,)).copy()
 
 
 def _steps(timeline: Timeline, curve: MemoryCurve, base: Floats) -> tuple[Integers, Floats, Floats, Floats | None]:

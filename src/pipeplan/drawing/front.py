@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import PurePath
 from typing import BinaryIO
 
-from pipeplan.drawing.style import names_as_text, our_style  # before matplotlib, whose import it guards
-
-# isort: split
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
@@ -28,8 +24,8 @@ from pipeplan.drawing.front_labels import (
     write_labels,
 )
 from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
-from pipeplan.drawing.static import save_figure
-from pipeplan.drawing.style import fitted
+from pipeplan.drawing.static import PictureFormat, save_figure
+from pipeplan.drawing.style import fitted, names_as_text, our_style
 from pipeplan.drawing.theme import Theme, theme_named
 from pipeplan.foundation.readable import Times
 
@@ -83,20 +79,16 @@ class FrontView:
     about: str = ""
 
 
-def draw_front(view: FrontView, ax: Axes | None = None, *, theme: ThemeName = "light", size: SizeName = "page") -> Axes:
-    """Draw a front into axes, by default those of a new figure, and return the axes; nothing is shown.
+def draw_front(view: FrontView, *, theme: ThemeName = "light", size: SizeName = "page") -> Axes:
+    """Draw a front, and return its axes in a new figure; nothing is shown.
 
-    Every point has its name next to it. If there is no room, points have numbers, and the names are in a key: next to the
-    axes of a new figure, otherwise inside the given ones.
+    Every point has its name next to it. If there is no room, points have numbers, and the names are in a key next to the
+    axes.
 
     Raises UnknownNameError if the theme or size is unknown.
     """
     colors, page = theme_named(theme), size_named(size)
     with names_as_text():
-        if ax is not None:
-            draw_chart(view, ax, colors, page)
-            name_points(view, ax, colors, page, whole=False)
-            return ax
         for key in (None, key_of(view.marks, named_points(view))):
             chart, beside = _figure(page, colors, keyed=key is not None)
             draw_chart(view, chart, colors, page)
@@ -299,11 +291,11 @@ def _mark_beyond(ax: Axes, points: Sequence[Point], colors: Theme, page: Size) -
 
 def save_front(
     view: FrontView,
-    file: PurePath | str | BinaryIO,
+    file: BinaryIO,
     *,
+    format: PictureFormat,
     size: SizeName = "page",
     theme: ThemeName = "light",
-    format: str | None = None,
 ) -> None:
     """Write a picture of a front; equal views give equal bytes."""
     with our_style():

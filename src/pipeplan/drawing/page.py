@@ -8,10 +8,18 @@ from functools import cached_property
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pipeplan.drawing.axes import draw_memory, draw_time_axis, legend_height, points_across
+from pipeplan.drawing.axes import (
+    NOTE,
+    draw_legend,
+    draw_memory,
+    draw_time_axis,
+    legend_entries,
+    legend_height,
+    legend_rows,
+    points_across,
+)
 from pipeplan.drawing.labels import SEPARATOR, about, about_all, figures_of, times_of
 from pipeplan.drawing.lanes import draw_lanes
-from pipeplan.drawing.legend import NOTE, draw_legend, legend_entries, legend_rows
 from pipeplan.drawing.narrow import narrow_note, too_narrow
 from pipeplan.drawing.sizes import TALLEST, Size
 from pipeplan.drawing.style import fitted, width_of
@@ -128,22 +136,19 @@ class _Stack(Sheet):
     def _memory(self, view: View) -> float:
         return 0.0 if view.memory is None else self.size.memory + legend_height(view, self.size)
 
-    def _axes(self, figure: Figure, top: float, height: float) -> Axes:
-        width, whole = self.size.width, figure.get_figheight() * 72
-        left, right = self._margins
-        return figure.add_axes((left / width, 1 - (top + height) / whole, 1 - (left + right) / width, height / whole))
-
     def _draw_view(self, figure: Figure, place: int, top: float, lane: float, more: float) -> Axes:
         view = self.views[place]
         top += self._title(place)
         height = lane * len(view.lanes.label)
-        ax = self._axes(figure, top, height)
+        left, across = self._margins[0], self.size.width - sum(self._margins)
+        ax = self.axes(figure, left, top, across, height)
         draw_lanes(view, ax, self.theme, self.size, self.end)
         self._write_title(ax, place)
         ax.tick_params(axis="x", bottom=False, labelbottom=False)
         if view.memory is None:
             return ax
-        below = self._axes(figure, top + height + legend_height(view, self.size), self.size.memory + more)
+        top += height + legend_height(view, self.size)
+        below = self.axes(figure, left, top, across, self.size.memory + more)
         draw_memory(view, below, self.theme, self.size, self.end)
         below.tick_params(axis="x", labelbottom=False)
         return below

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import BinaryIO
 
-from pipeplan.drawing.style import names_as_text, our_style  # before matplotlib, whose import it guards
-
-# isort: split
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -18,8 +14,8 @@ from matplotlib.ticker import MaxNLocator
 from pipeplan.drawing.front import FrontView, draw_chart, name_points, settle
 from pipeplan.drawing.front_labels import key_height, write_key
 from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
-from pipeplan.drawing.static import save_figure
-from pipeplan.drawing.style import fitted
+from pipeplan.drawing.static import PictureFormat, save_figure
+from pipeplan.drawing.style import fitted, names_as_text, our_style
 from pipeplan.drawing.theme import MEMORY_PARTS, TIME_PARTS, Like, Theme, theme_named
 
 Bars = Sequence[tuple[str, Mapping[str, float]]]
@@ -193,11 +189,11 @@ def _label(text: str, size: float, room: float) -> str:
 
 def save_plan(
     view: PlanView,
-    file: PurePath | str | BinaryIO,
+    file: BinaryIO,
     *,
+    format: PictureFormat,
     size: SizeName = "page",
     theme: ThemeName = "light",
-    format: str | None = None,
 ) -> None:
     """Write a picture of a plan; equal views give equal bytes."""
     with our_style():

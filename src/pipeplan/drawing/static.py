@@ -7,18 +7,13 @@ import this module by name (:mod:`pipeplan.model.schedule`).
 
 from __future__ import annotations
 
-import os
 import re
 from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 from io import BytesIO
-from pathlib import Path, PurePath
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
-from pipeplan.drawing.style import fitted, names_as_text, our_style  # before matplotlib, whose import it guards
-
-# isort: split
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -29,15 +24,14 @@ from pipeplan.drawing.labels import figures_of, times_of
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.page import drawn_page
 from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
+from pipeplan.drawing.style import fitted, names_as_text, our_style
 from pipeplan.drawing.theme import Theme, theme_named
 from pipeplan.drawing.view import View
-from pipeplan.foundation.errors import FormatError
-from pipeplan.foundation.files import replacing
 from pipeplan.model import Schedule, Timeline
 
-FORMATS = ("png", "svg", "pdf")
+PictureFormat = Literal["png", "svg", "pdf"]
 
-_METADATA: dict[str, dict[str, None]] = {
+_METADATA: dict[PictureFormat, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -79,59 +73,34 @@ def figure_of(views: View | Sequence[View], *, size: SizeName = "page", theme: T
     memory.
     """
     chosen = [views] if isinstance(views, View) else list(views)
-    if not chosen:
-        raise ValueError("a picture needs at least one view")
     with our_style():
         return drawn_page(chosen, size_named(size), theme_named(theme))
 
 
 def save_picture(
     views: View | Sequence[View],
-    path: str | os.PathLike[str] | BinaryIO,
+    file: BinaryIO,
     *,
+    format: PictureFormat,
     size: SizeName = "page",
     theme: ThemeName = "light",
-    format: str | None = None,
 ) -> None:
-    """Write a page of views to a path or an open binary file.
-
-    ``format`` is ``png``, ``svg`` or ``pdf``; default the suffix of the path.
-    """
-    chosen = _format(path, format)
-    save_figure(figure_of(views, size=size, theme=theme), path, format=chosen, dpi=size_named(size).dpi)
+    """Write a page of views to a file; equal views give equal bytes."""
+    save_figure(figure_of(views, size=size, theme=theme), file, format=format, dpi=size_named(size).dpi)
 
 
-def save_figure(
-    figure: Figure, path: str | os.PathLike[str] | BinaryIO, *, format: str | None = None, dpi: float | None = None
-) -> None:
-    """Write a figure; equal figures give equal bytes."""
-    chosen = _format(path, format)
-    file = BytesIO()
+def save_figure(figure: Figure, file: BinaryIO, *, format: PictureFormat, dpi: float | None = None) -> None:
+    """Write a figure to a file; equal figures give equal bytes."""
+    content = BytesIO()
     with our_style():
         figure.savefig(
-            file,
-            format=chosen,
+            content,
+            format=format,
             dpi=figure.dpi if dpi is None else dpi,
-            metadata=_METADATA[chosen],
+            metadata=_METADATA[format],
             facecolor=figure.get_facecolor(),
         )
-    content = compact(file.getvalue().decode()).encode() if chosen == "svg" else file.getvalue()
-    if isinstance(path, str | os.PathLike):
-        with replacing(Path(path)) as temporary:
-            temporary.write_bytes(content)
-    else:
-        path.write(content)
-
-
-def _format(path: str | os.PathLike[str] | BinaryIO, format: str | None) -> str:
-    chosen = format or _ending(path)
-    if chosen not in FORMATS:
-        raise FormatError(f"unsupported picture format '{chosen}': expected one of {', '.join(FORMATS)}")
-    return chosen
-
-
-def _ending(path: str | os.PathLike[str] | BinaryIO) -> str:
-    return PurePath(path).suffix[1:].lower() if isinstance(path, str | os.PathLike) else ""
+    file.write(compact(content.getvalue().decode()).encode() if format == "svg" else content.getvalue())
 
 
 # Matplotlib writes a rectangle by its four corners. SVG has shorter commands for horizontal and vertical lines.
@@ -175,7 +144,8 @@ def html_of(shown: Shown | Sequence[Shown], *, theme: ThemeName = "light") -> st
     """Return an HTML fragment with a self-contained picture; its figures are the description for screen readers."""
     views = _views(shown)
     drawn = sum(len(view.bars) for view in views) <= _MOST_IN_SVG
-    kind, media = ("svg", "image/svg+xml") if drawn else ("png", "image/png")
+    kind: PictureFormat = "svg" if drawn else "png"
+    media = "image/svg+xml" if drawn else "image/png"
     data = b64encode(_picture(views, kind, theme)).decode()
     described = escape("; ".join(_figures(view) for view in views))
     return f'<img style="max-width: 100%" alt="{described}" src="data:{media};base64,{data}">'
@@ -183,18 +153,15 @@ def html_of(shown: Shown | Sequence[Shown], *, theme: ThemeName = "light") -> st
 
 def _views(shown: Shown | Sequence[Shown]) -> list[View]:
     several = [shown] if isinstance(shown, View | Timeline | Schedule) else shown
-    return [_view(one) for one in several]
+    return [
+        entry if isinstance(entry, View) else order_of(entry) if isinstance(entry, Schedule) else view_of(entry)
+        for entry in several
+    ]
 
 
-def _view(shown: Shown) -> View:
-    if isinstance(shown, View):
-        return shown
-    return order_of(shown) if isinstance(shown, Schedule) else view_of(shown)
-
-
-def _picture(views: Sequence[View], kind: str, theme: ThemeName) -> bytes:
+def _picture(views: Sequence[View], kind: PictureFormat, theme: ThemeName) -> bytes:
     file = BytesIO()
-    save_picture(views, file, size="page", theme=theme, format=kind)
+    save_picture(views, file, theme=theme, format=kind)
     return file.getvalue()
 
 

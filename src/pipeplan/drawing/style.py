@@ -2,22 +2,18 @@
 
 Titles and labels are shortened to fit their room. Names are plain text: a ``$`` in the name of a schedule or a file has
 no special meaning.
-
-Matplotlib reads ``matplotlibrc`` and ``MPLBACKEND`` on import, and may fail or warn there. So modules that draw with it
-import this module first.
 """
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
+
+import matplotlib
+from matplotlib.font_manager import FontProperties, fontManager, get_font
+from matplotlib.textpath import text_to_path
 
 from pipeplan.model import one_line
 
@@ -54,54 +50,6 @@ def names_as_text() -> Iterator[None]:
     with matplotlib.rc_context({"text.usetex": False, "text.parse_math": False}):
         yield
 
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress what matplotlib logs about the user's settings and folders."""
-    logger = logging.getLogger("matplotlib")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-@contextmanager
-def _without_user_settings() -> Iterator[None]:
-    """Make matplotlib use its own settings file and no backend, in place of the user's."""
-    spec = find_spec("matplotlib")
-    assert spec is not None
-    assert spec.origin is not None
-    backend = os.environ.pop("MPLBACKEND", None)
-    try:
-        with chdir(Path(spec.origin).parent / "mpl-data"):
-            yield
-    finally:
-        if backend is not None:
-            os.environ["MPLBACKEND"] = backend
-
-
-def _import_matplotlib() -> None:
-    import matplotlib.font_manager  # noqa: F401 - it reads or makes a list of fonts
-
-
-def _discard_partial_import() -> None:
-    """Remove the modules of a failed import, which a second import would not complete."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
-        del sys.modules[name]
-
-
-with _quiet():
-    try:
-        _import_matplotlib()
-    except (ValueError, OSError):  # an unknown backend, or a settings file that is not text or cannot be read
-        _discard_partial_import()
-        with _without_user_settings():
-            _import_matplotlib()
-    import matplotlib
-    from matplotlib.font_manager import FontProperties, fontManager, get_font
-    from matplotlib.textpath import text_to_path
 
 _LONGEST = 400
 """Number of characters of a text to measure, half of them at either end; no page has room for more."""

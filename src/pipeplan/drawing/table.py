@@ -14,10 +14,16 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from pipeplan.drawing.axes import draw_time_axis, memory_unit
+from pipeplan.drawing.axes import (
+    NOTE,
+    draw_legend,
+    draw_time_axis,
+    legend_entries,
+    legend_rows,
+    memory_unit,
+)
 from pipeplan.drawing.labels import SEPARATOR, about_all, times_of
 from pipeplan.drawing.lanes import draw_lanes
-from pipeplan.drawing.legend import NOTE, draw_legend, legend_entries, legend_rows
 from pipeplan.drawing.narrow import narrow_note
 from pipeplan.drawing.sizes import TALLEST, Size
 from pipeplan.drawing.style import fitted, width_of
@@ -86,6 +92,11 @@ class Sheet:
         FigureCanvasAgg(figure)
         return figure
 
+    def axes(self, figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
+        """Return axes at a place of the page, in points from its left and top."""
+        across, whole = self.size.width, figure.get_figheight() * 72
+        return figure.add_axes((left / across, 1 - (top + height) / whole, width / across, height / whole))
+
 
 class _Table(Sheet):
     """Rows, in points from the left and top of the page."""
@@ -98,12 +109,12 @@ class _Table(Sheet):
         height = size.whole(max(size.height or 0.0, self._top + rows + below))
         figure = self.blank(height)
         self._write_head(figure)
-        back = self._axes(figure, self._name, self._top, self._timeline, rows)
+        back = self.axes(figure, self._name, self._top, self._timeline, rows)
         self._draw_back(back)
         for place, view in enumerate(self.views):
             top = self._top + place * pitch
             gap = min(0.7 * size.font, 0.2 * pitch)
-            ax = self._axes(figure, self._name, top + gap / 2, self._timeline, pitch - gap)
+            ax = self.axes(figure, self._name, top + gap / 2, self._timeline, pitch - gap)
             draw_lanes(view, ax, self.theme, self.size, self.end, named=False)
             ax.patch.set_visible(False)
             ax.tick_params(axis="x", bottom=False, labelbottom=False)
@@ -148,10 +159,6 @@ class _Table(Sheet):
         if self.size.height is not None:
             wanted = min(max(room / rows, 1.5 * font), 3 * wanted)
         return min(wanted, TALLEST / rows)
-
-    def _axes(self, figure: Figure, left: float, top: float, width: float, height: float) -> Axes:
-        across, whole = self.size.width, figure.get_figheight() * 72
-        return figure.add_axes((left / across, 1 - (top + height) / whole, width / across, height / whole))
 
     def _write(self, figure: Figure, text: str, x: float, y: float, look: _Look) -> None:
         """Write a line that starts, or ends, at ``x``, with its middle ``y`` below the top of the page."""
@@ -246,7 +253,7 @@ class _Table(Sheet):
         limits = np.array([np.nan if held.limit is None else held.limit.max() for held in curves])
         scale, unit = memory_unit(peaks, curves[0].unit)
         left, right = self._figures_end + 1.6 * font, self.size.width - _MARGIN * font
-        ax = self._axes(figure, left, self._top, right - left - 2.8 * font, rows)
+        ax = self.axes(figure, left, self._top, right - left - 2.8 * font, rows)
         ax.set_facecolor("none")
         ax.set_axis_off()
         ax.set_ylim(len(curves) - 0.5, -0.5)

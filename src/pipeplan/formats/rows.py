@@ -82,13 +82,13 @@ def _printed_rows(lines: Sequence[str]) -> Rows:
     FormatError
         If a step is missing, or blanks are lost, so that the rank of an op is unknown.
     """
-    found = [(place, match, line) for place, line in enumerate(lines) if (match := _STEP.search(line))]
-    for number, (_, match, _) in enumerate(found):
+    steps = [(place, match, line) for place, line in enumerate(lines) if (match := _STEP.search(line))]
+    for number, (_, match, _) in enumerate(steps):
         if int(match[1]) != number:
             raise FormatError(f"the printed order has step {int(match[1])} where step {number} is expected")
     words = [
         [(word.start(), word[0]) for word in re.finditer(r"\S+", line[match.end() :].partition(_ERROR)[0])]
-        for _, match, line in found
+        for _, match, line in steps
     ]
     columns = sorted({start for step in words for start, _ in step})
     counts = {len(step) for step in words}
@@ -100,7 +100,7 @@ def _printed_rows(lines: Sequence[str]) -> Rows:
     heading = next((match[1] for line in lines if (match := _HEADING.fullmatch(line))), None)
     if heading and heading.count("Rank") != len(by_rank):
         raise FormatError(f"the printed order has {heading.count('Rank')} ranks, but ops in {len(by_rank)} columns")
-    return Rows(by_rank, [found[0][0]] * len(by_rank))
+    return Rows(by_rank, [steps[0][0]] * len(by_rank))
 
 
 def parse_rows(text: str, *, name: str = "", keep_duplicates: bool = False) -> Schedule:

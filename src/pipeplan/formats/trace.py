@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeplan.formats.format import Format
 from pipeplan.foundation.documents import json_text
-from pipeplan.foundation.units import TIME_UNITS, units_in
+from pipeplan.foundation.readable import TIME_UNITS, units_in
 from pipeplan.model import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,

@@ -10,9 +10,8 @@ import shutil
 import stat
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -165,13 +164,11 @@ def replacing(path: Path) -> Iterator[Path]:
 def temporary_folder() -> Iterator[Path]:
     """Create an empty folder that only this user can read, and remove it with its content after the block."""
     try:
-        folder = Path(tempfile.mkdtemp(prefix="pipeplan-"))
+        folder = tempfile.TemporaryDirectory(prefix="pipeplan-", ignore_cleanup_errors=True)
     except OSError as error:
         raise InputError(f"cannot make a temporary folder: {_reason(error)}; set TMPDIR to another folder") from None
-    try:
-        yield folder
-    finally:
-        _certainly(partial(shutil.rmtree, folder, ignore_errors=True))
+    with folder as name:
+        yield Path(name)
 
 
 @contextmanager
@@ -184,16 +181,7 @@ def _temporary(suffix: str, folder: Path | None) -> Iterator[Path]:
         yield temporary
     finally:
         with suppress(OSError):
-            _certainly(partial(temporary.unlink, missing_ok=True))
-
-
-def _certainly(clear_up: Callable[[], None]) -> None:
-    """Clean up completely, even if a signal or Ctrl-C arrives meanwhile, which then ends the command."""
-    try:
-        clear_up()
-    except BaseException:
-        clear_up()
-        raise
+            temporary.unlink(missing_ok=True)
 
 
 def _replace(target: Path, temporary: Path) -> None:

@@ -1,12 +1,20 @@
-"""Number formats: times, shares and changes in tables, sentences and pictures."""
+"""Units of time, and number formats: times, shares, changes and sizes in tables, sentences and pictures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from pipeplan.foundation.units import TIME_UNITS, units_in
+TIME_UNITS: Mapping[str, float] = MappingProxyType({"ns": 1e9, "us": 1e6, "ms": 1e3, "s": 1.0})
+"""Units per second. Whole numbers, so that their ratios are exact."""
+
+
+def units_in(unit: str, other: str) -> float:
+    """Return how many of ``other`` make one ``unit``; both are keys of ``TIME_UNITS``."""
+    return TIME_UNITS[other] / TIME_UNITS[unit]
+
 
 _DIGITS = 4
 """Significant digits of the largest time of a table; the others have as many decimals, so that sums add up."""

@@ -16,18 +16,18 @@ from pipeplan.trainers.registry import (
     with_stage_layers,
     write_layout,
 )
-from pipeplan.trainers.table import (
+from pipeplan.trainers.torchtitan_layout import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
+from pipeplan.trainers.trainer import (
     NEWEST,
     OTHER,
     TRAINER_KINDS,
+    Trainer,
     TrainerKind,
     in_releases,
     is_release,
     trainer_kind,
     trainer_names,
 )
-from pipeplan.trainers.torchtitan_layout import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
-from pipeplan.trainers.trainer import Trainer
 
 __all__ = [
     "AUTOMODEL",

@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from pipeplan.formats import Format, TrainerSettings, Training, torch_csv_warnings
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Kind, Schedule, counted, one_line
-from pipeplan.trainers.table import trainer_kind
 from pipeplan.trainers.torchtitan import SCHEDULE_NAMES, csv_name, require_buildable, schedule_csv
 from pipeplan.trainers.torchtitan_layout import AUTOMODEL, module_names
-from pipeplan.trainers.trainer import Trainer
+from pipeplan.trainers.trainer import built_in
 
 
 def automodel_settings(schedule: Schedule, training: Training) -> TrainerSettings:
@@ -80,12 +79,8 @@ def _keys(schedule: Schedule, training: Training) -> Iterator[str]:
         yield from (f"      - [{', '.join(part)}]" for part in module_names(layers, AUTOMODEL))
 
 
-_KIND = trainer_kind("nemo-automodel")
-
-TRAINER = Trainer(
-    name="automodel",
-    title=_KIND.title,
-    software=_KIND.software,
+TRAINER = built_in(
+    "nemo-automodel",
     formats=(
         Format(
             name="automodel",
@@ -96,8 +91,4 @@ TRAINER = Trainer(
             write_settings=automodel_settings,
         ),
     ),
-    aliases=_KIND.names,
-    package=_KIND.package,
-    releases=_KIND.releases,
-    latest=_KIND.newest,
 )

@@ -1,11 +1,11 @@
-"""Megatron-Bridge: a schedule and a plan as Python code that changes a recipe; plans are in ``bridge_plan``."""
+"""Megatron-Bridge: a schedule as Python code that changes a recipe."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pipeplan.formats import Format, TrainerSettings, Training
 from pipeplan.foundation.errors import InputError
@@ -22,11 +22,7 @@ from pipeplan.trainers.megatron import (
     order_and_compute,
 )
 from pipeplan.trainers.megatron_layout import SYMBOLS, layout_of_settings, read_string, settings_in
-from pipeplan.trainers.table import trainer_kind
-from pipeplan.trainers.trainer import Trainer
-
-if TYPE_CHECKING:
-    pass
+from pipeplan.trainers.trainer import built_in
 
 _FIELD = "pipeline_model_parallel_layout"
 _PARTS = {name: name for name in SYMBOLS.values()}
@@ -204,12 +200,8 @@ def _assignments(tree: ast.Module) -> dict[str, list[ast.expr]]:
     return values
 
 
-_KIND = trainer_kind("megatron-bridge")
-
-TRAINER = Trainer(
-    name="bridge",
-    title=_KIND.title,
-    software=_KIND.software,
+TRAINER = built_in(
+    "megatron-bridge",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
     formats=(
         Format(
@@ -225,8 +217,4 @@ TRAINER = Trainer(
     parse_layout=read_layout,
     layout_mark=r"\[\s*\[\s*[\"'](?:embedding|decoder)"
     r"|(?:^|[.\s])(?:num_layers|virtual_pipeline|pipeline_model_parallel)\w*[ \t]*=(?!=)",
-    aliases=_KIND.names,
-    package=_KIND.package,
-    releases=_KIND.releases,
-    latest=_KIND.newest,
 )

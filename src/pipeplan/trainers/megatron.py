@@ -20,8 +20,7 @@ from pipeplan.passes import insert_recompute, merge_backward, split_backward, wi
 from pipeplan.strategies import strategy
 from pipeplan.trainers.layout import TrainerLayout
 from pipeplan.trainers.megatron_layout import read_layout, write_layout
-from pipeplan.trainers.table import trainer_kind
-from pipeplan.trainers.trainer import Trainer, bash_array
+from pipeplan.trainers.trainer import bash_array, built_in
 
 _OF_LAYOUTS = (
     "--num-virtual-stages-per-pipeline-rank",
@@ -80,9 +79,24 @@ class MegatronOrder:
 
 
 def megatron_settings(schedule: Schedule, training: Training) -> TrainerSettings:
-    """Return Megatron-LM's flags for a schedule that is one of its orders; Megatron adds its own communication."""
+    """Return a bash array of Megatron-LM's flags for a schedule that is one of its orders, with comments.
+
+    The comments say what the flags need and exclude. Megatron adds its own communication. Errors are those of
+    :func:`order_and_compute` and :func:`pipeline_flags`.
+    """
     compute, order = order_and_compute(schedule, training)
-    return megatron_flags(compute, order, training)
+    release = TRAINER.release(training.trainer_version)
+    flags = pipeline_flags(compute, order, training)
+    warnings = tuple(_warnings(compute))
+    comments = [
+        *heading(f"Megatron-LM with Megatron-core {release}", compute, training),
+        *_notes(compute, training),
+        *needs_of(order),
+        *(f"Warning: {sentence}." for sentence in warnings),
+    ]
+    lines = [line for comment in comments for line in commented(comment)]
+    lines += [*bash_array("PIPELINE_ARGS", list(flags)), ""]
+    return TrainerSettings(text="\n".join(lines), warnings=warnings)
 
 
 def order_and_compute(schedule: Schedule, training: Training) -> tuple[Schedule, MegatronOrder]:
@@ -91,7 +105,7 @@ def order_and_compute(schedule: Schedule, training: Training) -> tuple[Schedule,
     Raises
     ------
     ShapeError
-        If it is not one, or Megatron cannot run the shape; see :func:`megatron_flags`.
+        If it is not one, or Megatron cannot run the shape; see :func:`pipeline_flags`.
     """
     compute = schedule.keep(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
     full, order = _order_by_rows(compute)
@@ -172,8 +186,8 @@ def _name(schedule: Schedule) -> str:
     return schedule.name or "this schedule"
 
 
-def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training) -> TrainerSettings:
-    """Return a bash array of Megatron-LM's flags for a schedule, with comments on what they need and exclude.
+def pipeline_flags(schedule: Schedule, order: MegatronOrder, training: Training) -> tuple[str, ...]:
+    """Return Megatron-LM's flags for a schedule, its layers and its batch.
 
     Parameters
     ----------
@@ -182,7 +196,7 @@ def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training)
     order
         Megatron order of the schedule.
     training
-        Layers per stage, batch, replicas and the release of Megatron-core.
+        Layers per stage, batch and replicas.
 
     Raises
     ------
@@ -190,27 +204,30 @@ def megatron_flags(schedule: Schedule, order: MegatronOrder, training: Training)
         If Megatron cannot run the shape: groups smaller than the ranks or larger than the microbatches, a last group smaller
         than the ranks, interleaving on one rank, overlapped pairs with one chunk per rank, with recomputation or with
         several MTP layers, or layers that are not one number per stage.
-    InputError
-        If the release is unsupported.
     """
-    release = TRAINER.release(training.trainer_version)
-    flags = pipeline_flags(schedule, order, training)
-    warnings = tuple(_warnings(schedule))
-    comments = [
-        *heading(f"Megatron-LM with Megatron-core {release}", schedule, training),
-        *_notes(schedule, training),
-        *needs_of(order),
-        *(f"Warning: {sentence}." for sentence in warnings),
-    ]
-    lines = [line for comment in comments for line in commented(comment)]
-    lines += [*bash_array("PIPELINE_ARGS", list(flags)), ""]
-    return TrainerSettings(text="\n".join(lines), warnings=warnings)
-
-
-def pipeline_flags(schedule: Schedule, order: MegatronOrder, training: Training) -> tuple[str, ...]:
-    """Return the flags of :func:`megatron_flags` alone, with the same errors."""
     _require_order(schedule, order, training)
-    return (*_shape_flags(schedule, training), *_split_flags(schedule, training), *_order_flags(order))
+    flags = [
+        f"--pipeline-model-parallel-size {schedule.ranks}",
+        f"--micro-batch-size {training.microbatch_size}",
+        f"--global-batch-size {global_batch(schedule, training)}",
+    ]
+    layers = training.layers_of(schedule.stages)
+    if layers is not None:  # the parts of a layout also imply the chunks
+        layout = TrainerLayout(layers=layers, mtp_layers=training.mtp_layers)
+        flags += [f"--num-layers {sum(layers)}", f"--pipeline-model-parallel-layout '{write_layout(layout)}'"]
+    elif schedule.placement.chunks > 1:
+        flags.append(f"--num-virtual-stages-per-pipeline-rank {schedule.placement.chunks}")
+    if training.mtp_layers:
+        flags.append(f"--mtp-num-layers {training.mtp_layers}")
+    if order.group_size is not None:
+        flags.append(f"--microbatch-group-size-per-virtual-pipeline-stage {order.group_size}")
+    if order.overlap:
+        flags.append("--overlap-moe-expert-parallel-comm")
+    if order.delayed_weights:
+        flags.append("--delay-wgrad-compute")
+    if order.recompute:
+        flags += [f"--{name.replace('_', '-')} {value}" for name, value in RECOMPUTED.items()]
+    return tuple(flags)
 
 
 def _require_order(schedule: Schedule, order: MegatronOrder, training: Training) -> None:
@@ -247,36 +264,6 @@ def _require_group(schedule: Schedule, group: int) -> None:
             f"and Megatron-LM needs at least {ranks}, the number of ranks",
             field="group_size",
         )
-
-
-def _shape_flags(schedule: Schedule, training: Training) -> Iterator[str]:
-    yield f"--pipeline-model-parallel-size {schedule.ranks}"
-    yield f"--micro-batch-size {training.microbatch_size}"
-    yield f"--global-batch-size {global_batch(schedule, training)}"
-
-
-def _split_flags(schedule: Schedule, training: Training) -> Iterator[str]:
-    """Yield the flags that split the model into stages; the parts of a layout also imply the chunks."""
-    layers = training.layers_of(schedule.stages)
-    if layers is not None:
-        yield f"--num-layers {sum(layers)}"
-        layout = TrainerLayout(layers=layers, mtp_layers=training.mtp_layers)
-        yield f"--pipeline-model-parallel-layout '{write_layout(layout)}'"
-    elif schedule.placement.chunks > 1:
-        yield f"--num-virtual-stages-per-pipeline-rank {schedule.placement.chunks}"
-    if training.mtp_layers:
-        yield f"--mtp-num-layers {training.mtp_layers}"
-
-
-def _order_flags(order: MegatronOrder) -> Iterator[str]:
-    if order.group_size is not None:
-        yield f"--microbatch-group-size-per-virtual-pipeline-stage {order.group_size}"
-    if order.overlap:
-        yield "--overlap-moe-expert-parallel-comm"
-    if order.delayed_weights:
-        yield "--delay-wgrad-compute"
-    if order.recompute:
-        yield from (f"--{name.replace('_', '-')} {value}" for name, value in RECOMPUTED.items())
 
 
 def heading(trainer: str, schedule: Schedule, training: Training) -> Iterator[str]:
@@ -345,11 +332,8 @@ def global_batch(schedule: Schedule, training: Training) -> int:
     return training.microbatch_size * schedule.microbatches * training.data_parallel
 
 
-_KIND = trainer_kind("megatron-lm")
-
-TRAINER = Trainer(
-    name="megatron",
-    title=_KIND.title,
+TRAINER = built_in(
+    "megatron-lm",
     software="megatron-core-overlapped",
     schedules=frozenset({"1f1b", "interleaved-1f1b"}),
     formats=(
@@ -367,8 +351,4 @@ TRAINER = Trainer(
     parse_layout=read_layout,
     layout_mark=r"^[ \t\"']*E[^\n]*L[ \t\"']*$|^[ \t\"'(]*[EtmL|][EtmL|*(), \t\d]*$"
     r"|--[a-z][-\w]{0,50}?(?:layers|layout|pipeline)|^[ \t\"]*(?:num_layers|pipeline_model_parallel_\w+)\"?:",
-    aliases=_KIND.names,
-    package=_KIND.package,
-    releases=_KIND.releases,
-    latest=_KIND.newest,
 )

@@ -26,8 +26,7 @@ from pipeplan.trainers.megatron import (
     order_and_compute,
 )
 from pipeplan.trainers.megatron_layout import write_layout
-from pipeplan.trainers.table import trainer_kind
-from pipeplan.trainers.trainer import Trainer
+from pipeplan.trainers.trainer import built_in
 
 ALGORITHMS: Mapping[str, tuple[str, Callable[[int], int]]] = MappingProxyType(
     {
@@ -143,12 +142,8 @@ def _written(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-_KIND = trainer_kind("primus")
-
-TRAINER = Trainer(
-    name="primus",
-    title=_KIND.title,
-    software=_KIND.software,
+TRAINER = built_in(
+    "primus",
     formats=(
         Format(
             name="primus",
@@ -160,8 +155,4 @@ TRAINER = Trainer(
             write_settings=primus_settings,
         ),
     ),
-    aliases=_KIND.names,
-    package=_KIND.package,
-    releases=_KIND.releases,
-    latest=_KIND.newest,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pkgutil import iter_modules
@@ -14,20 +14,22 @@ from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameErr
 from pipeplan.foundation.registry import Registry
 from pipeplan.model import Schedule, one_line, shortened
 from pipeplan.trainers.layout import LONGEST, TrainerLayout
-from pipeplan.trainers.table import TRAINER_KINDS
-from pipeplan.trainers.trainer import Trainer
+from pipeplan.trainers.trainer import TRAINER_KINDS, Trainer
 
 _FIRST = ("megatron", "bridge", "torchtitan")
-_LAST = "own"
+
+_OWN = Trainer(
+    name="pipeplan", title="pipeplan", software="megatron-core"
+)
+"""pipeplan as a trainer: its own command simulates a plan's pipeline with the planned stage costs."""
 
 
 def _built_in() -> list[Trainer]:
     package = import_module(__package__)
     files = [module.name for module in iter_modules(package.__path__)]
-    order = sorted(files, key=lambda file: (file == _LAST, _FIRST.index(file) if file in _FIRST else len(_FIRST), file))
+    order = sorted(files, key=lambda file: (_FIRST.index(file) if file in _FIRST else len(_FIRST), file))
     modules = (import_module(f"{package.__name__}.{file}") for file in order)
-    declared = (getattr(module, "TRAINER", None) for module in modules)
-    return [trainer for trainer in declared if trainer is not None]
+    return [*(module.TRAINER for module in modules if hasattr(module, "TRAINER")), _OWN]
 
 
 TRAINERS = Registry(
@@ -39,9 +41,9 @@ _PYTORCH = "pytorch"
 """Name of PyTorch's own runtime, which runs the CSV of a schedule and has no flags."""
 
 
-def runners(among: Mapping[str, Trainer] = TRAINERS) -> tuple[str, ...]:
+def runners() -> tuple[str, ...]:
     """Return the names of all trainers that a schedule can be written for."""
-    return (_PYTORCH, *(name for name, trainer in among.items() if trainer.formats))
+    return (_PYTORCH, *(name for name, trainer in TRAINERS.items() if trainer.formats))
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,8 @@ from pipeplan.foundation.errors import ShapeError
 from pipeplan.foundation.files import file_name
 from pipeplan.model import HOST_KINDS, Kind, Schedule, one_line
 from pipeplan.passes import without_recompute
-from pipeplan.trainers.table import trainer_kind
 from pipeplan.trainers.torchtitan_layout import module_names, read_layout, require_layers_inside, write_layout
-from pipeplan.trainers.trainer import Trainer, bash_array
+from pipeplan.trainers.trainer import bash_array, built_in
 
 Fields = Mapping[str, Any]
 """Values by the names of a config's fields."""
@@ -308,12 +307,8 @@ def _python_table(name: str, table: Fields) -> list[str]:
     return [f"{name} = {{", *(f"    {key!r}: {value!r}," for key, value in table.items()), "}"]
 
 
-_KIND = trainer_kind("torchtitan")
-
-TRAINER = Trainer(
-    name="torchtitan",
-    title=_KIND.title,
-    software=_KIND.software,
+TRAINER = built_in(
+    "torchtitan",
     schedules=frozenset({"gpipe", "looped-bfs", "1f1b", "interleaved-1f1b", "interleaved-zb", "zbv", "dualpipev"}),
     formats=(
         Format(
@@ -336,8 +331,4 @@ TRAINER = Trainer(
     write_layout=write_layout,
     parse_layout=read_layout,
     layout_mark=r"\blayers\.\d|\btok_embeddings\b|module_fqns_per_model_part",
-    aliases=_KIND.names,
-    package=_KIND.package,
-    releases=_KIND.releases,
-    latest=_KIND.newest,
 )

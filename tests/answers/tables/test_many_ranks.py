@@ -11,9 +11,9 @@ def printed(answer, capsys):
 
 def test_what_is_left_out_is_said(capsys):
     many = pipeplan.simulate("1f1b", ranks=100, microbatches=1)
-    said = "68 ranks are not shown: --json lists all (in Python: to_dict())"
-    assert said in printed(many, capsys)
-    assert said in printed(pipeplan.explain(many.schedule), capsys)
+    sentence = "68 ranks are not shown: --json lists all (in Python: to_dict())"
+    assert sentence in printed(many, capsys)
+    assert sentence in printed(pipeplan.explain(many.schedule), capsys)
     assert "not shown" not in printed(pipeplan.simulate("1f1b", ranks=32, microbatches=1), capsys)
     assert len(many.to_dict()["idle"]) == 100
 
@@ -21,7 +21,7 @@ def test_what_is_left_out_is_said(capsys):
 def test_of_many_schedules_the_shortest_are_listed(capsys, monkeypatch):
     monkeypatch.setattr(comparison, "MOST_ROWS", 2)
     monkeypatch.setattr(columns, "MOST_ROWS", 2)
-    found = pipeplan.compare("1f1b", "gpipe", "zb-h1", ranks=2, microbatches=4)
-    said = printed(found, capsys)
-    assert "1 slower schedule not listed: --json lists all" in said
-    assert len(found.to_dict()["results"]) == 3
+    outcome = pipeplan.compare("1f1b", "gpipe", "zb-h1", ranks=2, microbatches=4)
+    sentence = printed(outcome, capsys)
+    assert "1 slower schedule not listed: --json lists all" in sentence
+    assert len(outcome.to_dict()["results"]) == 3

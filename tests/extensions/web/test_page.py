@@ -132,7 +132,7 @@ def test_all_columns_have_the_names_of_the_shell_and_none_is_cut(watched, query)
     assert page.evaluate(CUT) == []
     page.click("button:text-is('All columns')")
     headings = page.locator(".results thead th").all_text_contents()
-    shell = [heading.replace("\n", " ") for name, heading in COLUMNS.items() if name != "placement"]
+    shell = [column.title.replace("\n", " ") for name, column in COLUMNS.items() if name != "placement"]
     assert [heading.partition(",")[0] for heading in headings[2:]] == [
         {"peak": "peak memory" if query else "peak act."}.get(name, name) for name in shell
     ]

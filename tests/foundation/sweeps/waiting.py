@@ -12,9 +12,9 @@ def until(path: Path, lines: int) -> list[str]:
     """The lines of a file, when it has so many."""
     end = time.monotonic() + WAIT
     while time.monotonic() < end:
-        found = path.read_text().splitlines() if path.exists() else []
-        if len(found) >= lines:
-            return found
+        answer = path.read_text().splitlines() if path.exists() else []
+        if len(answer) >= lines:
+            return answer
         time.sleep(0.02)
     raise AssertionError(f"{path} has no {lines} lines after {WAIT:g} s")
 

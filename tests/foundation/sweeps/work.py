@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from pipeplan.foundation.errors import InfeasibleError
 
@@ -17,7 +16,7 @@ class Square:
 
 
 def square(number: int) -> Square:
-    divisors = tuple(each for each in range(1, number + 1) if number % each == 0)
+    divisors = tuple(entry for entry in range(1, number + 1) if number % entry == 0)
     return Square(number, float(number * number), divisors)
 
 
@@ -57,15 +56,6 @@ def count(log: str, task: tuple[int, int]) -> int:
     number, milliseconds = task
     note(log, str(number))
     time.sleep(milliseconds / 1000)
-    return number
-
-
-def die_once(folder: str, number: int) -> int:
-    """The first process that is to do 7 dies; the next one does it."""
-    note(f"{folder}/begun", str(number))
-    if number == 7 and not (mark := Path(folder) / "died").exists():
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
     return number
 
 

@@ -12,7 +12,7 @@ from pipeplan.formats import Training
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Kind, Schedule
 from pipeplan.strategies import STRATEGIES
-from pipeplan.trainers.megatron import MegatronOrder, megatron_flags, megatron_settings
+from pipeplan.trainers.megatron import MegatronOrder, megatron_settings, pipeline_flags
 from tests.peers.megatron.flags import configured
 from tests.peers.megatron.recording import one_rank
 
@@ -97,7 +97,7 @@ def refuses(shape: Shape) -> bool:
     ranks, microbatches, chunks, group = shape
     try:
         schedule = named("interleaved-1f1b", (ranks, microbatches, chunks, microbatches))
-        megatron_flags(schedule, MegatronOrder(group_size=group), Training())
+        pipeline_flags(schedule, MegatronOrder(group_size=group), Training())
     except ShapeError:
         return True
     return False

@@ -1,49 +1,134 @@
-"""Table of a comparison: its columns, which of them are shown, and its rows."""
+"""Table of a comparison: its columns, declared once, its rows, and the sentences on the best schedule and the least bound.
+
+A row of :data:`COLUMNS` is all that a column is: the terminal, ``--columns`` and its help, notebooks and data frames read
+it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from pipeplan.answers.parts import activations_of, columns
+from pipeplan.answers.parts import TableColumns, activations_of
+from pipeplan.answers.published import Allowed, FasterWithMore, faster_with_more_in_words, kind_in_words, missing
+from pipeplan.answers.simulating.result import Result, bound_is_of_recomputed
 from pipeplan.costs import Options, option
 from pipeplan.foundation.errors import UnknownNameError
-from pipeplan.foundation.readable import Times, percent, size_texts
-from pipeplan.model import Need, needs_in_words, one_line
+from pipeplan.foundation.readable import Times, percent, size_text, size_texts
+from pipeplan.foundation.records import Record
+from pipeplan.model import Need, counted, counted_either, needs_in_words, one_line
 
-if TYPE_CHECKING:
-    from pipeplan.answers.parts import Part
-    from pipeplan.answers.simulating.result import Result
+
+def times_of(results: Sequence[Result]) -> Times:
+    """Return how the makespans and bounds of a comparison are written."""
+    return Times.of(
+        (value for result in results for value in (result.makespan, result.lower_bound)), results[0].time_unit
+    )
+
+
+def _times(values: Sequence[float], results: Sequence[Result]) -> list[str]:
+    return [*map(times_of(results).number, values)]
+
+
+def _shares(values: Sequence[float | None], _: Sequence[Result]) -> list[str]:
+    return ["-" if value is None else percent(value) for value in values]
+
+
+def _plain(values: Sequence[object], _: Sequence[Result]) -> list[str]:
+    return [*map(str, values)]
+
+
+def _peaks(values: Sequence[float], results: Sequence[Result]) -> list[str]:
+    return activations_of(values) if results[0].peak_bytes is None else size_texts(values)
+
+
+def _time_unit(results: Sequence[Result]) -> str:
+    unit = times_of(results).unit
+    return f"({one_line(unit)})" if unit else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """Column of the table.
+
+    Attributes
+    ----------
+    title
+        Heading, with a line break where it has two lines.
+    unit
+        Function from all results to the unit that the heading adds; may return nothing.
+    value
+        Value of a result, as data frames have it.
+    texts
+        Function from the values of the column, and all results, to the cells.
+    weight
+        Importance: narrow terminals drop the least important columns first.
+    default
+        Whether the table shows the column unless ``--columns`` says otherwise.
+    key
+        Name in data frames; None: the name with underscores; empty: not in data frames, which have the value in parts.
+    meaning
+        Explanation below the table; may be empty.
+    """
+
+    title: str
+    value: Callable[[Result], Any]
+    texts: Callable[[Sequence[Any], Sequence[Result]], list[str]]
+    weight: int
+    unit: Callable[[Sequence[Result]], str] = lambda results: ""
+    default: bool = False
+    key: str | None = None
+    meaning: str = ""
+
+    def heading(self, results: Sequence[Result]) -> str:
+        """Return the heading of the column for these results."""
+        unit = self.unit(results)
+        return f"{self.title}{' ' if chr(10) in self.title else chr(10)}{unit}" if unit else self.title
+
 
 COLUMNS = {
-    "placement": "placement",
-    "chunks": "chunks",
-    "makespan": "makespan",
-    "longest-span": "longest\nspan",
-    "bubble": "bubble",
-    "over-ideal": "over\nideal",
-    "of-span": "of\nspan",
-    "peak": "peak",
-    "bound": "lower\nbound",
-    "gap": "gap",
-    "gap-any": "gap\n(any)",
-}
-"""Columns of the table by name, with their headings, in the order in which they are shown."""
+    "placement": Column(
+        title="placement", value=lambda result: result.schedule.placement.name, texts=_plain, weight=3,
+    ),
+    "chunks": Column(title="chunks", value=lambda result: result.chunks, texts=_plain, weight=4, default=True),
+    "makespan": Column(
+        title="makespan", unit=_time_unit, value=lambda result: result.makespan, texts=_times, weight=11, default=True,
+    ),
+    "longest-span": Column(
+        title="longest\nspan", unit=_time_unit, value=lambda result: result.timeline.longest_span, texts=_times, weight=6,
+    ),
+    "bubble": Column(
+        title="bubble", value=lambda result: result.bubble.idle_over_total, texts=_shares, weight=8, default=True,
+        key="idle_over_total", meaning="bubble: idle time / total time",
+    ),
+    "over-ideal": Column(
+        title="over\nideal", value=lambda result: result.bubble.over_ideal, texts=_shares, weight=2,
+        meaning="over ideal: idle time / busy time",
+    ),
+    "of-span": Column(
+        title="of\nspan", value=lambda result: result.bubble.span, texts=_shares, weight=1,
+        key="span_bubble", meaning="of span: idle time within the longest span",
+    ),
+    "peak": Column(
+        title="peak", unit=lambda results: "act." if results[0].peak_bytes is None else "memory",
+        value=lambda result: result.peak, texts=_peaks, weight=10, default=True, key="",
+    ),
+    "bound": Column(
+        title="lower\nbound", value=lambda result: result.lower_bound, texts=_times, weight=5, key="lower_bound",
+    ),
+    "gap": Column(
+        title="gap", value=lambda result: result.gap, texts=_shares, weight=9, default=True,
+        meaning="gap: above the lower bound of the schedule's placement",
+    ),
+    "gap-any": Column(
+        title="gap\n(any)", value=lambda result: result.least_gap, texts=_shares, weight=7, key="least_gap",
+        meaning="gap (any): above the best lower bound of any placement and number of chunks here",
+    ),
+}  # fmt: skip
+"""Columns of the table by name, in the order in which they are shown."""
 
-DEFAULT_COLUMNS = ("chunks", "makespan", "bubble", "peak", "gap")
-
-MEANINGS = {
-    "bubble": "bubble: idle time / total time",
-    "over-ideal": "over ideal: idle time / busy time",
-    "of-span": "of span: idle time within the longest span",
-    "gap": "gap: above the lower bound of the schedule's placement",
-    "gap-any": "gap (any): above the best lower bound of any placement and number of chunks here",
-}
-"""Explanations of the columns that are ratios."""
-
-_LEAST = ("of-span", "over-ideal", "placement", "chunks", "bound", "longest-span", "gap-any", "bubble", "gap")
-"""Columns that narrow terminals drop, in this order."""
+DEFAULT_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.default)
 
 
 def columns_named(names: Iterable[str]) -> list[str]:
@@ -52,6 +137,12 @@ def columns_named(names: Iterable[str]) -> list[str]:
     for name in requested - COLUMNS.keys() - {"all"}:
         raise UnknownNameError("column", name, [*COLUMNS, "all"], field="columns")
     return [name for name in COLUMNS if "all" in requested or name in requested]
+
+
+def frame_of(result: Result) -> dict[str, Any]:
+    """Return the values of a result by the names that the columns have in data frames."""
+    keys = {name: name.replace("-", "_") if column.key is None else column.key for name, column in COLUMNS.items()}
+    return {keys[name]: column.value(result) for name, column in COLUMNS.items() if keys[name]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,54 +175,110 @@ def rows_shown(groups: Sequence[Group]) -> list[int]:
     return [place for place, group in enumerate(groups) if place < MOST_ROWS or groups.index(group) == place]
 
 
-def table_of(
-    results: Sequence[Result], least_gaps: Sequence[float | None], names: Sequence[str], groups: Sequence[Group]
-) -> Part:
-    """Return a row per result with the columns of these names, under what each further group needs.
-
-    ``least_gaps`` are the gaps to the best bound, ``groups`` the group of each result.
-    """
-    times = times_of(results)
-    in_bytes = results[0].peak_bytes is not None
-    unit = f"\n({one_line(times.unit)})" if times.unit else ""
-    headings = COLUMNS | {
-        "makespan": f"makespan{unit}",
-        "longest-span": f"longest\nspan{unit.replace(chr(10), ' ')}",
-        "peak": "peak\nmemory" if in_bytes else "peak\nact.",
-    }
-    table = columns("schedule", *(headings[name] for name in names), least=[headings[name] for name in _LEAST])
-    peaks = [result.peak for result in results]
-    texts = size_texts(peaks) if in_bytes else activations_of(peaks)
+def table_of(results: Sequence[Result], names: Sequence[str], groups: Sequence[Group]) -> TableColumns:
+    """Return a row per result with the columns of these names, under what each further group needs."""
+    headings = {name: COLUMNS[name].heading(results) for name in names}
+    least = sorted(names, key=lambda name: COLUMNS[name].weight)
+    table = TableColumns(["schedule", *headings.values()], least=[headings[name] for name in least])
+    cells = [COLUMNS[name].texts([COLUMNS[name].value(result) for result in results], results) for name in names]
     group: Group = ()
     for place in rows_shown(groups):
-        result, least_gap, peak = results[place], least_gaps[place], texts[place]
         if groups[place] != group:
             group = groups[place]
             table.add_row(f"with {needs_in_words(group)}:")
-        cells = {
-            "placement": result.schedule.placement.name,
-            "chunks": str(result.chunks),
-            "makespan": times.number(result.makespan),
-            "longest-span": times.number(result.timeline.longest_span),
-            "bubble": percent(result.bubble.idle_over_total),
-            "over-ideal": percent(result.bubble.over_ideal),
-            "of-span": percent(result.bubble.span),
-            "peak": peak,
-            "bound": times.number(result.lower_bound),
-            "gap": _gap(result.gap),
-            "gap-any": _gap(least_gap),
-        }
-        mark = "" if result.fits else " !"
-        table.add_row(one_line(result.name) + mark, *(cells[name] for name in names))
+        mark = "" if results[place].fits else " !"
+        table.add_row(one_line(results[place].name) + mark, *(column[place] for column in cells))
     return table
 
 
-def times_of(results: Sequence[Result]) -> Times:
-    """Return how the makespans and bounds of a comparison are written."""
-    return Times.of(
-        (value for result in results for value in (result.makespan, result.lower_bound)), results[0].time_unit
-    )
+_LEAST_SHOWN = 1e-3
+"""Smallest gap, as a fraction, that is shown as a number."""
 
 
-def _gap(gap: float | None) -> str:
-    return "-" if gap is None else percent(gap)
+class LeastBound(Record, frozen=True, kw_only=True):
+    """Least lower bound of all placements that were compared: no schedule that it ``covers`` can be shorter.
+
+    ``covers`` names the schedules on these placements that need nothing but what is allowed; ``sentence`` is the bound in
+    words, with the gap of the best schedule.
+    """
+
+    value: float
+    covers: str
+    sentence: str
+    reason: str
+    placement: str
+    chunks: int
+    slices: int
+    recomputing: bool
+
+
+class BoundsByNeeds:
+    """Least lower bounds of results: for each, that of the schedules that need no more than it, or than is allowed."""
+
+    def __init__(self, results: Sequence[Result], allowed: Allowed) -> None:
+        self._results, self._allowed = results, allowed
+        # Results share a few sets of needs, and there may be thousands of results.
+        self._least: dict[Allowed, Result] = {}
+
+    def covered(self, result: Result) -> list[Result]:
+        """Return the results that need nothing but what is allowed, or what this one needs."""
+        needs = self._allowed.union(result.needs)
+        return [other for other in self._results if needs.issuperset(other.needs)]
+
+    def least(self, result: Result) -> Result:
+        """Return the result with the least bound of those that need nothing but what is allowed, or what this one needs."""
+        needs = self._allowed.union(result.needs)
+        if needs not in self._least:
+            self._least[needs] = min(self.covered(result), key=lambda other: other.lower_bound)
+        return self._least[needs]
+
+    def gap(self, result: Result) -> float | None:
+        """Return how far a result is above its least bound, as a share of it; None over the memory limit."""
+        return self.least(result).bound.gap_of(result.makespan) if result.fits else None
+
+    def record(self) -> LeastBound:
+        """Return the least bound of the first result."""
+        first = self._results[0]
+        covered, least = self.covered(first), self.least(first)
+        needs = {need for result in covered for need in result.needs}
+        within = "" if first.limits is None else ", within the memory limit"
+        kind = kind_in_words(needs, {result.slices for result in covered})
+        chunks = counted_either({result.chunks for result in covered}, "chunk")
+        covers = f"schedules {kind}, on any placement, with {chunks} per rank{within}"
+        where = f"{least.schedule.placement.name}, {counted(least.chunks, 'chunk')} per rank"
+        where += f", {least.slices} slices" if least.slices > 1 else ""
+        where += ", recomputing the same stages" if bound_is_of_recomputed(least) else ""
+        value, gap = times_of(self._results).text(least.lower_bound), self.gap(first)
+        above = "" if gap is None else f": {first.name} is {_above(gap)}"
+        return LeastBound(
+            value=least.lower_bound,
+            covers=covers,
+            sentence=f"No schedule{covers.removeprefix('schedules')}, can be shorter than {value} ({where}){above}.",
+            reason=least.bound_reason,
+            placement=least.schedule.placement.name,
+            chunks=least.chunks,
+            slices=least.slices,
+            recomputing=bound_is_of_recomputed(least),
+        )
+
+
+def _above(gap: float) -> str:
+    if gap == 0:
+        return "that short"
+    return f"{percent(gap) if gap >= _LEAST_SHOWN else f'less than {percent(_LEAST_SHOWN)}'} above it"
+
+
+def headline_of(results: Sequence[Result], allowed: Allowed, faster: Sequence[FasterWithMore]) -> str:
+    """Return the best schedule in a sentence, and one on what is faster with more."""
+    times, first = times_of(results), results[0]
+    eligible = first.fits and not missing(first.needs, allowed)
+    alone = all(not missing(result.needs, allowed) for result in results)
+    of = "" if alone else f" of those that need {'at most ' if allowed else ''}{needs_in_words(allowed)}"
+    within = "" if first.limits is None else " within the memory limit"
+    if eligible:
+        unit = size_text(first.peak) if first.peak_bytes is not None else f"{first.peak:.4g} activations"
+        sentence = f"{first.name} is the fastest{within}{of}: {times.text(first.makespan)}, {unit}."
+    else:
+        none = "No schedule here" if alone else of.replace(" of those", "None of the schedules")
+        sentence = f"{none} is{within or ' possible'}."
+    return " ".join(filter(None, (sentence, faster_with_more_in_words(faster, times, fits=eligible))))

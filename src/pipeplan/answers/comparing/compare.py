@@ -87,9 +87,7 @@ def comparison_of(
     schedules: Sequence[ScheduleLike], settings: Settings, *, allow: NeedsLike | None = None
 ) -> Comparison:
     """See :func:`compare`."""
-    results, refused = _compared(schedules, settings)
-    allowed = _allowed(results, settings, allow, named=bool(schedules))
-    results = _in_order(results, allowed)
+    results, refused, allowed = compared(schedules, settings, allow=allow, named=bool(schedules))
     for error in refused.values():
         if not results or (schedules and isinstance(error, InputError)):
             raise error
@@ -106,25 +104,10 @@ def compared(
 ) -> tuple[list[Result], dict[str, PipeplanError], Allowed]:
     """Return the results, the best first, the error of every other schedule by its name, and what the best one may need.
 
-    ``named``: the question names the schedules; else they are all that there are. See :func:`compare`.
+    Results are sorted by what they need beyond what is allowed, each group from the fastest to those over the limit.
+    ``named``: the question names the schedules, and whatever is named may be the best unless the question says otherwise;
+    else they are all that there are. See :func:`compare`.
     """
-    results, refused = _compared(sources, settings)
-    allowed = _allowed(results, settings, allow, named=named)
-    return _in_order(results, allowed), refused, allowed
-
-
-def _allowed(results: Iterable[Result], settings: Settings, allow: NeedsLike | None, *, named: bool) -> Allowed:
-    """Return what the best schedule may need: whatever is named may be the best, unless the question says otherwise."""
-    needs = (need for result in results for need in result.needs) if named and allow is None else ()
-    return allowed_needs(allow, settings).union(needs)
-
-
-def _in_order(results: Iterable[Result], allowed: Allowed) -> list[Result]:
-    """Return results by what they need beyond what is allowed, each group from the fastest to those over the limit."""
-    return sorted(results, key=lambda result: rank(as_candidate(result), allowed))
-
-
-def _compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list[Result], dict[str, PipeplanError]]:
     settings = same_ranks(settings)
     entrants: list[tuple[str, Source]] = []
     results: list[Result] = []
@@ -141,7 +124,9 @@ def _compared(sources: Iterable[ScheduleLike], settings: Settings) -> tuple[list
             results.append(simulated(entrant, settings_for(entrant, settings), called=name))
         except PipeplanError as error:
             refused[name] = error
-    return results, refused
+    needs = (need for result in results for need in result.needs) if named and allow is None else ()
+    allowed = allowed_needs(allow, settings).union(needs)
+    return sorted(results, key=lambda result: rank(as_candidate(result), allowed)), refused, allowed
 
 
 def _require_variant(entrants: Iterable[Source], variant: str | None) -> None:

@@ -12,12 +12,15 @@ from msgspec import Meta
 from msgspec.structs import asdict
 
 from pipeplan.answers.answers import Listing
-from pipeplan.answers.comparing.bounds import BoundsByNeeds, LeastBound, headline_of
 from pipeplan.answers.comparing.columns import (
+    COLUMNS,
     DEFAULT_COLUMNS,
-    MEANINGS,
     MOST_ROWS,
+    BoundsByNeeds,
+    LeastBound,
     columns_named,
+    frame_of,
+    headline_of,
     rows_shown,
     table_of,
 )
@@ -197,7 +200,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
         yield line(f"{shape}, {first.costs.name}" if first.costs.name else shape, "bold")
         yield line()
         groups = [missing(result.needs, frozenset(self.allowed)) for result in self]
-        yield table_of(self.results, [self.least_gap(result) for result in self], shown, groups)
+        yield table_of(self.results, shown, groups)
         if len(self) > MOST_ROWS:
             more = counted(len(self) - len(rows_shown(groups)), "slower schedule")
             yield line(f"{more} not listed: --json lists all (in Python: to_dict())")
@@ -210,7 +213,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
             yield line("not possible here:")
         for name, reason in self.refused.items():
             yield line(f"{name}: {_first_line(name, reason)}", indent=2)
-        meanings = [MEANINGS[name] for name in shown if name in MEANINGS]
+        meanings = [COLUMNS[name].meaning for name in shown if COLUMNS[name].meaning]
         yield line()
         yield from ([line("; ".join(meanings) + ".")] if meanings else [])
         yield from notes(self.notes)
@@ -221,10 +224,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
         show(*self._table(columns))
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [
-            {"schedule": result.name} | asdict(Summary.of(result)) | {"least_gap": self.least_gap(result)}
-            for result in self.results
-        ]
+        return [{"schedule": result.name} | asdict(Summary.of(result)) | frame_of(result) for result in self.results]
 
     def __repr__(self) -> str:
         lines = "".join(f"\n  {result!r}" for result in self.results)

@@ -294,7 +294,7 @@ def _remedies(explanation: Explanation, times: Times) -> Iterator[Part]:
     yield line(explanation.advice)
     if faster := explanation.faster_with_more:
         fits = any(what.fits for what in explanation.what_ifs if what.kind == "schedule") or explanation.fits
-        every = [*(each.value for each in faster), *(what.makespan for what in explanation.what_ifs)]
+        every = [*(more.value for more in faster), *(what.makespan for what in explanation.what_ifs)]
         yield line(faster_with_more_in_words(faster, Times.of(every, explanation.time_unit), fits=fits))
 
 

@@ -169,9 +169,9 @@ def _other_order(source: Strategy | Schedule, settings: Settings, result: Result
     schedule = result.schedule
     if settings.communication == "streams" and not (isinstance(source, Schedule) and source.has(Kind.SEND_F)):
         schedule = without_communication(schedule)  # messages are posted anew for each order
-    found = reorderer(schedule, result.costs, result.limits, settings.communication)(factors)
-    changed = result_of(found.reordered, limits=result.limits)
-    numbers = found.order.tolist()
+    best = reorderer(schedule, result.costs, result.limits, settings.communication)(factors)
+    changed = result_of(best.reordered, limits=result.limits)
+    numbers = best.order.tolist()
     shown = ", ".join(map(str, numbers[:MOST_NUMBERS])) + (", ..." if len(numbers) > MOST_NUMBERS else "")
     yield _remedy(f"microbatches in the order {shown}", "order", changed, result)
 

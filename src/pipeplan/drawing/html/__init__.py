@@ -5,5 +5,14 @@ The drawing code is TypeScript in ``web_ui/``; ``assets/`` contains the scripts 
 comparison, or of a run next to its plan.
 """
 
-from pipeplan.drawing.html.data import archived, packed, themes_for, timeline_data
-from pipeplan.drawing.html.page import ReportPage, asset, html_page, report_data, report_page
+from pipeplan.drawing.html.page import (
+    ReportPage,
+    archived,
+    asset,
+    html_page,
+    packed,
+    report_data,
+    report_page,
+    themes_for,
+    timeline_data,
+)

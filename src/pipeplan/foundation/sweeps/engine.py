@@ -1,4 +1,4 @@
-"""Run a sweep: draw tasks as workers become free, store what is finished, and repeat what was lost with a worker."""
+"""Run a sweep: draw tasks as workers become free, and store what is finished."""
 
 from __future__ import annotations
 
@@ -12,16 +12,21 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pipeplan.foundation.errors import FormatError, InputError, RunError
-from pipeplan.foundation.sweeps.records import Failure, Finished, ProgressListener, Row, SweepProgress, SweepTask
+from pipeplan.foundation.errors import FormatError, InputError
 from pipeplan.foundation.sweeps.store import Store, identity
-from pipeplan.foundation.sweeps.workers import TaskRunner, WorkerLost, started_workers
+from pipeplan.foundation.sweeps.tasks import (
+    Failure,
+    Finished,
+    ProgressListener,
+    Row,
+    SweepProgress,
+    SweepTask,
+    TaskRunner,
+    started_workers,
+)
 
 Payload = TypeVar("Payload")
 Answer = TypeVar("Answer")
-
-_MAX_DEATHS = 12
-"""Number of workers that may die in a row without finishing a task: beyond that, the tasks are not the reason."""
 
 
 def sweep(
@@ -41,9 +46,6 @@ def sweep(
     the caller's loop body runs: an iterator may look at what is finished so far and leave out what is no longer needed.
     It may stop while tasks are under way; it is asked again when they are finished. To stop early, close the generator
     (``contextlib.closing``), which ends the workers.
-
-    Tasks that were under way when a worker died run again, fewer and fewer at a time. If the worker of a task that runs
-    alone dies, that task failed.
 
     Parameters
     ----------
@@ -74,7 +76,7 @@ def sweep(
     FormatError
         If the file is not a store.
     RunError
-        If workers keep dying.
+        If a worker process dies or cannot be started.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}", field="workers")
@@ -120,9 +122,6 @@ class _Sweep(Generic[Answer]):
         self._draw_error: BaseException | None = None
         self._drawn: set[str] = set()
         self._stored: deque[Row] = deque()
-        self._under_way: dict[str, SweepTask[Any]] = {}
-        self._lost: list[SweepTask[Any]] = []
-        self._deaths = 0
         self._counts: Counter[str] = Counter()
 
     def results(self) -> Iterator[Finished[Answer]]:
@@ -132,17 +131,15 @@ class _Sweep(Generic[Answer]):
             # An iterator that paused is asked again once everything it gave is finished.
             while len(self._drawn) > drawn:
                 drawn = len(self._drawn)
-                # After a death, go on with tasks that were not drawn yet; the lost ones come afterwards.
-                while (yield from self._ran(self._draw())):
-                    self._count_death()
-                yield from self._repeat_lost()
+                yield from self._ran(self._draw())
 
     def _draw(self) -> Iterator[SweepTask[Any]]:
         """Draw new tasks, possibly in a thread of joblib. The sweep raises exceptions of ``tasks`` in its own thread."""
         try:
             while True:
                 with self._turn:
-                    task = None if self._over else self._next_task()
+                    over = self._stopped or time.monotonic() - self._begin >= self._seconds
+                    task = None if over else self._next_task()
                 if task is None:
                     return
                 yield task
@@ -159,39 +156,24 @@ class _Sweep(Generic[Answer]):
             self._drawn.add(task.key)
             row = None if self._store is None else self._store.get(task.key)
             if row is None:
-                self._under_way[task.key] = task
                 return task
             self._stored.append(row)
         return None
 
-    @property
-    def _over(self) -> bool:
-        return self._stopped or time.monotonic() - self._begin >= self._seconds
-
-    def _ran(
-        self, tasks: Iterable[SweepTask[Any]], *, careful: bool = False
-    ) -> Generator[Finished[Answer], None, bool]:
-        """Yield the results of tasks. Return whether a worker died; its tasks are then in ``_lost``."""
-        rows = self._workers.run(tasks, careful=careful)
+    def _ran(self, tasks: Iterable[SweepTask[Any]]) -> Iterator[Finished[Answer]]:
+        """Yield the results of tasks, and those that the store has of them."""
+        rows = self._workers.run(tasks)
         try:
             while (row := self._next(rows)) is not None:
                 yield from self._read_from_store()
                 yield self._taken(row)
                 self._report()
             yield from self._read_from_store()
-        except WorkerLost:
-            died = True
-        else:
-            died = False
         finally:
             self._stopped = True
             with self._without_turn():
                 rows.close()
             self._stopped = False
-            lost, self._under_way = self._under_way, {}
-        if died:
-            self._lost.extend(lost.values())
-        return died
 
     def _next(self, rows: Generator[Row, None, None]) -> Row | None:
         with self._without_turn():
@@ -209,47 +191,15 @@ class _Sweep(Generic[Answer]):
             self._turn.acquire()
 
     def _taken(self, row: Row) -> Finished[Answer]:
-        self._deaths = 0
-        del self._under_way[row[0]]
         failure = row[2]
         if self._store is not None and (failure is None or failure.kind == "refused"):
-            self._store.put([row])
+            self._store.put(row)
         return self._finished(row)
 
     def _read_from_store(self) -> Iterator[Finished[Answer]]:
         while self._stored:
             yield self._finished(self._stored.popleft(), stored=True)
             self._report()
-
-    def _repeat_lost(self) -> Iterator[Finished[Answer]]:
-        """Repeat lost tasks in ever smaller groups, until a task that kills its worker runs alone.
-
-        The most frequent reason is memory, of which a task has more when fewer others run.
-        """
-        at_once = self._workers.blamed
-        while self._lost:
-            at_once = max(1, at_once // 2)
-            tasks, self._lost = self._lost, []
-            for begin in range(0, len(tasks), at_once):
-                if self._over:
-                    return
-                group = tasks[begin : begin + at_once]
-                self._under_way = {task.key: task for task in group}
-                died = yield from self._ran(group, careful=True)
-                if died and at_once > 1:
-                    self._count_death()
-                elif died:
-                    message = "its worker died, also when run alone; there may have been too little memory"
-                    failure = Failure(kind="lost", error="WorkerDied", message=message)
-                    yield self._finished((self._lost.pop().key, None, failure, 0.0))
-
-    def _count_death(self) -> None:
-        self._deaths += 1
-        if self._deaths > max(_MAX_DEATHS, 2 * self._workers.count):
-            raise RunError(
-                f"{self._deaths} workers in a row died without finishing a task, most recently at "
-                f"{self._lost[-1].key}; there may be too little memory for this many workers"
-            )
 
     def _finished(self, row: Row, *, stored: bool = False) -> Finished[Answer]:
         key, text, failure, seconds = row

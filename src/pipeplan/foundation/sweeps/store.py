@@ -11,7 +11,7 @@ import json
 import os
 import sqlite3
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from pipeplan.foundation.documents import json_text
 from pipeplan.foundation.errors import FormatError, InputError
 from pipeplan.foundation.files import is_stream, require_writable
-from pipeplan.foundation.sweeps.records import Failure, Row
+from pipeplan.foundation.sweeps.tasks import Failure, Row
 
 _MAX_NAMED = 3
 """Maximum number of differences listed in an error message."""
@@ -94,8 +94,8 @@ class Store:
         require_writable(path)
         self.path = path
         with self._errors("open"):
-            # isolation_level=None: this class begins and commits its own transactions. The sweep's lock lets one thread at a
-            # time use the connection.
+            # isolation_level=None: every statement is its own transaction. The sweep's lock lets one thread at a time use
+            # the connection.
             self._file = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             with self._errors("open"):
@@ -166,22 +166,12 @@ class Store:
         failure = None if error is None else Failure(kind="refused", error=error, message=message or "")
         return key, answer, failure, seconds
 
-    def put(self, rows: Iterable[Row]) -> None:
-        """Store rows, all of them or none. Raises InputError if the disk is full or the file can no longer be written."""
-        values = [
-            (key, answer, failure and failure.error, failure and failure.message, seconds)
-            for key, answer, failure, seconds in rows
-        ]
+    def put(self, row: Row) -> None:
+        """Store a row. Raises InputError if the disk is full or the file can no longer be written."""
+        key, answer, failure, seconds = row
+        reason = (None, None) if failure is None else (failure.error, failure.message)
         with self._errors("write"):
-            self._file.execute("BEGIN")
-            try:
-                self._file.executemany("INSERT OR IGNORE INTO finished VALUES (?, ?, ?, ?, ?)", values)
-                self._file.execute("COMMIT")
-            except sqlite3.Error:
-                # SQLite may have taken them back itself.
-                with suppress(sqlite3.Error):
-                    self._file.execute("ROLLBACK")
-                raise
+            self._file.execute("INSERT OR IGNORE INTO finished VALUES (?, ?, ?, ?, ?)", (key, answer, *reason, seconds))
 
     def close(self) -> None:
         """Merge the journal into the file, and release it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeplan.costs import Settings
+from pipeplan.costs import Limits, Settings
 from pipeplan.drawing import View, view_of
 from pipeplan.model import Timeline
 from pipeplan.simulation import Simulation, idle_times, simulate
@@ -21,7 +21,8 @@ def plan(name: str = "1f1b", ranks: int = 4, microbatches: int = 8, title: str =
     simulation = simulated(name, ranks, microbatches, p2p_time=0.5, **settings)
     timeline = simulation.timeline
     reasons = idle_times(timeline, simulation.costs).drawn
-    return view_of(timeline, simulation.memory, title=title, limit=3.0, reasons=reasons)
+    limit = Limits(np.full(ranks, 3.0), in_activations=True)
+    return view_of(timeline, simulation.memory, title=title, limit=limit, reasons=reasons)
 
 
 def measured(ranks: int = 4, microbatches: int = 8) -> View:

@@ -31,7 +31,7 @@ from pipeplan.foundation.records import Evidence, holding
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pipeplan.foundation.names import GpuName
+    from pipeplan.extensions.planning.names import GpuName
 
 USUAL_SEQUENCE = 4096
 """Default sequence length in tokens, for models without a trained length."""

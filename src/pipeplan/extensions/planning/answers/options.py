@@ -11,8 +11,8 @@ from pipeplan.costs import COUNT, MOST_SECONDS, POSITIVE, WORKERS, Options, Rang
 from pipeplan.extensions.planning import DEFAULT_TOKENS, UNUSUAL
 from pipeplan.extensions.planning import Objective as PlanObjective
 from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.names import ModelName
 from pipeplan.extensions.planning.workload import ModelShape
-from pipeplan.foundation.names import ModelName
 
 FilePath = str | os.PathLike[str]
 

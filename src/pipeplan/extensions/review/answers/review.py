@@ -40,8 +40,7 @@ from pipeplan.extensions.review.answers.result import (
 from pipeplan.foundation.documents import json_text
 from pipeplan.foundation.errors import InputError, PipeplanError
 from pipeplan.foundation.files import path_of
-from pipeplan.foundation.readable import change, percent
-from pipeplan.foundation.units import TIME_UNITS
+from pipeplan.foundation.readable import TIME_UNITS, change, percent
 from pipeplan.model import Reason, one_line, shortened
 from pipeplan.trainers import is_release, trainer_names
 

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
     from pipeplan.extensions.training.keywords import ProfileKeywords
     from pipeplan.extensions.training.runtime.results import Profile
-    from pipeplan.foundation.names import GpuName, ModelName
 
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
 _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes")
@@ -150,8 +149,8 @@ def profile(
 @overload
 def profile(
     *,
-    calibrate: ModelName | Any,
-    gpu: GpuName | Any = None,
+    calibrate: Any,
+    gpu: Any = None,
     source: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
@@ -164,8 +163,8 @@ def profile(
     /,
     *,
     source: str | os.PathLike[str] | None = None,
-    calibrate: ModelName | Any = None,
-    gpu: GpuName | Any = None,
+    calibrate: Any = None,
+    gpu: Any = None,
     calibration: str | os.PathLike[str] | None = None,
     progress: TrainingReport | None = None,
     **options: Any,

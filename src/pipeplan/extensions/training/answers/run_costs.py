@@ -23,8 +23,7 @@ from pipeplan.answers.sources import in_unit
 from pipeplan.costs import Settings, Spread
 from pipeplan.extensions.training.traces import MeasuredRun, read_run
 from pipeplan.foundation.errors import InputError
-from pipeplan.foundation.readable import change
-from pipeplan.foundation.units import units_in
+from pipeplan.foundation.readable import change, units_in
 from pipeplan.model import HOST_KINDS, Floats, Schedule, Timeline, among, crosses_ranks, dependencies
 from pipeplan.simulation import TIMED_KINDS, compute_only, simulate, timed_only
 

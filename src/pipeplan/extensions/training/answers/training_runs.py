@@ -31,9 +31,8 @@ from pipeplan.extensions.training.answers.measuring import (
 )
 from pipeplan.extensions.training.options import ModelOptions, ProfileOptions, RunOptions
 from pipeplan.foundation.errors import CostError
-from pipeplan.foundation.readable import Times, change, percent
+from pipeplan.foundation.readable import TIME_UNITS, Times, change, percent, units_in
 from pipeplan.foundation.records import Evidence, Record, holding
-from pipeplan.foundation.units import TIME_UNITS, units_in
 from pipeplan.model import Floats, Placement, Schedule, Timeline
 from pipeplan.passes import require_expressible
 from pipeplan.simulation import Simulation, with_op_times

@@ -28,9 +28,8 @@ from pipeplan.extensions.training.diff.sentences import sentences_of
 from pipeplan.extensions.training.traces import MeasuredRun, read_run
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.extensions import required_service
-from pipeplan.foundation.readable import Times
+from pipeplan.foundation.readable import TIME_UNITS, Times
 from pipeplan.foundation.records import holding, replaced
-from pipeplan.foundation.units import TIME_UNITS
 from pipeplan.model import Schedule, Timeline, counted, dependencies, require_order
 from pipeplan.simulation import compute_only, critical_ops
 from pipeplan.strategies import Strategy

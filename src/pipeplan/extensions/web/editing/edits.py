@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipeplan.answers.checking.checks import memory_rule
+from pipeplan.answers.checking import memory_rule
 from pipeplan.answers.simulating.result import Result
 from pipeplan.answers.simulating.simulate import messages, simulated
 from pipeplan.checking import check as check_schedule

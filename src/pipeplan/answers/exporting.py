@@ -1,4 +1,4 @@
-"""Schedules, timelines, costs and layouts in other tools' formats."""
+"""Schedules, timelines, costs and layouts in other tools' formats, and files in the format of another file's suffix."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING, Unpack, final
 
 from msgspec import UNSET, UnsetType
 
-from pipeplan.answers.answers import contents_of
+from pipeplan.answers.answers import contents_of, word_for
 from pipeplan.answers.arguments import ScheduleLike, apart, asked
 from pipeplan.answers.outputs import (
+    content_as,
     export_format,
     export_formats,
     exported,
+    format_of,
     placed,
+    require_outputs,
     require_own_ending,
     with_blocks,
     write_settings,
 )
 from pipeplan.answers.simulating.simulate import ordered, simulated, timed
-from pipeplan.answers.sources import label, opened, resolve
-from pipeplan.costs import Options, Settings, option, options_of
+from pipeplan.answers.sources import file_of, label, opened, resolve, timeline_of_run
+from pipeplan.costs import Costs, Options, Settings, option, options_of
+from pipeplan.drawing import Look
 from pipeplan.formats import (
     Format,
     TrainerSettings,
@@ -31,15 +35,16 @@ from pipeplan.formats import (
     is_readable,
     is_standard_input,
     parse_standard_input,
+    read_file,
     standard_input_text,
 )
 from pipeplan.foundation.errors import FormatError, InputError
-from pipeplan.foundation.files import MEBIBYTE, is_stream, read_text
+from pipeplan.foundation.files import MEBIBYTE, Written, is_stream, read_text, replacing, require_apart
 from pipeplan.foundation.names import FormatName
 from pipeplan.foundation.records import Evidence, Record, holding
 from pipeplan.model import Schedule, Timeline, counted
 from pipeplan.passes import Rearrangement
-from pipeplan.strategies import is_strategy
+from pipeplan.strategies import Strategy, is_strategy
 from pipeplan.trainers import TrainerLayout, find_layout, layout_trainers, read_layout, write_layout
 
 if TYPE_CHECKING:
@@ -198,10 +203,8 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
     """See :func:`export`."""
     source, layout = _with_layout(source, to)
     if layout is not None:
-        for values, default in ((options, ExportOptions()), (settings, Settings())):
-            for name, value in vars(values).items():
-                if value != getattr(default, name):
-                    raise InputError(f"{name} does not apply to a layout, which is translated to {to}", field=name)
+        for name in (*_changed(options), *settings.changed):
+            raise InputError(f"{name} does not apply to a layout, which is translated to {to}", field=name)
         text = write_layout(layout, to.lower())
         return holding(Export(text=f"{text}\n", files={}, warnings=()), to="", origin=None)
     chosen = export_format(to)
@@ -302,12 +305,82 @@ def _require_same_mtp(layout: TrainerLayout, training: Training) -> None:
 
 def require_trainer(chosen: Format, training: Training, used: Collection[str] = ()) -> None:
     """Raise InputError for training options that the format does not use, apart from the ``used`` ones."""
-    default = Training()
-    changed = [
-        entry.name for entry in fields(Training) if getattr(training, entry.name) != getattr(default, entry.name)
-    ]
-    unused = [name for name in changed if name not in used]
-    if unused and chosen.write_settings is None:
-        name = unused[0]
+    if chosen.write_settings is not None:
+        return
+    of_training = {field.name for field in fields(Training)}.difference(used)
+    for name in filter(of_training.__contains__, _changed(training)):
         trainers = ", ".join(entry.name for entry in export_formats().values() if entry.write_settings is not None)
         raise InputError(f"{name} is for the settings of a trainer ({trainers}), not for {chosen.name}", field=name)
+
+
+def _changed(options: Options) -> list[str]:
+    """Return the names of the options that differ from their defaults."""
+    return [field.name for field in fields(options) if getattr(options, field.name) != field.default]
+
+
+def converted(source: str, target: Path, settings: Settings, options: ExportOptions, look: Look) -> Written:
+    """Write a schedule, a timeline or costs in the format of the target's suffix. Nothing is simulated.
+
+    Parameters
+    ----------
+    source
+        Name of a schedule; or a file, whose content is taken as it is, or the folder of a run's traces, of which the
+        timeline of median length is taken.
+    target
+        File to write; ``warnings`` of the result say what was changed in a schedule.
+    settings
+        Shape and costs of a schedule that has only a name. A file has its own.
+    options
+        Passes over the order of ops, and settings of a trainer.
+    look
+        Look of a picture.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown suffix.
+    InputError
+        If a file cannot be read or written, the target is the source, the source does not hold what the target's format
+        does, such as times, or a timeline's ops are to be rearranged.
+    PipeplanError
+        For a file that is broken, and for what the passes cannot do.
+    """
+    require_outputs([target])
+    path = file_of(source)
+    sources = [] if path is None else [path]
+    require_apart([target], sources)
+    content = _content(source, path, settings)
+    if wanted := options.rearrangement:
+        if not isinstance(content, Schedule):
+            raise InputError(f"{source} holds {word_for(content)}: only the ops of a schedule can be rearranged")
+        content = wanted(content)
+    contents = contents_of(content)
+    without_times = "a schedule, which has no times (--to simulates it)"
+    chosen = format_of(target, contents, without_times if isinstance(content, Schedule) else word_for(content))
+    require_trainer(chosen, options)
+    schedule = content.schedule if isinstance(content, Timeline) else content
+    if chosen.write_settings is not None and isinstance(schedule, Schedule):
+        written = chosen.write_settings(schedule, placed(options, target))
+        require_apart([target, *map(Path, written.files)], sources)
+        return write_settings(written, target)
+    with replacing(target) as temporary:
+        if chosen.convert_schedule is not None and isinstance(schedule, Schedule):
+            temporary.write_bytes(chosen.convert_schedule(schedule).encode())
+        else:
+            temporary.write_bytes(content_as(chosen, contents, **look))
+    if chosen.warnings is None or not isinstance(schedule, Schedule):
+        return Written.of(target)
+    return Written.of(target, warnings=chosen.warnings(schedule))
+
+
+def _content(source: str, path: Path | None, settings: Settings) -> Schedule | Timeline | Costs:
+    named = opened(source) if path is None else None
+    if isinstance(named, Strategy):
+        return ordered(named, settings)
+    for name in settings.changed:
+        raise InputError(f"{name} does not apply to a file that is converted; with --to it is exported", field=name)
+    if path is None:
+        assert named is not None
+        return named
+    run = timeline_of_run(path)
+    return read_file(path) if run is None else run

@@ -1,25 +1,30 @@
-"""Catalogues of the schedules, with their figures on a few shapes, and of machines with known overheads."""
+"""Catalogues of the schedules, with their figures on a few shapes, and of machines; registration of further names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import cached_property
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.answers import Listing
+from pipeplan.answers.outputs import built_in_formats
 from pipeplan.answers.parts import columns, facts, line, number
 from pipeplan.answers.simulating.simulate import simulated
 from pipeplan.costs import MACHINES, Machine, Settings
-from pipeplan.foundation.errors import PipeplanError
+from pipeplan.formats import Format, formats
+from pipeplan.foundation.errors import InputError, PipeplanError
+from pipeplan.foundation.extensions import extensions, loaded
 from pipeplan.foundation.names import ScheduleName
 from pipeplan.foundation.readable import Times, percent
 from pipeplan.foundation.records import Evidence, Record, holding
-from pipeplan.model import Need, counted, needs_in_words, require_text
+from pipeplan.foundation.registry import Registry
+from pipeplan.model import Need, counted, needs_in_words, require_text, shortened
 from pipeplan.strategies import STRATEGIES, Strategy, is_strategy, strategy
+from pipeplan.trainers import TRAINERS, Trainer
 
 if TYPE_CHECKING:
     from pipeplan.answers.parts import Part
@@ -302,3 +307,54 @@ def _facts(entry: Strategy) -> list[tuple[str, str]]:
         ("peak activations", entry.memory.text),
         ("paper", entry.paper),
     ]
+
+
+class Named(Protocol):
+    """A plugin of an extension, such as a model or a GPU."""
+
+    @property
+    def name(self) -> str:
+        """Name under which it is registered."""
+
+
+Plugin = Strategy | Format | Trainer | Named
+"""Everything that :func:`pipeplan.register` and the entry points of a package add."""
+
+
+def register(*plugins: Plugin) -> None:
+    """Add strategies, formats, trainers, models or GPUs to this process, by their own names.
+
+    They take part wherever the built-in ones do: in :func:`pipeplan.compare`, :func:`pipeplan.schedules`, exports, files,
+    plans and the command line of this process. Registering another one under the same name replaces the first.
+
+    A package declares its plugins as entry points of the groups ``pipeplan.strategies``, ``pipeplan.formats``,
+    ``pipeplan.trainers``, ``pipeplan.models`` and ``pipeplan.gpus``, so that they are available wherever it is installed.
+
+    Parameters
+    ----------
+    *plugins
+        A :class:`pipeplan.strategies.Strategy`, :class:`pipeplan.formats.Format`, :class:`pipeplan.trainers.Trainer`;
+        a ``ModelShape`` or ``Preset`` of ``pipeplan.extensions.planning``.
+
+    Raises
+    ------
+    InputError
+        For a value of another type, and for a name that cannot be used or that a built-in one has.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> gpipe = pipeplan.schedules("gpipe")["gpipe"]
+    >>> pipeplan.register(replace(gpipe, name="mine", aliases=()))  # doctest: +SKIP
+    >>> pipeplan.simulate("mine", ranks=2, microbatches=2).makespan  # doctest: +SKIP
+    """
+    of_extensions = (loaded(address) for extension in extensions() for address in extension.registries)
+    registries: tuple[Registry[Any], ...] = (STRATEGIES, formats(), TRAINERS, *of_extensions)
+    for plugin in plugins:
+        registry = next((registry for registry in registries if isinstance(plugin, registry.kind)), None)
+        if registry is None:
+            kinds = ", ".join(registry.kind.__name__ for registry in registries)
+            raise InputError(f"cannot register {shortened(repr(plugin), 60)}: expected one of {kinds}")
+        if isinstance(plugin, Format) and plugin.name in built_in_formats():
+            raise InputError(f"cannot register the format '{plugin.name}': it is built in; choose another name")
+        registry.add(plugin)

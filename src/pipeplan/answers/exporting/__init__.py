@@ -1,1 +1,0 @@
-"""Exports of schedules, and conversions of files."""

@@ -1,1 +1,0 @@
-"""Studies: schedules simulated on all combinations of several settings."""
