@@ -102,7 +102,9 @@ def test_ranks_that_cannot_meet_and_are_said_to(tmp_path, monkeypatch):
 
 def test_transfers_that_cost_nothing(tmp_path, monkeypatch):
     timed = simulator._TIME_OPS
-    free = lambda inputs, outputs, work: timed((*inputs[:4], 0.0, *inputs[5:]), outputs, work=work)  # noqa: E731
+    free = lambda inputs, outputs, work: timed(  # noqa: E731
+        (inputs[0], inputs[1]._replace(delay=np.zeros(1))), outputs, work=work
+    )
     monkeypatch.setattr(simulator, "_TIME_OPS", free)
     finds(SIMULATOR, tmp_path, 30)
 

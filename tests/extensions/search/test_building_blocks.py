@@ -15,7 +15,8 @@ from pipeplan.extensions.search.engines.annealing import WAITS
 from pipeplan.extensions.search.engines.building_blocks import BlockRepeater, BuildingBlocks, block_of
 from pipeplan.extensions.search.engines.list_scheduling import ListScheduling
 from pipeplan.extensions.search.kernels.arrays import AnnealingState
-from pipeplan.foundation.kernels import compile_loop
+from pipeplan.extensions.search.kernels.block_kernel import BlockOptions, Blocks
+from pipeplan.foundation.kernels import compile_loop, run_compiled
 from pipeplan.model import Placement
 from pipeplan.strategies import strategy
 from tests.extensions.search.problems import problem
@@ -86,16 +87,18 @@ def annealed(steps=150, *, backward=7.0, compiled=False):
     """The block, and what has been written, after annealing in groups of two under a tight limit."""
     free = problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2)
     repeater = BlockRepeater(Encoder(replace(free, costs=replace(free.costs, backward=np.full(6, backward)))))
-    encoder, block = repeater.encoder, made(straight(repeater, 3.5), group=2, inner=1.0)
-    trial, best = (made(block.due, group=2, inner=1.0) for _ in range(2))
-    value = repeater.repeat(block, by_unit=False).value
+    encoder = repeater.encoder
+    blocks = Blocks(*(made(straight(repeater, 3.5), group=2, inner=1.0) for _ in range(3)))
+    value = repeater.repeat(blocks.current, by_unit=False).value
     state = AnnealingState(np.full(2, value), np.array([5.0, 0.99]), np.array([1]), encoder.empty_chain())
-    flat, loop = encoder.flat, repeater.annealer.function
-    run = compile_loop(loop) if compiled else loop
-    rules = 3 + encoder.may_run_full
-    inputs = (flat, flat, repeater.route, repeater.pace(False).beat, rules, encoder.target(), WAITS, steps)
-    run(*inputs, block, trial, best, repeater.decisions(), state, repeater.empty_clocks(), encoder.empty_timing())
-    return repeater, best, state
+    loop = repeater.annealer.function
+    options = BlockOptions(3 + encoder.may_run_full, encoder.target(), WAITS)
+    inputs, outputs = (repeater.plan(False), options, steps), (blocks, state, repeater.empty())
+    if compiled:
+        run_compiled(compile_loop(loop), inputs, outputs)
+    else:
+        loop(*inputs, *outputs)
+    return repeater, blocks.best, state
 
 
 @pytest.mark.parametrize("backward", [7.0, 6.0])

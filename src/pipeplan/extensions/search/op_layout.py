@@ -70,14 +70,6 @@ class Layout:
         full = mean_of(self, self.problem.occupied.times(Kind.B)) / self.problem.slices
         return np.where(self.is_forward, halves, np.minimum(halves, full))
 
-    @cached_property
-    def follower(self) -> Ints:
-        """The class that waits for each class, or -1; shape (classes,)."""
-        source = self.flat.source
-        follower = np.full(self.classes, -1)
-        follower[source[source >= 0]] = np.flatnonzero(source >= 0)
-        return follower
-
     @property
     def varies(self) -> bool:
         """True if microbatches differ, so that candidates say which of them has which turn."""
@@ -173,9 +165,10 @@ def flatten(layout: Layout) -> FlatProblem:
     """Return the problem as the kernels take it."""
     problem = layout.problem
     source = sources(layout)
-    # A class has at most one consumer on another rank: forwards lead to the next stage, backwards to the one before.
+    # At most one class waits for a class: forwards lead to the next stage, backwards to the one before.
+    follower, consumer = np.full((2, layout.classes), -1)
+    follower[source[source >= 0]] = np.flatnonzero(source >= 0)
     crosses = (source >= 0) & (layout.rank_of[source] != layout.rank_of)
-    consumer = np.full(layout.classes, -1)
     consumer[source[crosses]] = layout.rank_of[crosses]
     time, weight_time = class_times(layout)
     growth, weight_growth = _growths(layout)
@@ -198,6 +191,7 @@ def flatten(layout: Layout) -> FlatProblem:
         growth=growth,
         source=source,
         delay=np.where(crosses, delay, 0.0),
+        follower=follower,
         consumer=consumer,
         first=np.arange(layout.classes) * layout.share,
         weight_time=weight_time,

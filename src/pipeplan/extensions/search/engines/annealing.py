@@ -9,7 +9,15 @@ import numpy as np
 
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.candidate import Encoder
-from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, AnnealingState
+from pipeplan.extensions.search.kernels.arrays import (
+    SEARCH_COMPILES_AFTER,
+    AnnealingState,
+    Decisions,
+    Reach,
+    SearchWalk,
+    StepOptions,
+    Target,
+)
 from pipeplan.extensions.search.moves import Move
 from pipeplan.foundation.kernels import Kernel, dispatcher
 
@@ -34,6 +42,17 @@ def beginning(
         random=np.array([seed]),
         critical=encoder.empty_chain(),
     )
+
+
+def step_options(moves: tuple[Move, ...], reach: Reach, critical: int, target: Target) -> StepOptions:
+    """Return the options of an annealing's steps as its kernel takes them."""
+    return StepOptions(np.array([move.weight for move in moves], np.int64), reach, target, critical, WAITS)
+
+
+def walk_from(encoder: Encoder, decisions: Decisions, state: AnnealingState) -> SearchWalk:
+    """Return an annealing by moves that starts at these decisions, which it changes."""
+    best = Decisions(*(array.copy() for array in decisions))
+    return SearchWalk(decisions, best, state, encoder.empty_change())
 
 
 def ops_between_looks(budget: Budget, kernel: Kernel) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from pipeplan.extensions.search.candidate import Candidate, Encoder
 from pipeplan.extensions.search.engines.list_scheduling import earliest
 from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions
-from pipeplan.extensions.search.kernels.dispatch_kernel import DispatchState, dispatch
+from pipeplan.extensions.search.kernels.dispatch_kernel import DispatchRules, DispatchState, dispatch
 from pipeplan.extensions.search.run import Run
 from pipeplan.foundation.kernels import Argument, Kernel, Output
 from pipeplan.model import Floats, Ints
@@ -62,8 +62,8 @@ class Dispatcher:
         encoder = self.encoder
         most = np.minimum(np.maximum(scale * self.flights, 1), encoder.positions).astype(np.int64)
         priority = np.argsort(microbatches, axis=1).ravel()
-        inputs = (encoder.flat, encoder.follower, self.tails, priority, most, deadline)
-        return inputs, (decisions, self._state())
+        rules = DispatchRules(self.tails, priority, most, deadline)
+        return (encoder.flat, rules), (decisions, self._state())
 
     def _state(self) -> DispatchState:
         ranks, classes, positions = len(self.encoder.flat.work), self.encoder.classes, self.encoder.positions
@@ -127,7 +127,7 @@ def _tails(encoder: Encoder) -> Floats:
     of_op, of_weight, _, _, _, of_message = flat.more.varied.reshape(6, encoder.classes, share)
     tails = np.zeros((encoder.classes, share))
     for op_class in reversed(encoder.topological):
-        after, weight = encoder.follower[op_class], max(flat.weight_time[op_class], 0.0)
+        after, weight = flat.follower[op_class], max(flat.weight_time[op_class], 0.0)
         tail = weight * of_weight[op_class]
         if after >= 0:
             tail = np.maximum(tail, flat.more.sending[op_class] * of_message[op_class] + tails[after])

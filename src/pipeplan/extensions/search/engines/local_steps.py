@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Encoder
-from pipeplan.extensions.search.engines.annealing import OPS_BETWEEN_LOOKS, WAITS, functions_of
-from pipeplan.extensions.search.kernels.arrays import (
-    SEARCH_COMPILES_AFTER,
-    AnnealingState,
-    Decisions,
-    Reach,
-    Target,
-)
+from pipeplan.extensions.search.engines.annealing import OPS_BETWEEN_LOOKS, functions_of
+from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, SearchWalk, StepOptions
 from pipeplan.extensions.search.kernels.marks_kernel import Marks, Stretch, Touched, Trials
 from pipeplan.extensions.search.kernels.resuming_kernel import local_annealing_by
 from pipeplan.extensions.search.moves import Move, moves_for
 from pipeplan.extensions.search.moves import decision_kernel as decision
 from pipeplan.extensions.search.moves import shift_kernel as shift
 from pipeplan.foundation.kernels import Argument, Kernel, Output
-from pipeplan.model.tolerances import SEARCHED_MEMORY
 
 LONG = 256
 """Number of positions from which on timing a part of the schedule is faster than timing it whole."""
@@ -52,60 +44,20 @@ def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
     return gaining if plain and local and encoder.positions >= LONG else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
-    """Options of the steps of an annealing.
-
-    Attributes
-    ----------
-    moves
-        Moves that a step may make.
-    reach
-        Distances that moves go.
-    critical
-        Number of 16 steps that start at an op of the longest chain.
-    target
-        The target to minimize.
-    """
-
-    moves: tuple[Move, ...]
-    reach: Reach
-    critical: int
-    target: Target
-
-
 class LocalSteps:
     """An annealing in progress: its current candidate and the arrays of its steps.
 
     Parameters
     ----------
-    encoder
-        The problem.
-    steps
-        Options of the steps.
-    decisions
-        The current candidate; changed.
-    best
-        The best candidate seen; written.
-    state
-        State of the annealing; changed.
+    encoder, moves, options
+        The problem, the moves that a step may make, and how it steps.
+    walk
+        The current candidate and the best one; changed.
     """
 
-    def __init__(
-        self, encoder: Encoder, steps: Steps, decisions: Decisions, best: Decisions, state: AnnealingState
-    ) -> None:
-        self._kernel = anneal_locally_by(steps.moves)
-        weights = np.array([move.weight for move in steps.moves], np.int64)
-        self._inputs: tuple[Argument, ...] = (
-            encoder.flat,
-            weights,
-            steps.reach,
-            steps.critical,
-            steps.target,
-            WAITS,
-            encoder.follower,
-            unit_of(encoder),
-        )
+    def __init__(self, encoder: Encoder, moves: tuple[Move, ...], options: StepOptions, walk: SearchWalk) -> None:
+        self.kernel = anneal_locally_by(moves)
+        self._inputs = (encoder.flat, options)
         # Timings and marks are there twice, for the current candidate and for the trial. Where a step is taken back, only
         # what it has changed is copied from one to the other.
         self._trials = Trials(
@@ -117,13 +69,8 @@ class LocalSteps:
             marks=empty_marks(encoder),
             timing=encoder.empty_timing(),
         )
-        self._outputs: tuple[Output, ...] = (decisions, best, state, encoder.empty_change(), self._trials)
+        self._outputs: tuple[Output, ...] = (walk, self._trials)
         self._work = encoder.positions
-
-    @property
-    def kernel(self) -> Kernel:
-        """Kernel that makes the steps."""
-        return self._kernel
 
     @property
     def visits(self) -> int:
@@ -137,12 +84,7 @@ class LocalSteps:
     def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
         """Make this many search steps, or fewer once ``most`` places of ops were timed; return how many were made."""
         inputs, outputs = self.arguments(steps, most)
-        return int(self._kernel(inputs, outputs, work=steps * self._work))
-
-
-def unit_of(encoder: Encoder) -> float:
-    """Return the difference up to which two sums of memory count as equal."""
-    return SEARCHED_MEMORY * float(np.abs(encoder.flat.growth).max())
+        return int(self.kernel(inputs, outputs, work=steps * self._work))
 
 
 def empty_marks(encoder: Encoder) -> Marks:

@@ -174,8 +174,8 @@ class FlatProblem(NamedTuple):
         that follow.
     source, delay
         The class whose result it waits for (-1: none), and how long the transfer takes.
-    consumer
-        The rank that may wait for the class, or -1.
+    follower, consumer
+        The class that waits for the class, or -1; and its rank where that is another one, or -1.
     first
         The number of the class's first op.
     weight_time, weight_growth
@@ -201,6 +201,7 @@ class FlatProblem(NamedTuple):
     growth: Floats
     source: Ints
     delay: Floats
+    follower: Ints
     consumer: Ints
     first: Ints
     weight_time: Floats
@@ -334,6 +335,28 @@ class Reach(NamedTuple):
     microbatches: int
 
 
+class StepOptions(NamedTuple):
+    """How an annealing by moves steps.
+
+    Attributes
+    ----------
+    weights
+        Weight of each move: how often it is drawn; shape (moves,).
+    reach, target
+        Largest distances of a move, and the value to minimize.
+    critical
+        In so many of 16 steps the step starts at an op of the longest chain.
+    waits
+        Quantiles of the exponential distribution.
+    """
+
+    weights: Ints
+    reach: Reach
+    target: Target
+    critical: int
+    waits: Floats
+
+
 class Change(NamedTuple):
     """A drawn or applied move, with all that is needed to undo it.
 
@@ -352,3 +375,12 @@ class Change(NamedTuple):
     moves: Ints
     place: Ints
     target: Ints
+
+
+class SearchWalk(NamedTuple):
+    """The current candidate of an annealing by moves, the best one so far, its state, and the move of the current step."""
+
+    decisions: Decisions
+    best: Decisions
+    state: AnnealingState
+    change: Change

@@ -46,16 +46,6 @@ def free_at_once(problem: FlatProblem, rank: int, clock: float, share: int, timi
 
 
 @inlined
-def place_offload(rank: int, timing: CandidateTiming) -> int:
-    """Place the oldest OFFLOAD that has no place yet, and return its forward."""
-    wide = timing.more
-    op: int = wide.queue[wide.left_in[rank]]
-    wide.left_in[rank] += 1
-    wide.gone[op] = 1
-    return op
-
-
-@inlined
 def fetch(
     problem: FlatProblem,
     decisions: Decisions,
@@ -63,7 +53,6 @@ def fetch(
     place: int,
     last: int,
     room: float,
-    clock: float,
     timing: CandidateTiming,
 ) -> float:
     """Place RELOADs before the op at a place, and return the memory that they take.
@@ -92,7 +81,7 @@ def fetch(
                         break
                     room -= size
                 copying = problem.more.copying[op_class - 1] * factor
-                wide.in_free[rank] = max(wide.in_free[rank], clock) + copying
+                wide.in_free[rank] = max(wide.in_free[rank], timing.clock[rank]) + copying
                 wide.returned[op] = wide.in_free[rank]
                 taken += size
                 number += 1
@@ -104,32 +93,20 @@ def fetch(
 
 
 @inlined
-def make_room(
-    problem: FlatProblem,
-    rank: int,
-    place: int,
-    room: float,
-    mode: int,
-    forward_op: int,
-    clock: float,
-    held: float,
-    timing: CandidateTiming,
-) -> tuple[float, float]:
-    """Place OFFLOADs before the op at a place: until it fits, and what it fetches back is away.
-
-    Returns when the rank goes on, and what it then holds.
-    """
+def make_room(problem: FlatProblem, rank: int, place: int, room: float, fetched: int, timing: CandidateTiming) -> None:
+    """Place OFFLOADs before the op at a place: until it fits, and the forward that it fetches back, if any, is away."""
     wide = timing.more
     share = len(timing.finish) // len(problem.rank)
     offloads = 0
     # The oldest first, as copies run in their order; the rank waits for the end of each.
     while wide.left_in[rank] < wide.queued[rank]:
-        is_away = mode != OFFLOADED or wide.gone[forward_op] == 1
-        if held <= room and is_away:
+        is_away = fetched < 0 or wide.gone[fetched] == 1
+        if timing.held[rank] <= room and is_away:
             break
-        away = place_offload(rank, timing)
-        clock = max(clock, wide.copied[away])
-        held -= problem.more.offloaded[away // share] * varied_by(problem, OF_SIZE, away)
+        away = wide.queue[wide.left_in[rank]]
+        wide.left_in[rank] += 1
+        wide.gone[away] = 1
+        timing.clock[rank] = max(timing.clock[rank], wide.copied[away])
+        timing.held[rank] -= problem.more.offloaded[away // share] * varied_by(problem, OF_SIZE, away)
         offloads += 1
     wide.offloads[place] = offloads
-    return clock, held

@@ -27,8 +27,8 @@ def draw_extent(random: Ints, most: int) -> int:
 def draw_weighted(random: Ints, weights: Ints) -> int:
     """Return the index of one of the weights, which are integers, drawn in proportion to them."""
     total = 0
-    for weight in weights:
-        total += weight
+    for which in range(len(weights)):
+        total += weights[which]
     drawn = draw(random, total)
     which = 0
     while drawn >= weights[which]:

@@ -1,0 +1,48 @@
+"""Annealings by moves: undecorated, compiled, or by steps that are timed in part."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from pipeplan.extensions.search.candidate import Candidate, Encoder
+from pipeplan.extensions.search.engines.annealing import kernel_by, step_options, walk_from
+from pipeplan.extensions.search.engines.local_steps import LocalSteps
+from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
+from pipeplan.extensions.search.kernels.arrays import AnnealingState, Reach, SearchWalk
+from pipeplan.extensions.search.moves import Move
+from pipeplan.foundation.kernels import compile_loop, run_compiled
+
+REACH = Reach(places=3, stages=3, microbatches=3)
+
+
+def annealed(
+    encoder: Encoder,
+    start: Candidate,
+    moves: tuple[Move, ...],
+    *,
+    steps: int,
+    heat: float,
+    seed: int = 1,
+    reach: Reach = REACH,
+    spread: float = 0.0,
+    how: Literal["undecorated", "compiled", "in part"] = "undecorated",
+) -> SearchWalk:
+    """Return the walk of an annealing from a start: its last candidate, its best one and its state."""
+    value = encoder.score(start.decisions, spread)
+    state = AnnealingState(np.full(2, value), np.array([heat, 0.999]), np.array([seed]), encoder.empty_chain())
+    options = step_options(moves, reach, 10, encoder.target(spread))
+    walk = walk_from(encoder, start.copy().decisions, state)
+    if how == "in part":
+        local, done = LocalSteps(encoder, moves, options, walk), 0
+        while done < steps:
+            done += local.make(min(steps - done, 70))
+        return walk
+    loop = kernel_by(annealing_by, moves, encoder.evaluator.function).function
+    inputs, outputs = (encoder.flat, options, steps), (walk, encoder.empty_timing())
+    if how == "compiled":
+        run_compiled(compile_loop(loop), inputs, outputs)
+    else:
+        loop(*inputs, *outputs)
+    return walk
