@@ -7,8 +7,8 @@ timed once, so the time is linear in the ops, whatever their order::
     rank 0   F0  F1  B0 ...          1. rank 0 runs F0 and F1, and needs B0 of rank 1: it waits in B0's line
     rank 1   F0  B0  F1 ...          2. rank 1 runs F0 and B0, which puts rank 0 back on the stack
 
-Arrays: ``rows`` has what ops take, ``transfers`` what they wait for; ``times`` and ``arrivals`` are written. ``streams_kernel``
-shares ``rows``, ``times``, and what copies and collectives do beside the computation.
+Arrays: ``rows`` has what ops take, ``transfers`` what they wait for; ``times`` and ``arrivals`` are written. The module
+``streams_kernel`` shares ``rows``, ``times``, and what copies and collectives do beside the computation.
 """
 
 from typing import NamedTuple
