@@ -89,6 +89,7 @@ def spend(ops: Ops, node: int, begin: float, clock: float, rounding: float, into
     Return where they begin. ``row`` is the first column of the sums in ``into``.
     """
     copy = ops.copy[node]
+    # Nothing before the wait counts, nor before the op.
     floor: float = max(begin, ops.since[node])
     last = -1
     for step in range(2 if copy >= 0 else 6):
@@ -121,6 +122,7 @@ def spend(ops: Ops, node: int, begin: float, clock: float, rounding: float, into
 def divide_waits(waits: Waits, ops: Ops, rounding: float, spent: Spent) -> None:
     """Divide each wait along the chain of its op; differences up to ``rounding`` are none."""
     for wait in range(len(waits.op)):
+        # From the end of the wait back to its begin.
         since, clock = waits.begin[wait], waits.stop[wait]
         node, low, high = waits.op[wait], -1, -1
         spent.nearest[wait] = -1

@@ -103,6 +103,7 @@ def time_ops_on_streams(rows: ScheduleRows, messages: Messages, times: RowTimes,
                             top += 1
                 op += 1
                 continue
+            # The pair or the single op from op to after.
             after = op + 1
             if after < stop and joined[after] == 1:
                 after += 1
@@ -126,6 +127,7 @@ def time_ops_on_streams(rows: ScheduleRows, messages: Messages, times: RowTimes,
                     done += 1
                     continue
                 begin = ready_beside(rows, op, after, begin, end)
+            # It runs, alone or as a pair.
             clock = begin + duration[op]
             for member in range(op, after):
                 start[member] = begin

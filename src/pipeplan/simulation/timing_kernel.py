@@ -151,6 +151,7 @@ def time_ops(rows: ScheduleRows, transfers: Transfers, times: RowTimes, arrivals
                 next_waiter[rank] = waiter[blocker]
                 waiter[blocker] = rank
                 break
+            # It runs; over a contended link its result leaves when the link is free.
             clock = begin + duration[op]
             for member in range(op, after):
                 start[member] = begin

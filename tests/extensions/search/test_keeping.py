@@ -20,7 +20,7 @@ from pipeplan.model import Kind, Placement
 from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
 from pipeplan.strategies import STRATEGIES, Shape
-from tests.extensions.search.test_evaluate import PLACEMENTS
+from tests.extensions.search.problems import PLACEMENTS
 
 WAYS = (Choices(recompute=True), Choices(offload=True), Choices(recompute=True, offload=True))
 

@@ -32,7 +32,7 @@ def test_they_lead_where_steps_lead_that_are_timed_whole(case, heat):
     start = list_schedule(encoder, earliest(encoder), 10.0)
     whole, parts = (
         annealed(encoder, start, moves, steps=300, heat=heat, seed=7, spread=0.25, how=how)
-        for how in ("undecorated", "in part")
+        for how in ("as a search", "in part")
     )
     assert parts.state.random == whole.state.random
     assert parts.state.value.tolist() == whole.state.value.tolist()

@@ -48,20 +48,31 @@ def test_the_answer_is_never_worse_than_its_start(name, streams, transfer, with_
     assert found.bound.value >= replace(asked, communication="edge").bound.value
 
 
+ON_STREAMS = on_streams(Placement.v(4), 6, (10.0, 10.0, 10.0, 6.0), "rank", limit=4)
+
+
 def test_messages_are_searched_for_too():
-    asked = on_streams(Placement.v(4), 6, (10.0, 10.0, 10.0, 6.0), "rank", limit=4)
-    start = STRATEGIES["zbv"](Shape(4, 6, 2))
-    exchange, random = Exchange.at_once(asked), np.random.default_rng(1)
-    for _ in range(20):
-        exchange = exchange.moved(random)
-        lowered = asked.with_messages(start, exchange.of(start))
-        assert check(lowered, streams="rank").valid
-        assert asked.with_messages(lowered) is lowered
-    assert exchange.delays.max() > 2
-    first, later = search(asked, evaluations=150), search(asked, evaluations=1200)
+    first, later = search(ON_STREAMS, evaluations=150), search(ON_STREAMS, evaluations=1200)
     assert later.value < first.value
     assert later.found_by.startswith("judged search")
-    assert search(asked, evaluations=150).value == first.value
+    assert search(ON_STREAMS, evaluations=150).value == first.value
+
+
+def test_results_are_delayed_a_few_at_a_time_and_never_below_0():
+    schedule, random = STRATEGIES["zbv"](Shape(4, 6, 2)), np.random.default_rng(3)
+    exchange = Exchange.at_once(ON_STREAMS)
+    assert not exchange.of(schedule).any()
+    for _ in range(50):
+        moved = exchange.moved(random)
+        assert moved.delays.min() >= 0
+        changed = np.argwhere(moved.delays != exchange.delays)
+        assert len(np.unique(changed[:, :2], axis=0)) <= 1
+        exchange = moved
+        lowered = ON_STREAMS.with_messages(schedule, exchange.of(schedule))
+        assert check(lowered, streams="rank").valid
+        assert ON_STREAMS.with_messages(lowered) is lowered
+    assert exchange.delays.max() > 2
+    assert not exchange.of(schedule)[schedule.where(Kind.W)].any()
 
 
 def test_the_command_says_how_messages_run():

@@ -1,4 +1,4 @@
-"""Annealings by moves: undecorated, compiled, or by steps that are timed in part."""
+"""Annealings by moves: as a search runs them, by steps that are timed in part, undecorated, or compiled."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def annealed(
     seed: int = 1,
     reach: Reach = REACH,
     spread: float = 0.0,
-    how: Literal["undecorated", "compiled", "in part"] = "undecorated",
+    how: Literal["as a search", "in part", "undecorated", "compiled"] = "as a search",
 ) -> SearchWalk:
     """Return the walk of an annealing from a start: its last candidate, its best one and its state."""
     value = encoder.score(start.decisions, spread)
@@ -39,10 +39,12 @@ def annealed(
         while done < steps:
             done += local.make(min(steps - done, 70))
         return walk
-    loop = kernel_by(annealing_by, moves, encoder.evaluator.function).function
+    kernel = kernel_by(annealing_by, moves, encoder.evaluator.function)
     inputs, outputs = (encoder.flat, options, steps), (walk, encoder.empty_timing())
     if how == "compiled":
-        run_compiled(compile_loop(loop), inputs, outputs)
+        run_compiled(compile_loop(kernel.function), inputs, outputs)
+    elif how == "undecorated":
+        kernel.function(*inputs, *outputs)
     else:
-        loop(*inputs, *outputs)
+        kernel(inputs, outputs, work=0)
     return walk

@@ -171,10 +171,13 @@ def flatten(layout: Layout) -> FlatProblem:
     crosses = (source >= 0) & (layout.rank_of[source] != layout.rank_of)
     consumer[source[crosses]] = layout.rank_of[crosses]
     time, weight_time = class_times(layout)
-    growth, weight_growth = _growths(layout)
+    # An op takes and frees in proportion to the size of its microbatch; what it owes a W frees only then.
+    size = mean_size(layout) / problem.slices
+    held = problem.memory_limit.activation[layout.stage_of] * size
+    kept = problem.memory_limit.freed_by_weight[layout.stage_of] * size * problem.split_backward
+    growth = np.where(layout.is_forward, held, kept - held)
     full = mean_of(layout, problem.occupied.times(Kind.B)) / problem.slices
     full_time = np.where(layout.is_forward, time, full)
-    held = problem.memory_limit.activation[layout.stage_of] * mean_size(layout) / problem.slices
     # The result of a forward crosses to the next stage, that of a backward comes from there.
     before = np.maximum(layout.stage_of - layout.is_forward, 0)
     delay = mean_of(layout, problem.occupied.transfer_times(problem.slices), before)
@@ -195,7 +198,7 @@ def flatten(layout: Layout) -> FlatProblem:
         consumer=consumer,
         first=np.arange(layout.classes) * layout.share,
         weight_time=weight_time,
-        weight_growth=weight_growth,
+        weight_growth=-kept,
         full_time=full_time,
         full_growth=np.where(layout.is_forward, growth, -held),
         overlap=time if overlap is None else overlap[layout.stage_of] / problem.slices,
@@ -257,14 +260,6 @@ def sizes(problem: Problem) -> Floats:
 def mean_size(layout: Layout) -> Floats:
     """Return the mean factor on memory of each class, shape (classes,)."""
     return mean_of(layout, sizes(layout.problem))
-
-
-def _growths(layout: Layout) -> tuple[Floats, Floats]:
-    rule, split = layout.problem.memory_limit, layout.problem.split_backward
-    size = mean_size(layout) / layout.problem.slices
-    held, freed = rule.activation[layout.stage_of] * size, rule.freed_by_weight[layout.stage_of] * size
-    kept = freed if split else np.zeros(layout.classes)
-    return np.where(layout.is_forward, held, kept - held), -kept
 
 
 def _widen(layout: Layout, flat: FlatProblem, crosses: Bools) -> WideProblem:

@@ -70,13 +70,12 @@ class JudgedSearch:
         while not run.is_over:
             finalists = run.finalists
             lineage = finalists[self.lineages[turn % len(self.lineages)] % len(finalists)]
-            if not self._anneal(run, lineage, turn, self._affordable(run, self.first_round << min(turn // 4, 8))):
+            steps, left = self.first_round << min(turn // 4, 8), run.budget.evaluations_left
+            if left is not None:
+                steps = min(steps, -(-left // self.counts))
+            if not self._anneal(run, lineage, turn, steps):
                 return
             turn += 1
-
-    def _affordable(self, run: Run, length: int) -> int:
-        left = run.budget.evaluations_left
-        return length if left is None else min(length, -(-left // self.counts))
 
     def _anneal(self, run: Run, lineage: Lineage, turn: int, steps: int) -> bool:
         """Anneal from a lineage, and take each candidate that is judged better than all before it.

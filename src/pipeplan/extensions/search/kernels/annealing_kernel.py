@@ -24,7 +24,7 @@ from pipeplan.extensions.search.kernels.arrays import (
     StepOptions,
 )
 from pipeplan.extensions.search.kernels.random_kernel import draw, draw_weighted
-from pipeplan.extensions.search.kernels.row_kernel import index_of, mirrored
+from pipeplan.extensions.search.kernels.row_kernel import copy_numbers, index_of, mirrored
 from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE
 from pipeplan.extensions.search.kernels.varied_kernel import op_index
 from pipeplan.model import Floats, Ints
@@ -61,19 +61,14 @@ def accept(state: AnnealingState, value: float) -> bool:
 
 def copy_decisions(source: Decisions, target: Decisions) -> None:
     """Copy one candidate's decisions onto another's."""
-    for place in range(len(source.order)):
-        target.order[place] = source.order[place]
-        target.forced[place] = source.forced[place]
-        target.joined[place] = source.joined[place]
-    for op in range(len(source.full)):
-        target.full[op] = source.full[op]
-    for slot in range(len(source.prefer)):
-        target.prefer[slot] = source.prefer[slot]
-    for op in range(len(source.mode)):
-        target.mode[op] = source.mode[op]
-        target.lead[op] = source.lead[op]
-    for turn in range(len(source.turn)):
-        target.turn[turn] = source.turn[turn]
+    copy_numbers(source.order, target.order)
+    copy_numbers(source.forced, target.forced)
+    copy_numbers(source.joined, target.joined)
+    copy_numbers(source.full, target.full)
+    copy_numbers(source.prefer, target.prefer)
+    copy_numbers(source.mode, target.mode)
+    copy_numbers(source.lead, target.lead)
+    copy_numbers(source.turn, target.turn)
 
 
 def draw_place(state: AnnealingState, critical: int, positions: int) -> int:

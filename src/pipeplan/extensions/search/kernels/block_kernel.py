@@ -32,6 +32,7 @@ from pipeplan.extensions.search.kernels.arrays import (
     Target,
 )
 from pipeplan.extensions.search.kernels.random_kernel import draw
+from pipeplan.extensions.search.kernels.row_kernel import copy_numbers
 from pipeplan.extensions.search.kernels.timing_kernel import next_owed, runs_before
 from pipeplan.foundation.kernels import inlined
 from pipeplan.model import Floats, Ints
@@ -192,6 +193,7 @@ def repeat(plan: BlockPlan, block: Block, repeated: Repeated) -> bool:
 def begin_repeating(problem: FlatProblem, repeated: Repeated) -> None:
     """Set the arrays to before the first op."""
     decisions, clocks, timing = repeated.decisions, repeated.clocks, repeated.timing
+    # Nothing has run: all ranks decide at 0.
     for op_class in range(len(problem.rank)):
         timing.done[op_class] = 0
     for rank in range(len(problem.work)):
@@ -301,6 +303,7 @@ def leaves_room(
     """Return true if a forward leaves room for all other forwards of the rank that are due before it."""
     problem, route, beat = plan.problem, plan.route, plan.beat
     room = problem.limit[rank] - timing.held[rank] - problem.growth[forward]
+    # Of each class of forwards, the microbatches from the next one on that are due earlier.
     for slot in range(route.offsets[rank], route.offsets[rank + 1]):
         op_class = route.on_rank[slot]
         index = timing.done[op_class]
@@ -323,6 +326,7 @@ def run_op(plan: BlockPlan, block: Block, repeated: Repeated, rank: int, op_clas
     op = problem.first[op_class] + timing.done[op_class]
     timing.finish[op] = end
     timing.done[op_class] += 1
+    # What it adds to the memory, and whether its W is owed.
     timing.owes[place] = 0
     if full:
         decisions.full[op] = 1
@@ -348,6 +352,7 @@ def run_op(plan: BlockPlan, block: Block, repeated: Repeated, rank: int, op_clas
 
 def vary(route: Route, unit: float, rules: int, block: Block, random: Ints) -> None:
     """Change a block: one of its first ``rules`` rules, the time within its groups, or when something is due."""
+    # Rarely a rule or the time within groups; mostly one or two changes of due times.
     choice = draw(random, VARIATIONS)
     if choice == 0:
         rule = draw(random, rules)
@@ -392,10 +397,9 @@ def copy_block(source: Block, target: Block) -> None:
     """Copy the values of one block into another."""
     for op_class in range(len(source.due)):
         target.due[op_class] = source.due[op_class]
-    for rule in range(len(source.rules)):
-        target.rules[rule] = source.rules[rule]
-    target.several[0] = source.several[0]
-    target.group[0] = source.group[0]
+    copy_numbers(source.rules, target.rules)
+    copy_numbers(source.several, target.several)
+    copy_numbers(source.group, target.group)
     target.inner[0] = source.inner[0]
 
 

@@ -24,6 +24,7 @@ def queue_copy(problem: FlatProblem, rank: int, op_class: int, op: int, end: flo
     """Start the copy of a forward that ends now, or as soon as the link is free."""
     wide = timing.more
     copying = problem.more.copying[op_class] * varied_by(problem, OF_SIZE, op)
+    # It is copied behind those before it, and is last in the queue of those that leave.
     wide.out_free[rank] = max(wide.out_free[rank], end) + copying
     wide.copied[op] = wide.out_free[rank]
     wide.returned[op] = -1.0
@@ -80,6 +81,7 @@ def fetch(
                     if wide.gone[op] == 0 or size > room:
                         break
                     room -= size
+                # The copy begins when the rank is there and the link is free.
                 copying = problem.more.copying[op_class - 1] * factor
                 wide.in_free[rank] = max(wide.in_free[rank], timing.clock[rank]) + copying
                 wide.returned[op] = wide.in_free[rank]

@@ -11,6 +11,7 @@ and stage) and microbatch. One step, with three microbatches::
 from typing import NamedTuple
 
 from pipeplan.extensions.search.kernels.random_kernel import draw
+from pipeplan.extensions.search.kernels.row_kernel import copy_numbers
 from pipeplan.model import Floats, Ints
 
 
@@ -104,10 +105,10 @@ def reordered(fixed: FixedOps, taken: Taken, cooling: Cooling, orders: TurnOrder
     microbatches = len(turn)
     current = value_of(fixed, taken, turn, clocks)
     orders.value[0] = current
-    for place in range(microbatches):
-        orders.best[place] = turn[place]
+    copy_numbers(turn, orders.best)
     temperature = cooling.temperature
     for _ in range(cooling.steps):
+        # Draw two places, and whether the microbatch of the first moves to the second or both are exchanged.
         temperature *= cooling.factor
         one = draw(random, microbatches)
         other = draw(random, microbatches)
@@ -121,8 +122,7 @@ def reordered(fixed: FixedOps, taken: Taken, cooling: Cooling, orders: TurnOrder
         current = result
         if result < orders.value[0]:
             orders.value[0] = result
-            for place in range(microbatches):
-                orders.best[place] = turn[place]
+            copy_numbers(turn, orders.best)
 
 
 def change(turn: Ints, one: int, other: int, moves: bool) -> None:
@@ -150,7 +150,7 @@ def value_of(fixed: FixedOps, taken: Taken, turn: Ints, clocks: Clocks) -> float
         op = fixed.ops[place]
         if fixed.joined[op] == 1:
             continue
-        # A pair starts when both inputs are there, and both of its ops end together.
+        # The op, and the next one where both run as a pair, which starts when all inputs are there.
         rank = fixed.rank[op]
         last = op
         if op + 1 < len(fixed.joined) and fixed.joined[op + 1] == 1:
@@ -169,6 +169,7 @@ def value_of(fixed: FixedOps, taken: Taken, turn: Ints, clocks: Clocks) -> float
             before = held
             held += fixed.growth[member] * taken.sizes[cell]
             over = max(over, (max(before, held) + fixed.beside[member]) / fixed.limit[rank])
+        # Both end together; the rank is free from then on.
         clock += time
         for member in range(op, last + 1):
             end[member] = clock

@@ -212,6 +212,7 @@ def needed_first(
 ) -> tuple[float, float]:
     """Return how long the R of a class's next backward takes, and what its R or RELOAD adds."""
     more = problem.more
+    # An R takes time and the memory that the forward did not keep; a RELOAD without a place takes the memory alone.
     again = 0.0
     extra = 0.0
     if mode == RECOMPUTED:
@@ -242,6 +243,7 @@ def end_op(
         timing.owed[rank] += 1
     if len(decisions.mode) > 0 and op_class % 2 == 0 and decisions.mode[op] == OFFLOADED:
         queue_copy(problem, rank, op_class, op, timing.clock[rank], timing)
+    # Its result can be used, and a rank that waits for it can go on.
     timing.finish[op] = arrives
     timing.position[op] = place
     timing.more.op_at[place] = op

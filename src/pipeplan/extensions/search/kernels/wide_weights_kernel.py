@@ -92,6 +92,7 @@ def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: Cand
 @inlined
 def preferred_owed(order: Ints, owes: Ints, pending: int, stop: int, op_class: int) -> int:
     """Return the place of a class's oldest owed I from ``pending`` to before ``stop``; of any class if it owes none."""
+    # From the oldest owed I on, which is the one to fall back on.
     place = pending
     while place < stop and not (owes[place] == 1 and order[place] == op_class):
         place += 1
