@@ -7,9 +7,8 @@ from typing import Literal
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Candidate, Encoder
-from pipeplan.extensions.search.engines.annealing import kernel_by, step_options, walk_from
-from pipeplan.extensions.search.engines.local_steps import LocalSteps
-from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
+from pipeplan.extensions.search.engines.annealing import step_options, walk_from
+from pipeplan.extensions.search.engines.steps import LocalSteps, WholeSteps
 from pipeplan.extensions.search.kernels.arrays import AnnealingState, Reach, SearchWalk
 from pipeplan.extensions.search.moves import Move
 from pipeplan.foundation.kernels import compile_loop, run_compiled
@@ -39,12 +38,12 @@ def annealed(
         while done < steps:
             done += local.make(min(steps - done, 70))
         return walk
-    kernel = kernel_by(annealing_by, moves, encoder.evaluator.function)
-    inputs, outputs = (encoder.flat, options, steps), (walk, encoder.empty_timing())
+    whole = WholeSteps(encoder, moves, options, walk)
+    inputs, outputs = whole.arguments(steps)
     if how == "compiled":
-        run_compiled(compile_loop(kernel.function), inputs, outputs)
+        run_compiled(compile_loop(whole.kernel.function), inputs, outputs)
     elif how == "undecorated":
-        kernel.function(*inputs, *outputs)
+        whole.kernel.function(*inputs, *outputs)
     else:
-        kernel(inputs, outputs, work=0)
+        whole.kernel(inputs, outputs, work=0)
     return walk

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from pipeplan.checking import check
 from pipeplan.extensions.search import Problem
 from pipeplan.extensions.search.candidate import Candidate, Encoder
 from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
-from pipeplan.extensions.search.engines.local_steps import local_moves
+from pipeplan.extensions.search.engines.steps import local_moves
 from pipeplan.extensions.search.kernels.arrays import Decisions, Reach, SearchWalk
 from pipeplan.extensions.search.moves import MOVES, moves_for
 from pipeplan.simulation import simulate
@@ -33,7 +34,12 @@ def moved(random: Random, problem: Problem, *, locally: bool = False) -> str:
         return "nothing to move"
     reach = Reach(places=random.randint(1, 4), stages=random.randint(1, 4), microbatches=random.randint(1, 4))
     heat = random.choice((0.1, 1.0, 10.0)) * float(problem.occupied.forward.mean())
-    options = {"reach": reach, "heat": heat, "seed": random.randrange(1, 2**20), "steps": random.choice((60, 200))}
+    options: dict[str, Any] = {
+        "reach": reach,
+        "heat": heat,
+        "seed": random.randrange(1, 2**20),
+        "steps": random.choice((60, 200)),
+    }
     whole = annealed(encoder, start, moves, **options)
     for decided, value in zip((whole.decisions, whole.best), whole.state.value, strict=True):
         _hold(encoder, decided, float(value), exactly=True)

@@ -20,7 +20,7 @@ NO_TURNS: Ints = np.empty(0, np.int64)
 """Turns of microbatches that are alike: the k-th has the k-th turn."""
 
 
-class Layout:
+class OpLayout:
     """The classes and positions of a problem's ops, and the problem as the kernels' arrays.
 
     Parameters
@@ -161,7 +161,7 @@ class Layout:
         return empty_timing(self)
 
 
-def flatten(layout: Layout) -> FlatProblem:
+def flatten(layout: OpLayout) -> FlatProblem:
     """Return the problem as the kernels take it."""
     problem = layout.problem
     source = sources(layout)
@@ -208,7 +208,7 @@ def flatten(layout: Layout) -> FlatProblem:
     return flat._replace(more=_widen(layout, flat, crosses) if layout.is_wide else NO_WIDE_PROBLEM)
 
 
-def sources(layout: Layout) -> Ints:
+def sources(layout: OpLayout) -> Ints:
     """Return the class that each class waits for, -1 for none; shape (classes,)."""
     waits_for = np.full((layout.copies, layout.stages, 2), -1, np.int64)
     first = 2 * layout.stages * np.arange(layout.copies)
@@ -219,7 +219,7 @@ def sources(layout: Layout) -> Ints:
     return waits_for.ravel()
 
 
-def class_times(layout: Layout) -> tuple[Floats, Floats]:
+def class_times(layout: OpLayout) -> tuple[Floats, Floats]:
     """Return the duration of each class and that of its W, below 0 if it has none; shape (classes,) each."""
     problem = layout.problem
     costs, split = problem.occupied, problem.split_backward
@@ -230,7 +230,7 @@ def class_times(layout: Layout) -> tuple[Floats, Floats]:
     return times, np.where(layout.is_forward | (not split), -1.0, weight / problem.slices)
 
 
-def by_turn(layout: Layout, table: Floats, stage: Ints | None = None) -> Floats:
+def by_turn(layout: OpLayout, table: Floats, stage: Ints | None = None) -> Floats:
     """Return values by stage and microbatch as values by class and microbatch of its copy, shape (classes, turns).
 
     ``stage`` is the row of each class, by default its own stage. A table with one column is for all microbatches.
@@ -244,7 +244,7 @@ def by_turn(layout: Layout, table: Floats, stage: Ints | None = None) -> Floats:
     return values
 
 
-def mean_of(layout: Layout, table: Floats, stage: Ints | None = None) -> Floats:
+def mean_of(layout: OpLayout, table: Floats, stage: Ints | None = None) -> Floats:
     """Return the mean of each class over the microbatches of its copy, shape (classes,); see :func:`by_turn`."""
     values = by_turn(layout, table, stage)
     mean: Floats = values[:, 0] if values.shape[1] == 1 else values.mean(axis=1)
@@ -257,12 +257,12 @@ def sizes(problem: Problem) -> Floats:
     return factors if factors.size else np.ones((problem.placement.stages, 1))
 
 
-def mean_size(layout: Layout) -> Floats:
+def mean_size(layout: OpLayout) -> Floats:
     """Return the mean factor on memory of each class, shape (classes,)."""
     return mean_of(layout, sizes(layout.problem))
 
 
-def _widen(layout: Layout, flat: FlatProblem, crosses: Bools) -> WideProblem:
+def _widen(layout: OpLayout, flat: FlatProblem, crosses: Bools) -> WideProblem:
     problem, stage = layout.problem, layout.stage_of
     sending, link = np.zeros(layout.classes), np.full(layout.classes, -1)
     sending[flat.source[crosses]] = flat.delay[crosses]
@@ -285,7 +285,7 @@ def _widen(layout: Layout, flat: FlatProblem, crosses: Bools) -> WideProblem:
     )
 
 
-def _varied(layout: Layout) -> Floats:
+def _varied(layout: OpLayout) -> Floats:
     """Return the factors of ops on the means of their classes, as the kernel takes them."""
     problem, costs = layout.problem, layout.problem.occupied
     backward = costs.times(Kind.I if problem.split_backward else Kind.B)
@@ -306,7 +306,7 @@ def _varied(layout: Layout) -> Floats:
     return np.concatenate([np.repeat(values, problem.slices, axis=1).ravel() for values in factors])
 
 
-def empty_timing(layout: Layout) -> CandidateTiming:
+def empty_timing(layout: OpLayout) -> CandidateTiming:
     """Return empty arrays for the timing of a candidate."""
     ranks, classes, positions = len(layout.offsets) - 1, layout.classes, layout.positions
     by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
@@ -332,7 +332,7 @@ def empty_timing(layout: Layout) -> CandidateTiming:
     return timing._replace(more=_empty_wide_timing(layout)) if layout.is_wide else timing
 
 
-def _empty_wide_timing(layout: Layout) -> WideTiming:
+def _empty_wide_timing(layout: OpLayout) -> WideTiming:
     ranks, positions = len(layout.offsets) - 1, layout.positions
     by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
     by_place = [np.zeros(positions, np.int64) for _ in range(6)]

@@ -16,19 +16,15 @@ import numpy as np
 from pipeplan.extensions.search.candidate import Candidate, Encoder
 from pipeplan.extensions.search.engines.annealing import (
     beginning,
-    kernel_by,
     ops_between_looks,
-    pieces,
     step_options,
     walk_from,
 )
-from pipeplan.extensions.search.engines.local_steps import LocalSteps, local_moves
-from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
+from pipeplan.extensions.search.engines.steps import LocalSteps, WholeSteps, local_moves
 from pipeplan.extensions.search.kernels.arrays import Reach
 from pipeplan.extensions.search.kernels.random_kernel import MODULUS
 from pipeplan.extensions.search.moves import MOVES, Move, moves_for
 from pipeplan.extensions.search.run import Lineage, Run
-from pipeplan.foundation.kernels import Argument, Kernel
 
 Option = TypeVar("Option")
 
@@ -110,11 +106,8 @@ class LocalSearch:
         # Compile the kernels of all kinds of tasks before the first round.
         first = next(self._tasks(run, 0, 0))
         for weight_order in (True, False) if run.encoder.narrow is not run.encoder else (True,):
-            arrays = TaskArrays(self, run.encoder, replace(first, weight_order=weight_order))
-            if (local := arrays.local_steps()) is not None:
-                run.compile(local.kernel, *local.arguments(0))
-            else:
-                run.compile(arrays.kernel, arrays.inputs(0), arrays.outputs)
+            steps = self._steps(run.encoder, replace(first, weight_order=weight_order))
+            run.compile(steps.kernel, *steps.arguments(0))
         for turn, length in run.rounds(self.tasks, self.first_round // run.encoder.positions, self.until):
             # Tasks of a round depend on the rounds before and the seed alone, so that answers repeat.
             tasks = list(self._tasks(run, turn, length))
@@ -145,64 +138,33 @@ class LocalSearch:
 
     def _anneal(self, run: Run, task: Annealing) -> tuple[Candidate, int]:
         """Anneal; return the best candidate and the evaluations made. Stops early when time is up."""
-        arrays = TaskArrays(self, run.encoder, task)
+        steps = self._steps(run.encoder, task)
         done = 0
-        for steps in arrays.made(run, task.evaluations):
-            done += steps
+        while done < task.evaluations and not run.budget.out_of_time:
+            done += steps.make(task.evaluations - done, ops_between_looks(run.budget, steps.kernel))
             # Optimal: nothing is left to be found.
-            if arrays.walk.state.value[1] <= run.bound.value:
+            if steps.walk.state.value[1] <= run.bound.value:
                 break
-        return run.encoder.evaluate(run.encoder.adopt(arrays.walk.best)), done
+        return run.encoder.evaluate(run.encoder.adopt(steps.walk.best)), done
 
-
-class TaskArrays:
-    """Arrays of the kernel for one annealing."""
-
-    def __init__(self, options: LocalSearch, encoder: Encoder, task: Annealing) -> None:
-        decided = task.lineage.candidate.decisions
-        if not (task.weight_order or decided.prefer.any()):
+    def _steps(self, encoder: Encoder, task: Annealing) -> WholeSteps | LocalSteps:
+        """Return the annealing of a task before its first step."""
+        decisions = task.lineage.candidate.copy().decisions
+        if not (task.weight_order or decisions.prefer.any()):
             encoder = encoder.narrow
-        self.encoder, self.all_moves = encoder, options.moves
-        self.moves = moves_for(encoder, options.moves)
-        self.options = step_options(self.moves, task.reach, options.critical, encoder.target(task.spread))
-        decisions = encoder.adopt(task.lineage.candidate.copy().decisions)
+        decisions = encoder.adopt(decisions)
         state = beginning(
             encoder,
             encoder.score(decisions, task.spread),
             temperature=task.temperature * float(np.mean(encoder.flat.time)),
-            cooling=options.cooling,
+            cooling=self.cooling,
             steps=task.evaluations,
             seed=task.seed,
         )
-        self.walk = walk_from(encoder, decisions, state)
-        self.outputs = (self.walk, encoder.empty_timing())
-
-    @property
-    def kernel(self) -> Kernel:
-        """Kernel that anneals."""
-        return kernel_by(annealing_by, self.moves, self.encoder.evaluator.function)
-
-    def inputs(self, steps: int) -> tuple[Argument, ...]:
-        """Return the kernel's inputs for this many steps."""
-        return self.encoder.flat, self.options, steps
-
-    def local_steps(self) -> LocalSteps | None:
-        """Return the annealing by steps that are timed in part; None if they are timed whole."""
-        moves = local_moves(self.encoder, self.all_moves)
-        return LocalSteps(self.encoder, moves, self.options, self.walk) if moves else None
-
-    def made(self, run: Run, steps: int) -> Iterator[int]:
-        """Make this many steps in pieces, and yield the number of steps of each; stop when time is up."""
-        if (local := self.local_steps()) is None:
-            positions = run.encoder.positions
-            for piece in pieces(run.budget, self.kernel, steps, positions):
-                self.kernel(self.inputs(piece), self.outputs, work=piece * positions)
-                yield piece
-            return
-        while steps > 0 and not run.budget.out_of_time:
-            done = local.make(steps, ops_between_looks(run.budget, local.kernel))
-            steps -= done
-            yield done
+        moves, local = moves_for(encoder, self.moves), local_moves(encoder, self.moves)
+        options = step_options(moves, task.reach, self.critical, encoder.target(task.spread))
+        kind = LocalSteps if local else WholeSteps
+        return kind(encoder, moves, options, walk_from(encoder, decisions, state))
 
 
 def _in_turn(options: tuple[Option, ...], count: int) -> Option:

@@ -7,7 +7,7 @@ from pipeplan.extensions.search import Choices
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.extensions.search.engines.annealing import step_options, walk_from
 from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
-from pipeplan.extensions.search.engines.local_steps import LocalSteps, local_moves
+from pipeplan.extensions.search.engines.steps import LocalSteps, local_moves
 from pipeplan.extensions.search.kernels.arrays import AnnealingState
 from pipeplan.extensions.search.moves import MOVES
 from pipeplan.model import Placement

@@ -1,4 +1,4 @@
-"""Annealing of an order by steps that are timed only as far as they change anything: it pays on long schedules."""
+"""Annealing of an order by steps that are timed whole, or as far as they change anything, which pays on long schedules."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from functools import cache
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Encoder
-from pipeplan.extensions.search.engines.annealing import OPS_BETWEEN_LOOKS, functions_of
+from pipeplan.extensions.search.engines.annealing import OPS_BETWEEN_LOOKS, functions_of, kernel_by
+from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
 from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, SearchWalk, StepOptions
 from pipeplan.extensions.search.kernels.marks_kernel import Marks, Stretch, Touched, Trials
 from pipeplan.extensions.search.kernels.resuming_kernel import local_annealing_by
@@ -44,8 +45,8 @@ def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
     return gaining if plain and local and encoder.positions >= LONG else ()
 
 
-class LocalSteps:
-    """An annealing in progress: its current candidate and the arrays of its steps.
+class WholeSteps:
+    """An annealing in progress, each step of which times the whole candidate.
 
     Parameters
     ----------
@@ -56,21 +57,39 @@ class LocalSteps:
     """
 
     def __init__(self, encoder: Encoder, moves: tuple[Move, ...], options: StepOptions, walk: SearchWalk) -> None:
-        self.kernel = anneal_locally_by(moves)
-        self._inputs = (encoder.flat, options)
+        self.walk, self.kernel = walk, kernel_by(annealing_by, moves, encoder.evaluator.function)
+        self._inputs, self._work = (encoder.flat, options), encoder.positions
+        self._outputs = (walk, encoder.empty_timing())
+
+    def arguments(self, steps: int) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
+        """Return the kernel's inputs and outputs for this many steps."""
+        return (*self._inputs, steps), self._outputs
+
+    def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
+        """Make this many search steps, or fewer once ``most`` places of ops were timed; return how many were made."""
+        steps = min(max(most // self._work, 1), steps)
+        self.kernel(*self.arguments(steps), work=steps * self._work)
+        return steps
+
+
+class LocalSteps:
+    """An annealing in progress, each step of which is timed as far as it changes anything; see :class:`WholeSteps`."""
+
+    def __init__(self, encoder: Encoder, moves: tuple[Move, ...], options: StepOptions, walk: SearchWalk) -> None:
+        self.walk, self.kernel = walk, anneal_locally_by(moves)
+        self._inputs, self._work = (encoder.flat, options), encoder.positions
+        ranks, positions = len(encoder.flat.work), encoder.positions
         # Timings and marks are there twice, for the current candidate and for the trial. Where a step is taken back, only
         # what it has changed is copied from one to the other.
         self._trials = Trials(
-            touched=empty_touched(encoder),
+            touched=Touched(*(np.zeros(size, np.int64) for size in (1, ranks, ranks, ranks))),
             stretch=Stretch(np.zeros(3, np.int64), np.zeros(1, np.int64)),
-            indices=np.zeros(encoder.positions, np.int64),
+            indices=np.zeros(positions, np.int64),
             base=empty_marks(encoder),
             current=encoder.empty_timing(),
             marks=empty_marks(encoder),
             timing=encoder.empty_timing(),
         )
-        self._outputs: tuple[Output, ...] = (walk, self._trials)
-        self._work = encoder.positions
 
     @property
     def visits(self) -> int:
@@ -79,12 +98,11 @@ class LocalSteps:
 
     def arguments(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
         """Return the kernel's inputs and outputs for this many steps."""
-        return (*self._inputs, steps, most), self._outputs
+        return (*self._inputs, steps, most), (self.walk, self._trials)
 
     def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
         """Make this many search steps, or fewer once ``most`` places of ops were timed; return how many were made."""
-        inputs, outputs = self.arguments(steps, most)
-        return int(self.kernel(inputs, outputs, work=steps * self._work))
+        return int(self.kernel(*self.arguments(steps, most), work=steps * self._work))
 
 
 def empty_marks(encoder: Encoder) -> Marks:
@@ -103,9 +121,3 @@ def empty_marks(encoder: Encoder) -> Marks:
         begin=np.zeros(marks * ranks),
         done=np.zeros(marks * classes, np.int64),
     )
-
-
-def empty_touched(encoder: Encoder) -> Touched:
-    """Return an empty record of changed places."""
-    ranks = len(encoder.flat.work)
-    return Touched(*(np.zeros(size, np.int64) for size in (1, ranks, ranks, ranks)))
