@@ -34,12 +34,8 @@ def moved(random: Random, problem: Problem, *, locally: bool = False) -> str:
         return "nothing to move"
     reach = Reach(places=random.randint(1, 4), stages=random.randint(1, 4), microbatches=random.randint(1, 4))
     heat = random.choice((0.1, 1.0, 10.0)) * float(problem.occupied.forward.mean())
-    options: dict[str, Any] = {
-        "reach": reach,
-        "heat": heat,
-        "seed": random.randrange(1, 2**20),
-        "steps": random.choice((60, 200)),
-    }
+    seed, steps = random.randrange(1, 2**20), random.choice((60, 200))
+    options: dict[str, Any] = {"reach": reach, "heat": heat, "seed": seed, "steps": steps}
     whole = annealed(encoder, start, moves, **options)
     for decided, value in zip((whole.decisions, whole.best), whole.state.value, strict=True):
         _hold(encoder, decided, float(value), exactly=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeplan.extensions.search.kernels.arrays import (
     NO_WIDE_PROBLEM,
+    NO_WIDE_TIMING,
     CandidateTiming,
     FlatProblem,
     WideProblem,
@@ -309,48 +310,23 @@ def _varied(layout: OpLayout) -> Floats:
 def empty_timing(layout: OpLayout) -> CandidateTiming:
     """Return empty arrays for the timing of a candidate."""
     ranks, classes, positions = len(layout.offsets) - 1, layout.classes, layout.positions
-    by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
-    real = [np.zeros(ranks) for _ in range(4)]
-    by_place = [np.zeros(positions, np.int64) for _ in range(4)]
-    timing = CandidateTiming(
-        cursor=by_rank[0],
-        pending=by_rank[1],
-        owed=by_rank[2],
-        clock=real[0],
-        held=real[1],
-        left=real[2],
-        begin=real[3],
-        stack=by_rank[3],
-        done=np.zeros(classes, np.int64),
-        waiting=np.zeros(classes, np.int64),
-        finish=np.zeros(classes * layout.share),
-        weights=by_place[0],
-        owes=by_place[1],
-        waited=by_place[2],
-        position=by_place[3],
-    )
-    return timing._replace(more=_empty_wide_timing(layout)) if layout.is_wide else timing
+    cursor, pending, owed, stack = np.zeros((4, ranks), np.int64)
+    clock, held, left, begin = np.zeros((4, ranks))
+    done, waiting = np.zeros((2, classes), np.int64)
+    finish = np.zeros(positions)
+    weights, owes, waited, position = np.zeros((4, positions), np.int64)
+    more = _empty_wide_timing(layout) if layout.is_wide else NO_WIDE_TIMING
+    by_rank = (cursor, pending, owed, clock, held, left, begin, stack)
+    return CandidateTiming(*by_rank, done, waiting, finish, weights, owes, waited, position, more)
 
 
 def _empty_wide_timing(layout: OpLayout) -> WideTiming:
     ranks, positions = len(layout.offsets) - 1, layout.positions
-    by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
-    by_place = [np.zeros(positions, np.int64) for _ in range(6)]
-    return WideTiming(
-        begun=by_rank[0],
-        queued=by_rank[1],
-        left_in=by_rank[2],
-        ahead=by_rank[3],
-        out_free=np.zeros(ranks),
-        in_free=np.zeros(ranks),
-        looked=np.zeros(layout.classes, np.int64),
-        link_free=np.zeros(int(layout.flat.more.link.max(initial=-1)) + 1),
-        ran=by_place[0],
-        op_at=by_place[1],
-        queue=by_place[2],
-        offloads=by_place[3],
-        reloads=by_place[4],
-        copied=np.zeros(positions),
-        returned=np.zeros(positions),
-        gone=by_place[5],
-    )
+    begun, queued, left_in, ahead = np.zeros((4, ranks), np.int64)
+    out_free, in_free = np.zeros((2, ranks))
+    looked = np.zeros(layout.classes, np.int64)
+    link_free = np.zeros(int(layout.flat.more.link.max(initial=-1)) + 1)
+    ran, op_at, queue, offloads, reloads, gone = np.zeros((6, positions), np.int64)
+    copied, returned = np.zeros((2, positions))
+    by_rank = (begun, queued, left_in, ahead, out_free, in_free)
+    return WideTiming(*by_rank, looked, link_free, ran, op_at, queue, offloads, reloads, copied, returned, gone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -59,14 +59,6 @@ def ops_between_looks(budget: Budget, kernel: Kernel) -> int:
     """Return the op evaluations between two looks at the clock; in plain Python fewer if there is a time limit."""
     slow = budget.limit_seconds is not None and not kernel.is_compiled
     return OPS_BETWEEN_LOOKS_IN_PYTHON if slow else OPS_BETWEEN_LOOKS
-
-
-def pieces(budget: Budget, kernel: Kernel, steps: int, work: int) -> Iterator[int]:
-    """Yield numbers of steps, ``steps`` in all, each step of ``work`` op evaluations; stop when time is up."""
-    while steps > 0 and not budget.out_of_time:
-        piece = max(ops_between_looks(budget, kernel) // work, 1)
-        yield min(piece, steps)
-        steps -= piece
 
 
 LoopBy = Callable[..., Callable[..., object]]

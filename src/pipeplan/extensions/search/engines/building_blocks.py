@@ -21,14 +21,13 @@ from functools import cache, cached_property
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Candidate, Encoder
-from pipeplan.extensions.search.engines.annealing import WAITS, beginning, pieces
+from pipeplan.extensions.search.engines.annealing import WAITS, beginning, ops_between_looks
 from pipeplan.extensions.search.engines.list_scheduling import earliest
 from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, AnnealingState
 from pipeplan.extensions.search.kernels.block_kernel import (
     DRAWS_FORWARDS,
     KEEPS_WEIGHTS,
     RUNS_FULL,
-    TAKES_BACKWARDS,
     Beat,
     Block,
     BlockOptions,
@@ -163,57 +162,38 @@ class BuildingBlocks:
             run.offer(true.repeat(block, by_unit=island.by_unit), island.name, NAME)
 
     def _island(self, run: Run, repeater: BlockRepeater, number: int, steps: int) -> Island:
-        """Return the annealing of this number; every other one goes at the pace of units."""
+        """Return the annealing of this number, from a random block: ops in sequence, some with slack, alone or in groups."""
         # Bits of the number choose the clock, whether Ws stay, and full backwards: eight islands have every combination.
         random, by_unit = run.random(1, number), number % 2 == 1
-        several = self.several if repeater.fullness >= self.tight else (1,)
+        encoder, way = repeater.encoder, repeater.route.way
+        placement, unit = encoder.problem.placement, repeater.plan(by_unit).beat.unit
+        lengths = self.several if repeater.fullness >= self.tight else (1,)
+        several = lengths[number % len(lengths)]
+        # The due times of a microbatch that is alone, and slack between neighbouring ops.
+        slack = random.choice(self.slacks, (encoder.copies, encoder.classes // encoder.copies)) * random.integers(3)
+        due = earliest(encoder)
+        if by_unit:
+            due[way] = np.tile(np.arange(slack.shape[1]), encoder.copies)
+        due[way] += unit * np.cumsum(slack, axis=1).ravel()
+        # Groups of two, of half as many as ranks, or of as many as ranks, which is the group of interleaved schedules.
+        grouped = placement.chunks > 1 and random.random() < self.grouped and several == 1
+        group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
+        block = block_of(
+            np.repeat(due, several),
+            draws_forwards=True,
+            keeps_weights=number // 2 % 2 == 1,
+            runs_full=encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
+            several=several,
+            group=group,
+            inner=unit,
+        )
         return Island(
             name=f"{NAME} {number + 1}",
-            block=self._random_block(
-                repeater,
-                random,
-                by_unit=by_unit,
-                keep_weights=number // 2 % 2 == 1,
-                full=repeater.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
-                several=several[number % len(several)],
-            ),
+            block=block,
             by_unit=by_unit,
             temperature=self.heats[number % len(self.heats)],
             steps=steps,
             seed=int(random.integers(1, MODULUS)),
-        )
-
-    def _random_block(
-        self,
-        repeater: BlockRepeater,
-        random: np.random.Generator,
-        *,
-        by_unit: bool,
-        keep_weights: bool,
-        full: bool,
-        several: int,
-    ) -> Block:
-        """Return a random block: ops in sequence, some with slack; microbatches one by one, or in groups."""
-        placement, copies = repeater.encoder.problem.placement, repeater.encoder.copies
-        unit = repeater.plan(by_unit).beat.unit
-        # The due times of a microbatch that is alone, and slack between neighbouring ops.
-        slack = random.choice(self.slacks, (copies, repeater.encoder.classes // copies)) * random.integers(3)
-        due = earliest(repeater.encoder)
-        if by_unit:
-            due[repeater.route.way] = np.tile(np.arange(slack.shape[1]), copies)
-        due[repeater.route.way] += unit * np.cumsum(slack, axis=1).ravel()
-        # Groups of two, of half as many as ranks, or of as many as ranks, which is the group of interleaved schedules.
-        grouped = placement.chunks > 1 and random.random() < self.grouped and several == 1
-        group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
-        due = np.repeat(due, several)
-        return block_of(
-            due,
-            draws_forwards=True,
-            keeps_weights=keep_weights,
-            runs_full=full,
-            several=several,
-            group=group,
-            inner=unit,
         )
 
     def _anneal(self, run: Run, repeater: BlockRepeater, island: Island) -> tuple[Block, int]:
@@ -221,7 +201,8 @@ class BuildingBlocks:
         inputs, outputs = self._arrays(repeater, island)
         work, done = REPEATED * repeater.encoder.positions, 0
         kernel = repeater.annealer
-        for steps in pieces(run.budget, kernel, island.steps, work):
+        while done < island.steps and not run.budget.out_of_time:
+            steps = min(max(ops_between_looks(run.budget, kernel) // work, 1), island.steps - done)
             kernel((*inputs, steps), outputs, work=steps * work)
             done += steps
         return outputs[0].best, done
@@ -354,7 +335,6 @@ def block_of(
     due: Floats,
     *,
     draws_forwards: bool = False,
-    takes_backwards: bool = False,
     keeps_weights: bool = False,
     runs_full: bool = False,
     several: int = 1,
@@ -364,7 +344,6 @@ def block_of(
     """Return a block of these due times, shape (classes * several,), and rules; see ``kernels.block_kernel.Block``."""
     rules = np.zeros(4, np.int64)
     rules[DRAWS_FORWARDS] = draws_forwards
-    rules[TAKES_BACKWARDS] = takes_backwards
     rules[KEEPS_WEIGHTS] = keeps_weights
     rules[RUNS_FULL] = runs_full
     return Block(due, rules, np.array([several]), np.array([group]), np.array([inner]))

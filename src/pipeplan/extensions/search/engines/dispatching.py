@@ -68,20 +68,11 @@ class Dispatcher:
     def _state(self) -> DispatchState:
         ranks, classes, positions = len(self.encoder.flat.work), self.encoder.classes, self.encoder.positions
         clock, free, held = np.zeros((3, ranks))
-        flying, cursor, owed, first = np.zeros((4, ranks), np.int64)
-        return DispatchState(
-            ready=np.zeros(positions),
-            clock=clock,
-            free=free,
-            held=held,
-            flying=flying,
-            cursor=cursor,
-            owed=owed,
-            first_owed=first,
-            done=np.zeros(classes, np.int64),
-            started=np.zeros(positions, np.int64),
-            owing=np.zeros(positions, np.int64),
-        )
+        flying, cursor, owed, first_owed = np.zeros((4, ranks), np.int64)
+        done = np.zeros(classes, np.int64)
+        started, owing = np.zeros((2, positions), np.int64)
+        by_rank = (clock, free, held, flying, cursor, owed, first_owed)
+        return DispatchState(np.zeros(positions), *by_rank, done, started, owing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,14 +110,7 @@ def empty_marks(encoder: Encoder) -> Marks:
     # With more marks a step begins and ends closer to its change, but a comparison at a mark takes as long as some ops.
     marks = max(encoder.positions // (POSITIONS_PER_MARK * encoder.classes), 1) + 1
     ranks, classes = len(encoder.flat.work), encoder.classes
-    return Marks(
-        valid=np.zeros(marks, np.int64),
-        cursor=np.zeros(marks * ranks, np.int64),
-        pending=np.zeros(marks * ranks, np.int64),
-        owed=np.zeros(marks * ranks, np.int64),
-        clock=np.zeros(marks * ranks),
-        held=np.zeros(marks * ranks),
-        left=np.zeros(marks * ranks),
-        begin=np.zeros(marks * ranks),
-        done=np.zeros(marks * classes, np.int64),
-    )
+    valid, done = np.zeros(marks, np.int64), np.zeros(marks * classes, np.int64)
+    cursor, pending, owed = np.zeros((3, marks * ranks), np.int64)
+    clock, held, left, begin = np.zeros((4, marks * ranks))
+    return Marks(valid, cursor, pending, owed, clock, held, left, begin, done)
