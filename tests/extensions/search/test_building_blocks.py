@@ -54,11 +54,11 @@ def made(due, *, draw=True, keep=False, group=1, inner=0.0):
 def test_the_block_of_v_half_gives_v_half(ranks, microbatches, by_unit):
     case = problem(Placement.v(ranks), microbatches, EQUAL, limit=(ranks + 2) // 2)
     encoder, published = Encoder(case), strategy("v-half")
-    found_block = made(v_half_block(ranks) * (1 if by_unit else 10), keep=True)
-    found = BlockRepeater(encoder).repeat(found_block, by_unit=by_unit)
-    known = encoder.encode(published(published.shape(ranks, microbatches)))
-    assert np.array_equal(found.order, known.order)
-    assert found.value == known.value
+    block = made(v_half_block(ranks) * (1 if by_unit else 10), keep=True)
+    candidate = BlockRepeater(encoder).repeat(block, by_unit=by_unit)
+    expected = encoder.encode(published(published.shape(ranks, microbatches)))
+    assert np.array_equal(candidate.order, expected.order)
+    assert candidate.value == expected.value
 
 
 def test_without_drawing_forwards_forward_the_warm_up_takes_longer():
@@ -145,6 +145,6 @@ def test_the_first_blocks_need_no_kernels_of_a_search_with_seconds(monkeypatch):
     monkeypatch.setattr(Run, "compile", refused)
     settings = Settings(ranks=4, microbatches=8, chunks=4)
     placement = Placement.called("wave", 4, 4)
-    found = search(Problem(placement, 8, settings.costs(placement)), seconds=60.0)
-    assert found.found_by == "building blocks"
-    assert found.optimal
+    answer = search(Problem(placement, 8, settings.costs(placement)), seconds=60.0)
+    assert answer.found_by == "building blocks"
+    assert answer.optimal

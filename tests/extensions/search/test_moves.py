@@ -27,8 +27,8 @@ def everything_gains(placement):
     """Costs on which full backwards are shorter and overlapping gains, and everything may be decided."""
     choices = Choices(recompute=True, offload=True)
     free = problem(placement, 4, (6.0, 4.0, tuple(np.linspace(4.0, 5.0, placement.stages)), 1.0), limit=2)
-    each = np.ones(placement.stages)
-    costs = replace(free.costs, backward=7.0 * each, overlap=8.0 * each, offload=each)
+    ones = np.ones(placement.stages)
+    costs = replace(free.costs, backward=7.0 * ones, overlap=8.0 * ones, offload=ones)
     return replace(free, costs=costs, choices=choices)
 
 
@@ -139,8 +139,8 @@ def test_a_new_move_takes_part_compiled_and_not():
         for array, same in zip(one, other, strict=True):
             assert np.array_equal(array, same)
     engines = (ListScheduling(), LocalSearch(moves=(*MOVES, SWAP)))
-    found = search(encoder.problem, evaluations=2000, engines=engines)
-    assert found.value < search(encoder.problem, evaluations=0, engines=engines).value
+    result = search(encoder.problem, evaluations=2000, engines=engines)
+    assert result.value < search(encoder.problem, evaluations=0, engines=engines).value
 
 
 def test_a_weight_below_0_is_refused():

@@ -64,8 +64,8 @@ def test_where_whole_backwards_gain():
     def gains(limit: float | None = None, **settings: object) -> list[bool]:
         costs = Settings(backward_input_times=1, backward_weight_times=1, **settings).costs(placement)  # type: ignore[arg-type]
         limits = None if limit is None else Limits(np.full(3, limit), in_activations=True)
-        found: list[bool] = Problem(placement, 2, costs, limits).full_gains.tolist()
-        return found
+        stages: list[bool] = Problem(placement, 2, costs, limits).full_gains.tolist()
+        return stages
 
     assert gains() == [False] * 3
     assert gains(backward_times=(2.0, 1.9, 2.1)) == [False, True, False]

@@ -20,8 +20,8 @@ from tests.simulation.test_streams import LEVELS
 
 
 def on_streams(placement, microbatches, times, streams, **more):
-    asked = problem(placement, microbatches, times, communication="streams", **more)
-    return replace(asked, costs=replace(asked.costs, streams=streams))
+    case = problem(placement, microbatches, times, communication="streams", **more)
+    return replace(case, costs=replace(case.costs, streams=streams))
 
 
 @settings(max_examples=4, deadline=None)
@@ -33,19 +33,19 @@ def on_streams(placement, microbatches, times, streams, **more):
 )
 def test_the_answer_is_never_worse_than_its_start(name, streams, transfer, with_messages):
     start = STRATEGIES[name](STRATEGIES[name].shape(2, 4))
-    asked = on_streams(start.placement, 4, (6.0, 4.0, 4.0, transfer), streams)
+    case = on_streams(start.placement, 4, (6.0, 4.0, 4.0, transfer), streams)
     if with_messages:
         start = insert_communication(start)
-    before = asked.simulated(start)
-    found = search(asked, evaluations=40, start=start)
-    assert found.value <= before.timeline.makespan
-    assert found.bound.value <= found.value * (1 + 1e-12)
-    assert found.schedule.has(Kind.SEND_F)
-    assert check(found.schedule, streams=streams).valid
-    run = simulate(found.schedule, asked.costs, communication="streams").timeline
-    assert run.makespan == found.value
+    before = case.simulated(start)
+    result = search(case, evaluations=40, start=start)
+    assert result.value <= before.timeline.makespan
+    assert result.bound.value <= result.value * (1 + 1e-12)
+    assert result.schedule.has(Kind.SEND_F)
+    assert check(result.schedule, streams=streams).valid
+    run = simulate(result.schedule, case.costs, communication="streams").timeline
+    assert run.makespan == result.value
     # The bound is that of transfers that only delay, which also holds here.
-    assert found.bound.value >= replace(asked, communication="edge").bound.value
+    assert result.bound.value >= replace(case, communication="edge").bound.value
 
 
 ON_STREAMS = on_streams(Placement.v(4), 6, (10.0, 10.0, 10.0, 6.0), "rank", limit=4)
@@ -76,10 +76,10 @@ def test_results_are_delayed_a_few_at_a_time_and_never_below_0():
 
 
 def test_the_command_says_how_messages_run():
-    found = pipeplan.search(
+    result = pipeplan.search(
         ranks=2, microbatches=4, p2p_time=0.5, communication="streams", streams="edge", placement="v", evaluations=200
     )
-    assert found.search is not None
-    assert found.search.communication == "streams"
-    assert found.costs.streams == "edge"
-    assert found.gap == pytest.approx(found.makespan / found.lower_bound - 1)
+    assert result.search is not None
+    assert result.search.communication == "streams"
+    assert result.costs.streams == "edge"
+    assert result.gap == pytest.approx(result.makespan / result.lower_bound - 1)

@@ -50,8 +50,8 @@ def vary(encoder: Encoder, candidate: Candidate, random: np.random.Generator) ->
     if encoder.decides_mode:
         decisions.mode[some] = random.choice(np.flatnonzero(encoder.flat.more.modes), share)
         decisions.lead[some] = random.integers(0, 6, share)
-    found = encoder.evaluate(decisions)
-    return found if np.isfinite(found.value) else candidate
+    result = encoder.evaluate(decisions)
+    return result if np.isfinite(result.value) else candidate
 
 
 def compare(case: Problem, seed: int, candidates: int = 12) -> set[Kind]:
@@ -100,9 +100,9 @@ WAYS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_the_value_is_the_simulators(way, seed):
     random = np.random.default_rng([seed, len(way)])
-    placement, given = PLACEMENTS[seed], dict(WAYS[way])
-    more = {"overlap_times": 9.5, "message_time": 0.25, "op_gap": 0.5} if given.pop("overlap", False) else {}
-    if "choices" in given:
+    placement, options = PLACEMENTS[seed], dict(WAYS[way])
+    more = {"overlap_times": 9.5, "message_time": 0.25, "op_gap": 0.5} if options.pop("overlap", False) else {}
+    if "choices" in options:
         more |= {
             "recompute_times": 2.5,
             "offload_times": 1.5,
@@ -112,8 +112,8 @@ def test_the_value_is_the_simulators(way, seed):
         }
     costs = costs_of(placement, random, **more).costs(placement)
     limits = Limits(np.full(placement.ranks, 1.5 * placement.copies), in_activations=True)
-    tight = given.pop("tight", False)
-    case = Problem(placement, 4, costs, limits, objective="span" if seed % 2 else "makespan", **given)
+    tight = options.pop("tight", False)
+    case = Problem(placement, 4, costs, limits, objective="span" if seed % 2 else "makespan", **options)
     case = replace(case, limits=Limits(1.1 * case.least_limit, in_activations=True)) if tight else case
     if Encoder(case).is_wide:
         kinds = compare(case, seed)

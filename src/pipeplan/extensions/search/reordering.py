@@ -102,17 +102,17 @@ class Reorderer:
 
     def __call__(self, factors: MicrobatchFactors) -> Reordering:
         """Return an order of microbatches with these factors; their number is that of the schedule's."""
-        given = self._simulated(factors)
-        work = given.costs.times(Kind.F).sum(axis=0) + given.costs.times(Kind.B).sum(axis=0)
+        as_is = self._simulated(factors)
+        work = as_is.costs.times(Kind.F).sum(axis=0) + as_is.costs.times(Kind.B).sum(axis=0)
         taken = self._taken(factors)
         starts = [np.arange(len(work)), *(orders[0] for orders in orders_of(work[None, :]).values())]
         start = min(starts, key=lambda order: self._annealed(taken, order, steps=0)[1])
         order, _ = self._annealed(taken, start, steps=max(WORK // max(len(self._computing), 1), 100))
-        found = self._simulated(factors.taken(order.tolist()))
-        worth, least = self._worth(given), self._worth(found)
+        annealed = self._simulated(factors.taken(order.tolist()))
+        worth, least = self._worth(as_is), self._worth(annealed)
         if least >= worth:
-            return Reordering(np.arange(len(order)), given, given, fits=not worth[0])
-        return Reordering(order, found, given, fits=not least[0])
+            return Reordering(np.arange(len(order)), as_is, as_is, fits=not worth[0])
+        return Reordering(order, annealed, as_is, fits=not least[0])
 
     def _simulated(self, factors: MicrobatchFactors) -> Simulation:
         memory = replace(self.costs.memory, factors=factors.size)

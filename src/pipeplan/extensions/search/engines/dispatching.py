@@ -99,11 +99,11 @@ class Dispatching:
         if not encoder.varies or run.problem.slices > 1 or run.is_over:
             return
         dispatcher = Dispatcher(encoder)
-        given = np.tile(np.arange(encoder.turns), (encoder.copies, 1))
+        in_order = np.tile(np.arange(encoder.turns), (encoder.copies, 1))
         decisions = encoder.decisions(np.zeros(encoder.positions, np.int64))
-        inputs, outputs = dispatcher.arguments(given, 1.0, np.inf, decisions)
+        inputs, outputs = dispatcher.arguments(in_order, 1.0, np.inf, decisions)
         run.compile(_DISPATCH, inputs, outputs)
-        orders = {"in order": given, **encoder.orders}
+        orders = {"in order": in_order, **encoder.orders}
         for scale, late, (name, microbatches) in product(self.scales, self.deadlines, orders.items()):
             if run.budget.share > self.until or run.is_optimal:
                 return
