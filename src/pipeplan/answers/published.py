@@ -87,7 +87,7 @@ def allowed_in_words(settings: Settings) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class PublishedCandidate:
     """A published schedule as the best one is chosen by it: what it needs, whether it fits, its value and peak memory."""
 
     name: str
@@ -97,9 +97,11 @@ class Candidate:
     peak: float
 
 
-def as_candidate(result: Result) -> Candidate:
+def as_candidate(result: Result) -> PublishedCandidate:
     """Return the result of a published schedule as a candidate for the best one."""
-    return Candidate(name=result.name, needs=result.needs, fits=result.fits, value=result.makespan, peak=result.peak)
+    return PublishedCandidate(
+        name=result.name, needs=result.needs, fits=result.fits, value=result.makespan, peak=result.peak
+    )
 
 
 _Source = TypeVar("_Source")
@@ -112,7 +114,7 @@ def missing(needs: Collection[Need], allowed: Allowed) -> tuple[Need, ...]:
     return tuple(need for need in NEEDS if need in needs and need not in allowed)
 
 
-def rank(candidate: Candidate, allowed: Allowed) -> Rank:
+def rank(candidate: PublishedCandidate, allowed: Allowed) -> Rank:
     """Return the place of a schedule among others, for sorting.
 
     Those that need nothing more than is allowed come first, then one group of needs after the other. In a group, schedules
@@ -129,7 +131,7 @@ def round_off(figure: float) -> float:
 
 
 def best_published(
-    sources: Iterable[_Source], allowed: Allowed, candidate_of: Callable[[_Source], Candidate]
+    sources: Iterable[_Source], allowed: Allowed, candidate_of: Callable[[_Source], PublishedCandidate]
 ) -> _Source | None:
     """Return the fastest schedule within the memory limit that needs nothing more than is allowed; None without any."""
     ranked = [(rank(candidate, allowed), source) for source in sources if (candidate := candidate_of(source)).fits]
@@ -138,13 +140,13 @@ def best_published(
 
 
 def faster_with_more(
-    candidates: Iterable[Candidate], allowed: Allowed, than: float | None
+    candidates: Iterable[PublishedCandidate], allowed: Allowed, than: float | None
 ) -> tuple[FasterWithMore, ...]:
     """Return the best schedule within the limit of each group of further needs, the fastest first.
 
     Only those that are faster than ``than`` count, unless it is None: the question has no answer within the limit then.
     """
-    best: dict[tuple[Need, ...], Candidate] = {}
+    best: dict[tuple[Need, ...], PublishedCandidate] = {}
     for candidate in sorted(candidates, key=lambda candidate: rank(candidate, allowed)):
         if candidate.fits and (more := missing(candidate.needs, allowed)):
             best.setdefault(more, candidate)

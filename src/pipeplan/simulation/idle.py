@@ -20,7 +20,7 @@ listing them, by one loop along the chains (:mod:`~pipeplan.simulation.idle_kern
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import final
 
@@ -32,7 +32,7 @@ from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import Floats, Ints, Kind, Reason, Schedule, Timeline, tolerances
 from pipeplan.simulation.critical import Chains, timed_only
 from pipeplan.simulation.idle_gaps import WAITS, GapWalker, Piece, Pieces, Walk
-from pipeplan.simulation.idle_kernel import OFFLOAD, REDUCE, RELOAD, SORTS, UNSHARD, Ops, divide_waits
+from pipeplan.simulation.idle_kernel import OFFLOAD, REDUCE, RELOAD, SORTS, UNSHARD, Ops, Spent, Waits, divide_waits
 from pipeplan.simulation.streams import results_left
 
 _DIVIDE_WAITS = Kernel(divide_waits)
@@ -64,32 +64,6 @@ _BY_SORT = np.array(
     np.int8,
 )
 """Reason of each sort of time in :mod:`~pipeplan.simulation.idle_kernel`."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spent:
-    """Waits for an op divided by what the chain that leads to it was doing: arrays of shape (waits,).
-
-    Attributes
-    ----------
-    nearest
-        Last op on the chain within the wait; -1 for none.
-    lowest, highest
-        The ops on the chain within it of the lowest and of the highest stage, of several the earliest.
-    holders
-        Number of ops on the chain within it.
-    start_up
-        Time before anything on the chain had started.
-    by_sort
-        Remaining time by the sorts of :mod:`~pipeplan.simulation.idle_kernel`; shape (waits, sorts).
-    """
-
-    nearest: Ints
-    lowest: Ints
-    highest: Ints
-    holders: Ints
-    start_up: Floats
-    by_sort: Floats
 
 
 @final
@@ -173,19 +147,18 @@ class IdleTimes:
         np.add.at(table, (stretches.rank[clear], stretches.reason[clear]), lengths[clear])
         rank = stretches.rank[self.waits]
         table[:, Reason.START_UP] += np.bincount(rank, self.spent.start_up, minlength=ranks)
-        np.add.at(table, (rank[:, None], _BY_SORT[None, :]), self.spent.by_sort)
+        np.add.at(table, (rank[:, None], _BY_SORT[None, :]), self.spent.by_sort.reshape(-1, SORTS))
         return table
 
     def _spent(self, begin: Floats, stop: Floats, which: Ints) -> Spent:
         count = len(which)
         nearest, lowest, highest = (np.full(count, -1) for _ in range(3))
-        spent = Spent(nearest, lowest, highest, np.zeros(count, np.int64), np.zeros(count), np.zeros((count, SORTS)))
-        outputs = [getattr(spent, field.name) for field in fields(spent)[:-1]]
+        spent = Spent(nearest, lowest, highest, np.zeros(count, np.int64), np.zeros(count), np.zeros(count * SORTS))
         # About as many ops are on the chain of a wait as it has time for.
         mean = float((self._ops.end - self._ops.start).mean()) if count else 0.0
         steps = int((stop - begin).sum() / mean) if mean else 0
-        waits = (begin, stop, self.stretches.cause[which], self._ops, self._walk.chains.rounding)
-        _DIVIDE_WAITS(waits, (*outputs, spent.by_sort.ravel()), work=count + 3 * steps)
+        waits = Waits(begin, stop, self.stretches.cause[which])
+        _DIVIDE_WAITS((waits, self._ops, self._walk.chains.rounding), (spent,), work=count + 3 * steps)
         return spent
 
     def _one_by_one(self, instead: Mapping[int, list[Piece]]) -> Iterator[Piece]:
@@ -206,7 +179,8 @@ class IdleTimes:
         stretches = self.stretches
         edges = np.linspace(stretches.start[which], stretches.end[which], _PARTS + 1, axis=1)
         spent = self._spent(edges[:, :-1].ravel(), edges[:, 1:].ravel(), np.repeat(which, _PARTS))
-        times = np.column_stack((spent.start_up, spent.by_sort)).reshape(len(which), _PARTS, 1 + len(_BY_SORT)).tolist()
+        table = np.column_stack((spent.start_up, spent.by_sort.reshape(-1, SORTS)))
+        times = table.reshape(len(which), _PARTS, 1 + SORTS).tolist()
         causes = spent.nearest.reshape(len(which), _PARTS).tolist()
         rows = zip(stretches.rank[which].tolist(), edges.tolist(), times, causes, strict=True)
         for rank, edge, parts, cause in rows:

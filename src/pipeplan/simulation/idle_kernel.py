@@ -14,7 +14,6 @@ op occupies six intervals of its chain, of which each belongs to one *sort*::
 A copy or collective has two: itself (``OFFLOAD``, ``RELOAD``, ``UNSHARD`` or ``REDUCE``), then ``TRANSFER``.
 """
 
-from collections.abc import MutableSequence, Sequence
 from typing import NamedTuple
 
 from pipeplan.foundation.kernels import inlined
@@ -54,15 +53,43 @@ class Ops(NamedTuple):
     stage: Ints
 
 
+class Waits(NamedTuple):
+    """Times from ``begin`` to ``stop`` before each ``op``, which could not start earlier; shape (waits,)."""
+
+    begin: Floats
+    stop: Floats
+    op: Ints
+
+
+class Spent(NamedTuple):
+    """Waits for an op divided by what the chain that leads to it was doing; arrays of shape (waits,) unless noted.
+
+    ======== ====================================================================================================
+    nearest  last op on the chain within the wait; -1 for none
+    lowest   the op on the chain within it of the lowest stage, of several the earliest; -1 for none
+    highest  the same for the highest stage
+    holders  number of ops on the chain within it
+    start_up time before anything on the chain had started
+    by_sort  remaining time by sort, wait after wait; shape (waits * sorts,)
+    ======== ====================================================================================================
+    """
+
+    nearest: Ints
+    lowest: Ints
+    highest: Ints
+    holders: Ints
+    start_up: Floats
+    by_sort: Floats
+
+
 @inlined
-def spend(
-    ops: Ops, node: int, begin: float, clock: float, rounding: float, into: MutableSequence[float], row: int
-) -> float:
+def spend(ops: Ops, node: int, begin: float, clock: float, rounding: float, into: Floats, row: int) -> float:
     """Add an op's intervals between ``begin`` and ``clock`` to ``into``, from the last to the first.
 
     Return where they begin. ``row`` is the first column of the sums in ``into``.
     """
     copy = ops.copy[node]
+    # Nothing before the wait counts, nor before the op.
     floor: float = max(begin, ops.since[node])
     last = -1
     for step in range(2 if copy >= 0 else 6):
@@ -92,43 +119,28 @@ def spend(
     return floor
 
 
-def divide_waits(
-    begin: Sequence[float],
-    stop: Sequence[float],
-    op: Sequence[int],
-    ops: Ops,
-    rounding: float,
-    nearest: MutableSequence[int],
-    lowest: MutableSequence[int],
-    highest: MutableSequence[int],
-    holders: MutableSequence[int],
-    start_up: MutableSequence[float],
-    spent: MutableSequence[float],
-) -> None:
-    """Divide the time from ``begin`` to ``stop`` before each ``op``, which could not start earlier, along its chain.
-
-    All outputs have one entry per wait, ``spent`` one per wait and sort, flattened; see
-    :class:`~pipeplan.simulation.idle.Spent`. Ops are -1 where nothing on the chain had started.
-    """
-    for wait in range(len(op)):
-        since, clock = begin[wait], stop[wait]
-        node, low, high = op[wait], -1, -1
-        nearest[wait] = -1
+def divide_waits(waits: Waits, ops: Ops, rounding: float, spent: Spent) -> None:
+    """Divide each wait along the chain of its op; differences up to ``rounding`` are none."""
+    for wait in range(len(waits.op)):
+        # From the end of the wait back to its begin.
+        since, clock = waits.begin[wait], waits.stop[wait]
+        node, low, high = waits.op[wait], -1, -1
+        spent.nearest[wait] = -1
         while clock - since > rounding:
             # The next op on the chain that began before what is left of the wait ends.
             node = ops.holder[node]
             while node >= 0 and ops.since[node] >= clock - rounding:
                 node = ops.holder[node]
             if node < 0:
-                start_up[wait] = clock - since
+                spent.start_up[wait] = clock - since
                 break
-            if nearest[wait] < 0:
-                nearest[wait] = low = high = node
+            if spent.nearest[wait] < 0:
+                spent.nearest[wait] = low = high = node
             # Of ops on equal stages the earliest counts, which comes last.
             if ops.stage[node] <= ops.stage[low]:
                 low = node
             if ops.stage[node] >= ops.stage[high]:
                 high = node
-            holders[wait] += 1
-            clock = spend(ops, node, since, clock, rounding, spent, SORTS * wait)
-        lowest[wait], highest[wait] = low, high
+            spent.holders[wait] += 1
+            clock = spend(ops, node, since, clock, rounding, spent.by_sort, SORTS * wait)
+        spent.lowest[wait], spent.highest[wait] = low, high

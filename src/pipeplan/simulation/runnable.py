@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from pipeplan.model import (
     RECEIVE_KINDS,
     Dependencies,
     Floats,
+    Ints,
     Kind,
     Schedule,
     Timeline,
@@ -25,21 +27,51 @@ from pipeplan.model import (
     crosses_ranks,
     require_order,
 )
-from pipeplan.simulation.timing_kernel import COLLECTIVE, FROM_HOST, TO_HOST
+from pipeplan.simulation.timing_kernel import CHANNELS, COLLECTIVE, FROM_HOST, TO_HOST, RowTimes, ScheduleRows
 
 _NO_OPS = np.empty(0, np.intp)
 _NOTHING = np.empty(0, np.int32)
 
 
-def beside_compute(
-    schedule: Schedule, needs: Dependencies, *, collectives: bool
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the kernels' ``channel`` and ``awaited``, both empty if nothing runs beside the computation.
+def rows_of(schedule: Schedule, needs: Dependencies, occupied: Floats, *, collectives: bool) -> ScheduleRows:
+    """Return a schedule as the kernels take it, whose ops occupy their ranks for so long.
 
     ``collectives`` is True if they take time.
 
     Raises InvalidScheduleError if an op computes while the parameters of its stage are not gathered.
     """
+    channel, awaited = _beside_compute(schedule, needs, collectives=collectives)
+    return ScheduleRows(
+        offsets=as_numbers(schedule.offsets),
+        joined=as_numbers(schedule.joined),
+        duration=np.ascontiguousarray(occupied, np.float64),
+        channel=as_numbers(channel),
+        awaited=as_numbers(awaited),
+    )
+
+
+def empty_times(schedule: Schedule) -> RowTimes:
+    """Return the arrays that the kernels write, before the first op."""
+    count, ranks = len(schedule), schedule.ranks
+    return RowTimes(
+        start=np.empty(count),
+        end=np.full(count, -1.0),
+        cursor=np.zeros(ranks, np.int64),
+        free=np.zeros(ranks),
+        beside=np.zeros(CHANNELS * ranks),
+        stack=np.zeros(2 * ranks, np.int64),
+    )
+
+
+def as_numbers(array: NDArray[Any]) -> Ints:
+    """Return an array of whole numbers or truth values in the width that kernels take."""
+    return np.ascontiguousarray(array, np.int64)
+
+
+def _beside_compute(
+    schedule: Schedule, needs: Dependencies, *, collectives: bool
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the kernels' ``channel`` and ``awaited``, both empty if nothing runs beside the computation."""
     if not collectives and schedule.kinds.isdisjoint(HOST_KINDS):
         return _NOTHING, _NOTHING
     channel = np.full(len(schedule), NONE, np.int32)

@@ -37,7 +37,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +53,6 @@ from pipeplan.model import (
     Bools,
     Dependencies,
     Floats,
-    Ints,
     Kind,
     MemoryUse,
     Schedule,
@@ -70,17 +68,17 @@ from pipeplan.model import (
 )
 from pipeplan.simulation.bounds import Bound, lower_bound
 from pipeplan.simulation.runnable import (
-    beside_compute,
+    as_numbers,
     deadlock,
+    empty_times,
     message_partners,
     message_times,
     require_messages,
     require_runnable,
+    rows_of,
     spans_with_collectives,
 )
-from pipeplan.simulation.timing_kernel import CHANNELS, time_ops, time_ops_blocking
-
-_Arrays = tuple[NDArray[Any] | float, ...]
+from pipeplan.simulation.timing_kernel import Arrivals, Transfers, time_ops, time_ops_blocking
 
 _TIME_OPS = Kernel(time_ops)
 _TIME_OPS_BLOCKING = Kernel(time_ops_blocking)
@@ -250,13 +248,12 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
     source = needs.crossing
     delay = np.array([costs.transfer.time(schedule.slices)]) if costs.factors is None else costs.delays(schedule)
     link = _link_numbers(schedule, source) if contended else _NO_LINKS
-    start, end = np.empty(len(schedule)), np.full(len(schedule), -1.0)
-    arrival = np.full(len(link), -1.0)
     collectives = costs.times_collectives(schedule)
-    beside = beside_compute(schedule, needs, collectives=collectives)
-    inputs: _Arrays = (schedule.offsets, source, schedule.joined, occupied, delay, link, *beside)
-    outputs = (start, end, arrival, *_scratch(schedule, int(link.max(initial=-1)) + 1))
-    done = _TIME_OPS(inputs, outputs, work=len(schedule))
+    rows = rows_of(schedule, needs, occupied, collectives=collectives)
+    transfers = Transfers(as_numbers(source), np.ascontiguousarray(delay, np.float64), as_numbers(link))
+    times, arrivals = empty_times(schedule), _empty_arrivals(schedule, link)
+    start, end, arrival = times.start, times.end, arrivals.arrival
+    done = _TIME_OPS((rows, transfers), (times, arrivals), work=len(schedule))
     if done < len(schedule):
         raise deadlock(schedule, end, source)
     timeline = Timeline(schedule, start, end, costs.time_unit)
@@ -282,17 +279,13 @@ def _link_numbers(schedule: Schedule, source: NDArray[np.int32]) -> NDArray[np.i
     return link
 
 
-def _scratch(schedule: Schedule, links: int) -> tuple[Ints | NDArray[np.int32] | Floats, ...]:
-    """Return the kernel's cursor, free, link_free, beside, waiter, next_waiter and stack."""
-    ranks = schedule.ranks
-    return (
-        np.zeros(ranks, np.int64),
-        np.zeros(ranks),
-        np.zeros(links),
-        np.zeros(CHANNELS * ranks),
-        np.full(len(schedule), -1, np.int32),
-        np.full(ranks, -1, np.int64),
-        np.zeros(ranks + 1, np.int64),
+def _empty_arrivals(schedule: Schedule, link: NDArray[np.int32]) -> Arrivals:
+    """Return the kernel's arrivals and waiting ranks before the first op."""
+    return Arrivals(
+        arrival=np.full(len(link), -1.0),
+        link_free=np.zeros(int(link.max(initial=-1)) + 1),
+        waiter=np.full(len(schedule), -1, np.int64),
+        next_waiter=np.full(schedule.ranks, -1, np.int64),
     )
 
 
@@ -327,16 +320,15 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     messages = partner >= 0
     durations[messages] = message_times(schedule, costs, partner)[messages]
     gap, _ = costs.lost(schedule)
-    start, end = np.full(len(schedule), -1.0), np.full(len(schedule), -1.0)
-    ranks, collectives = schedule.ranks, costs.times_collectives(schedule)
-    inputs: _Arrays = (
-        *(schedule.offsets, partner, schedule.rank, schedule.joined, gap + durations),
-        *beside_compute(schedule, needs, collectives=collectives),
+    collectives = costs.times_collectives(schedule)
+    inputs = (
+        rows_of(schedule, needs, gap + durations, collectives=collectives),
+        as_numbers(partner),
+        as_numbers(schedule.rank),
     )
-    cursor, free, beside = np.zeros(ranks, np.int64), np.zeros(ranks), np.zeros(CHANNELS * ranks)
-    times: tuple[NDArray[Any], ...] = (start, end, cursor, free, beside)
-    outputs = (*times, np.zeros(2 * ranks, np.int64), np.zeros(ranks, np.bool_))
-    done = _TIME_OPS_BLOCKING(inputs, outputs, work=len(schedule))
+    times = empty_times(schedule)
+    start, end = times.start, times.end
+    done = _TIME_OPS_BLOCKING(inputs, (times, np.zeros(schedule.ranks, np.int64)), work=len(schedule))
     if done < len(schedule):
         raise deadlock(schedule, end, partner)
     timeline = Timeline(schedule, start, end, costs.time_unit)

@@ -26,16 +26,17 @@ from pipeplan.model import (
     dependencies,
 )
 from pipeplan.simulation.runnable import (
-    beside_compute,
+    as_numbers,
     deadlock,
+    empty_times,
     message_partners,
     message_times,
     require_messages,
     require_runnable,
+    rows_of,
     spans_with_collectives,
 )
-from pipeplan.simulation.streams_kernel import time_ops_on_streams
-from pipeplan.simulation.timing_kernel import CHANNELS
+from pipeplan.simulation.streams_kernel import Messages, MessageState, time_ops_on_streams
 
 _TIME_OPS_ON_STREAMS = Kernel(time_ops_on_streams)
 
@@ -57,25 +58,18 @@ def time_on_streams(schedule: Schedule, costs: Costs, durations: Floats) -> Time
     following, has_one_before = _queues(stream_of(schedule, partner, costs.streams))
     missing = (2 + has_one_before + has_one_before[partner]) * messages
     needed = _messages_needed(schedule, needs.arrival, needs.own_stage)
-    count, ranks = len(schedule), schedule.ranks
-    collectives = costs.times_collectives(schedule)
-    start, end = np.empty(count), np.full(count, -1.0)
-    inputs = (
-        *(schedule.offsets, partner, following, needed, schedule.rank, schedule.joined, occupied),
-        *beside_compute(schedule, needs, collectives=collectives),
+    count, collectives = len(schedule), costs.times_collectives(schedule)
+    rows = rows_of(schedule, needs, occupied, collectives=collectives)
+    ends = Messages(*map(as_numbers, (partner, following, needed, schedule.rank)))
+    times = empty_times(schedule)
+    start, end = times.start, times.end
+    state = MessageState(
+        ready=np.zeros(count),
+        missing=as_numbers(missing),
+        waits_for=np.full(schedule.ranks, NONE, np.int64),
+        begun=np.zeros(count, np.int64),
     )
-    outputs = (
-        *(
-            start,
-            end,
-            np.zeros(ranks, np.int64),
-            np.zeros(ranks),
-            np.zeros(CHANNELS * ranks),
-            np.zeros(ranks + 1, np.int64),
-        ),
-        *(np.zeros(count), missing, np.full(ranks, NONE, np.int64), np.zeros(count, np.int64)),
-    )
-    if _TIME_OPS_ON_STREAMS(inputs, outputs, work=count) < count:
+    if _TIME_OPS_ON_STREAMS((rows, ends), (times, state), work=count) < count:
         raise deadlock(schedule, end, np.where(messages, partner, needed))
     timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS, *(STAGE_WIDE_KINDS if collectives else ())))
     occupying = Timeline(schedule.keep(timed), start[timed], end[timed])

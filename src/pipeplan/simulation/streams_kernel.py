@@ -12,63 +12,64 @@ The loop counts the events that are still missing, and times a message when its 
 handled once each, so the time is linear in the ops.
 """
 
-from collections.abc import MutableSequence, Sequence
+from typing import NamedTuple
 
-from pipeplan.simulation.timing_kernel import time_beside
+from pipeplan.model import Floats, Ints
+from pipeplan.simulation.timing_kernel import RowTimes, ScheduleRows, ready_beside, stack_all, time_beside
 
 
-def time_ops_on_streams(
-    offsets: Sequence[int],
-    partner: Sequence[int],
-    following: Sequence[int],
-    message: Sequence[int],
-    rank_of: Sequence[int],
-    joined: Sequence[bool],
-    duration: Sequence[float],
-    channel: Sequence[int],
-    awaited: Sequence[int],
-    start: MutableSequence[float],
-    end: MutableSequence[float],
-    cursor: MutableSequence[int],
-    free: MutableSequence[float],
-    beside: MutableSequence[float],
-    stack: MutableSequence[int],
-    ready: MutableSequence[float],
-    missing: MutableSequence[int],
-    waits_for: MutableSequence[int],
-    begun: MutableSequence[int],
-) -> int:
-    """Time every op that can run. Return how many were timed.
-
-    The arrays that are not listed are those of ``timing_kernel``. A message is known by the smaller
-    number of its two ends.
+class Messages(NamedTuple):
+    """Sends and receives; arrays of shape (ops,). A message is known by the smaller number of its two ends.
 
     ========== ================================================================================================
     partner    other end of a send or receive, -1 for all other ops
     following  next end on the stream of a send or receive, else -1
-    message    end of the same rank's message that the op needs: the receive of an input, or the send that an op
+    needed     end of the same rank's message that the op needs: the receive of an input, or the send that an op
                such as WAIT_SEND_F waits for; else -1
     rank_of    rank of the op
+    ========== ================================================================================================
+    """
+
+    partner: Ints
+    following: Ints
+    needed: Ints
+    rank_of: Ints
+
+
+class MessageState(NamedTuple):
+    """State of the messages; arrays of shape (ops,) unless noted.
+
+    ========== ================================================================================================
     ready      latest event that the message has had so far; 0 at first
     missing    events that the message still waits for: at first 2, and 1 more for each end that is not the
                first of its stream
-    waits_for  end of a message for which each rank waits, else -1
-    begun      messages that have begun, but have not been handled yet; as long as there are ops
+    waits_for  end of a message for which each rank waits, else -1; shape (ranks,)
+    begun      messages that have begun, but have not been handled yet
     ========== ================================================================================================
     """
+
+    ready: Floats
+    missing: Ints
+    waits_for: Ints
+    begun: Ints
+
+
+def time_ops_on_streams(rows: ScheduleRows, messages: Messages, times: RowTimes, state: MessageState) -> int:
+    """Time every op that can run. Return how many were timed."""
+    joined, duration, channel = rows.joined, rows.duration, rows.channel
+    partner, following, rank_of = messages.partner, messages.following, messages.rank_of
+    start, end, stack = times.start, times.end, times.stack
+    ready, missing, waits_for, begun = state.ready, state.missing, state.waits_for, state.begun
     channels = len(channel) > 0
-    top = len(cursor)
-    for rank in range(top):
-        stack[rank] = top - 1 - rank
-        cursor[rank] = offsets[rank]
+    top = stack_all(rows, times)
     done = 0
     while top > 0:
         top -= 1
         rank = stack[top]
         waits_for[rank] = -1
-        op = cursor[rank]
-        stop = offsets[rank + 1]
-        clock = free[rank]
+        op = times.cursor[rank]
+        stop = rows.offsets[rank + 1]
+        clock = times.free[rank]
         while op < stop:
             other = partner[op]
             if other >= 0:
@@ -102,14 +103,15 @@ def time_ops_on_streams(
                             top += 1
                 op += 1
                 continue
+            # The pair or the single op from op to after.
             after = op + 1
-            if after < stop and joined[after]:
+            if after < stop and joined[after] == 1:
                 after += 1
             # Every other op starts when its rank is free, and its messages, activations and parameters are there.
             blocker = -1
             begin = clock
             for member in range(op, after):
-                needed = message[member]
+                needed = messages.needed[member]
                 if needed >= 0:
                     if end[needed] < 0:
                         blocker = needed
@@ -120,20 +122,18 @@ def time_ops_on_streams(
                 break
             if channels:
                 if channel[op] >= 0:
-                    clock = time_beside(op, 3 * rank + channel[op], clock, awaited, duration, start, end, beside)
+                    clock = time_beside(rows, op, rank, clock, times)
                     op = after
                     done += 1
                     continue
-                for member in range(op, after):
-                    for place in range(member, len(awaited), len(end)):
-                        if awaited[place] >= 0 and end[awaited[place]] > begin:
-                            begin = end[awaited[place]]
+                begin = ready_beside(rows, op, after, begin, end)
+            # It runs, alone or as a pair.
             clock = begin + duration[op]
             for member in range(op, after):
                 start[member] = begin
                 end[member] = clock
             done += after - op
             op = after
-        cursor[rank] = op
-        free[rank] = clock
+        times.cursor[rank] = op
+        times.free[rank] = clock
     return done

@@ -1,42 +1,53 @@
 """Kernel that runs a repeated building block on a V placement, one unit of time after the other."""
 
-from collections.abc import MutableSequence, Sequence
+from typing import NamedTuple
+
+from pipeplan.model import Ints
 
 
-def run_block(
-    offset: Sequence[int],
-    source: Sequence[int],
-    waiting: Sequence[int],
-    interval: int,
-    capacity: int,
-    turn: int,
-    microbatches: int,
-    ranks: int,
-    done: MutableSequence[int],
-    taken: MutableSequence[int],
-    length: MutableSequence[int],
-    order: MutableSequence[int],
-    awake: MutableSequence[int],
-    woken: MutableSequence[int],
-) -> None:
-    """Write the ops of each rank into ``order``, in order, as op numbers.
+class RepeatedBlock(NamedTuple):
+    """A building block to repeat. Legend, for p ranks, s = 0 to 3::
+
+    offset[4r + s]    time of op s of microbatch 0 on rank r; that of microbatch j is interval * j later
+    source[4r + s]    4 * rank + op number that the op waits for, of the same microbatch; -1: nothing
+    waiting[4r + s]   the inverse of source: the op that waits for this one; -1: none
+    capacity          maximum number of chunk activations on a rank
+    turn              op number that ends the warm-up of a rank
+    """
+
+    offset: Ints
+    source: Ints
+    waiting: Ints
+    interval: int
+    capacity: int
+    turn: int
+    microbatches: int
+
+
+class BlockRows(NamedTuple):
+    """Rows that repeating a block writes, all 0 at first, and its scratch. Legend, for m microbatches::
+
+    order[6mr + i]    out: op number of the i-th op of rank r
+    length[r]         ops in the row of rank r
+    done[4r + s]      microbatches whose op s is done
+    taken[r]          op number that rank r runs in this unit, or -1
+    awake[2p]         two lists of ranks to look at, for this unit and for the next
+    woken[r]          last unit for which rank r was put on a list
+    """
+
+    order: Ints
+    length: Ints
+    done: Ints
+    taken: Ints
+    awake: Ints
+    woken: Ints
+
+
+def run_block(block: RepeatedBlock, rows: BlockRows) -> None:
+    """Write the ops of each rank into ``rows.order``, in order, as op numbers.
 
     Op numbers follow a microbatch through the V: 0 and 1 are the forwards of chunks 0 and 1, 2 and 3 the input
-    backwards of chunks 1 and 0, and 4 is a weight backward. Legend, for p ranks, s = 0 to 3::
-
-        offset[4r + s]    time of op s of microbatch 0 on rank r; that of microbatch j is interval * j later
-        source[4r + s]    4 * rank + op number that the op waits for, of the same microbatch; -1: nothing
-        waiting[4r + s]   the inverse of source: the op that waits for this one; -1: none
-        capacity          maximum number of chunk activations on a rank
-        turn              op number that ends the warm-up of a rank
-        done[4r + s]      microbatches whose op s is done; starts at 0
-        length[r]         ops in the row of rank r; starts at 0
-        order[6mr + i]    out: op number of the i-th op of rank r
-        taken[r]          scratch: op number that rank r runs in this unit, or -1
-        awake[2p]         scratch: two lists of ranks to look at, for this unit and for the next
-        woken[r]          scratch: last unit for which rank r was put on a list
-
-    One unit of time, with what each awake rank can choose from::
+    backwards of chunks 1 and 0, and 4 is a weight backward. One unit of time, with what each awake rank can choose from::
 
         rank 0   0F2 is due next, but memory is full -> it frees room with 0W0
         rank 1   1I0 is due next and its source is done -> 1I0; rank 0, which waits for it, is awake in the next unit
@@ -44,6 +55,10 @@ def run_block(
 
     A sleeping rank is not looked at again before that, so the time is linear in the ops, however long ranks wait.
     """
+    offset, source, waiting = block.offset, block.source, block.waiting
+    interval, capacity, microbatches = block.interval, block.capacity, block.microbatches
+    order, length, done, taken, awake, woken = rows.order, rows.length, rows.done, rows.taken, rows.awake, rows.woken
+    ranks = len(length)
     row = 6 * microbatches
     awaken = ranks
     first = 0
@@ -78,7 +93,7 @@ def run_block(
                     backward, backward_due = number, due
             # Rules 1 to 3 of the module controllable_memory.
             chosen = -1
-            warming_up = done[base + turn] == 0
+            warming_up = done[base + block.turn] == 0
             if head_ready:
                 chosen = head
             elif warming_up and forward >= 0:

@@ -25,7 +25,7 @@ import numpy as np
 
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import Columns, Ints, Kind, Placement, Schedule, ops, source_of
-from pipeplan.strategies.building_block_kernel import run_block
+from pipeplan.strategies.building_block_kernel import BlockRows, RepeatedBlock, run_block
 from pipeplan.strategies.protocol import Formula, Shape, Strategy
 
 INTERVAL = 6
@@ -107,13 +107,18 @@ def _repeat(block: Block, peak: int, shape: Shape, *, turn: int) -> Schedule:
     ranks, microbatches = shape.ranks, shape.microbatches
     placement = Placement.v(ranks)
     row = INTERVAL * microbatches
-    order = np.zeros(ranks * row, np.int64)
-    counts = [np.zeros(size, np.int64) for size in (_OPS * ranks, ranks, ranks)]
-    scratch = [np.zeros(size, np.int64) for size in (2 * ranks, ranks)]
+    written = BlockRows(
+        order=np.zeros(ranks * row, np.int64),
+        length=np.zeros(ranks, np.int64),
+        done=np.zeros(_OPS * ranks, np.int64),
+        taken=np.zeros(ranks, np.int64),
+        awake=np.zeros(2 * ranks, np.int64),
+        woken=np.zeros(ranks, np.int64),
+    )
     sources = _sources(placement).ravel()
-    inputs = (block.ravel(), sources, _waiting(sources), INTERVAL, 2 * peak, turn, microbatches, ranks)
-    _RUN_BLOCK(inputs, (*counts, order, *scratch), work=len(order))
-    rows = [_ops_of_numbers(numbers, rank, shape) for rank, numbers in enumerate(order.reshape(ranks, row))]
+    repeated = RepeatedBlock(block.ravel(), sources, _waiting(sources), INTERVAL, 2 * peak, turn, microbatches)
+    _RUN_BLOCK((repeated,), (written,), work=len(written.order))
+    rows = [_ops_of_numbers(numbers, rank, shape) for rank, numbers in enumerate(written.order.reshape(ranks, row))]
     return Schedule.from_rows(placement, microbatches, rows)
 
 

@@ -8,6 +8,14 @@ from pipeplan.costs import Limits, Settings
 from pipeplan.extensions.search import Problem
 from pipeplan.model import Placement
 
+PLACEMENTS = [
+    Placement.linear(3),
+    Placement.v(3),
+    Placement.loop(3, 2),
+    Placement.wave(2, 3),
+    Placement.bidirectional(4),
+]
+
 
 def problem(
     placement: Placement,

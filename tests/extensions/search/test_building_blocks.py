@@ -15,7 +15,8 @@ from pipeplan.extensions.search.engines.annealing import WAITS
 from pipeplan.extensions.search.engines.building_blocks import BlockRepeater, BuildingBlocks, block_of
 from pipeplan.extensions.search.engines.list_scheduling import ListScheduling
 from pipeplan.extensions.search.kernels.arrays import AnnealingState
-from pipeplan.foundation.kernels import compile_loop
+from pipeplan.extensions.search.kernels.block_kernel import BlockOptions, Blocks
+from pipeplan.foundation.kernels import compile_loop, run_compiled
 from pipeplan.model import Placement
 from pipeplan.strategies import strategy
 from tests.extensions.search.problems import problem
@@ -53,11 +54,11 @@ def made(due, *, draw=True, keep=False, group=1, inner=0.0):
 def test_the_block_of_v_half_gives_v_half(ranks, microbatches, by_unit):
     case = problem(Placement.v(ranks), microbatches, EQUAL, limit=(ranks + 2) // 2)
     encoder, published = Encoder(case), strategy("v-half")
-    found_block = made(v_half_block(ranks) * (1 if by_unit else 10), keep=True)
-    found = BlockRepeater(encoder).repeat(found_block, by_unit=by_unit)
-    known = encoder.encode(published(published.shape(ranks, microbatches)))
-    assert np.array_equal(found.order, known.order)
-    assert found.value == known.value
+    block = made(v_half_block(ranks) * (1 if by_unit else 10), keep=True)
+    candidate = BlockRepeater(encoder).repeat(block, by_unit=by_unit)
+    expected = encoder.encode(published(published.shape(ranks, microbatches)))
+    assert np.array_equal(candidate.order, expected.order)
+    assert candidate.value == expected.value
 
 
 def test_without_drawing_forwards_forward_the_warm_up_takes_longer():
@@ -86,16 +87,18 @@ def annealed(steps=150, *, backward=7.0, compiled=False):
     """The block, and what has been written, after annealing in groups of two under a tight limit."""
     free = problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), 2)
     repeater = BlockRepeater(Encoder(replace(free, costs=replace(free.costs, backward=np.full(6, backward)))))
-    encoder, block = repeater.encoder, made(straight(repeater, 3.5), group=2, inner=1.0)
-    trial, best = (made(block.due, group=2, inner=1.0) for _ in range(2))
-    value = repeater.repeat(block, by_unit=False).value
+    encoder = repeater.encoder
+    blocks = Blocks(*(made(straight(repeater, 3.5), group=2, inner=1.0) for _ in range(3)))
+    value = repeater.repeat(blocks.current, by_unit=False).value
     state = AnnealingState(np.full(2, value), np.array([5.0, 0.99]), np.array([1]), encoder.empty_chain())
-    flat, loop = encoder.flat, repeater.annealer.function
-    run = compile_loop(loop) if compiled else loop
-    rules = 3 + encoder.may_run_full
-    inputs = (flat, flat, repeater.route, repeater.pace(False).beat, rules, encoder.target(), WAITS, steps)
-    run(*inputs, block, trial, best, repeater.decisions(), state, repeater.empty_clocks(), encoder.empty_timing())
-    return repeater, best, state
+    loop = repeater.annealer.function
+    options = BlockOptions(3 + encoder.may_run_full, encoder.target(), WAITS)
+    inputs, outputs = (repeater.plan(False), options, steps), (blocks, state, repeater.empty())
+    if compiled:
+        run_compiled(compile_loop(loop), inputs, outputs)
+    else:
+        loop(*inputs, *outputs)
+    return repeater, blocks.best, state
 
 
 @pytest.mark.parametrize("backward", [7.0, 6.0])
@@ -142,6 +145,6 @@ def test_the_first_blocks_need_no_kernels_of_a_search_with_seconds(monkeypatch):
     monkeypatch.setattr(Run, "compile", refused)
     settings = Settings(ranks=4, microbatches=8, chunks=4)
     placement = Placement.called("wave", 4, 4)
-    found = search(Problem(placement, 8, settings.costs(placement)), seconds=60.0)
-    assert found.found_by == "building blocks"
-    assert found.optimal
+    answer = search(Problem(placement, 8, settings.costs(placement)), seconds=60.0)
+    assert answer.found_by == "building blocks"
+    assert answer.optimal

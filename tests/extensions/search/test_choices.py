@@ -15,12 +15,6 @@ def test_each_name_is_a_choice_that_can_be_added_and_left():
     assert "makespan" not in Choices()
 
 
-def test_only_what_the_backward_needs_again_frees_memory():
-    assert not Choices().frees_memory
-    assert Choices(recompute=True).frees_memory
-    assert Choices(offload=True).frees_memory
-
-
 def test_a_name_cannot_be_decided_and_left():
     with pytest.raises(InputError, match="recompute is in both decide and leave: keep only one") as raised:
         Choices.of(["recompute"], ["split", "recompute"])

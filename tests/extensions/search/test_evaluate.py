@@ -11,38 +11,22 @@ from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
 from pipeplan.extensions.search import Choices, Problem
 from pipeplan.extensions.search.candidate import Encoder
-from pipeplan.extensions.search.engines.annealing import WAITS, kernel_by
 from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
-from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by, trace
-from pipeplan.extensions.search.kernels.arrays import AnnealingState, Reach, Target
+from pipeplan.extensions.search.kernels.annealing_kernel import trace
+from pipeplan.extensions.search.kernels.arrays import Target
 from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE, evaluate
 from pipeplan.extensions.search.moves import MOVES, moves_for
-from pipeplan.foundation.kernels import compile_loop
 from pipeplan.model import Placement, parse_schedule
 from pipeplan.simulation import simulate
-from tests.extensions.search.problems import problem
-
-PLACEMENTS = [
-    Placement.linear(3),
-    Placement.v(3),
-    Placement.loop(3, 2),
-    Placement.wave(2, 3),
-    Placement.bidirectional(4),
-]
+from tests.extensions.search.problems import PLACEMENTS, problem
+from tests.extensions.search.walks import annealed
 
 
-def annealed(encoder, evaluations, *, seed=1, hot=5.0, compiled=False, moves=MOVES):
+def walked(encoder, steps, *, seed=1, how="as a search", moves=MOVES):
+    """The last and the best candidate, and the state, of an annealing from a list schedule."""
     start = list_schedule(encoder, earliest(encoder), 10.0)
-    moves = moves_for(encoder, moves)
-    decisions, best = start.copy().decisions, start.copy().decisions
-    state = AnnealingState(np.full(2, start.value), np.array([hot, 0.999]), np.array([seed]), encoder.empty_chain())
-    weights = np.array([move.weight for move in moves])
-    reach = Reach(places=3, stages=3, microbatches=3)
-    inputs = (encoder.flat, weights, reach, 8, encoder.target(), WAITS, evaluations)
-    loop = kernel_by(annealing_by, moves, encoder.evaluator.function).function
-    run = compile_loop(loop) if compiled else loop
-    run(*inputs, decisions, best, state, encoder.empty_change(), encoder.empty_timing())
-    return decisions, best, state
+    walk = annealed(encoder, start, moves_for(encoder, moves), steps=steps, heat=5.0, seed=seed, how=how)
+    return walk.decisions, walk.best, walk.state
 
 
 @settings(max_examples=40, deadline=None)
@@ -59,7 +43,8 @@ def test_the_value_is_the_simulators(placement, pairs, objective, split, seed, l
         placement, 2 * pairs, limit=max(limit, placement.copies), objective=objective, choices=Choices(split=split)
     )
     encoder = Encoder(case)
-    _, best, state = annealed(encoder, 60, seed=seed + 1)
+    decisions, best, state = walked(encoder, 60, seed=seed + 1)
+    assert encoder.evaluate(decisions).value == state.value[0] >= state.value[1]
     schedule = encoder.decode(encoder.evaluate(best))
     assert case.value(simulate(schedule, case.costs).timeline) == state.value[1]
     again = encoder.encode(schedule)
@@ -82,7 +67,7 @@ def test_whole_backwards_have_the_simulators_value_and_stay_within_the_limit(pla
     case = Problem(placement, 4, costs, limits)
     encoder = Encoder(case)
     assert encoder.may_run_full
-    decisions, best, state = annealed(encoder, 80, seed=seed + 1)
+    decisions, best, state = walked(encoder, 80, seed=seed + 1)
     assert encoder.evaluate(decisions).value == state.value[0]
     schedule = encoder.decode(encoder.evaluate(best))
     assert check(schedule, memory=case.memory_limit).valid
@@ -108,7 +93,7 @@ def test_what_is_lost_between_ops_is_in_the_value(placement, more, objective, se
     case = Problem(placement, 4, costs, objective=objective, choices=Choices(split=split))
     encoder = Encoder(case)
     assert encoder.may_run_full == split
-    _, best, state = annealed(encoder, 80, seed=seed + 1)
+    _, best, state = walked(encoder, 80, seed=seed + 1)
     timeline = simulate(encoder.decode(encoder.evaluate(best)), costs).timeline
     assert case.value(timeline) == pytest.approx(state.value[1], rel=1e-12)
     assert case.bound.value <= state.value[1] * (1 + 1e-12)
@@ -122,30 +107,17 @@ def test_compiled_and_undecorated_agree_step_by_step(costs):
         forward_times=3.7, backward_input_times=4.1, backward_weight_times=2.9, p2p_time=0.3, times_per="stage", **costs
     )
     encoder = Encoder(Problem(placement, 4, times.costs(placement), Limits(np.full(3, 2.0), in_activations=True)))
-    plain, compiled = annealed(encoder, 300), annealed(encoder, 300, compiled=True)
+    plain, compiled = (walked(encoder, 300, how=how) for how in ("undecorated", "compiled"))
     for one, other in zip(plain, compiled, strict=True):
         for array, same in zip(one, other, strict=True):
             assert np.array_equal(array, same)
 
 
-def test_annealing_leaves_plan_and_value_in_step():
-    encoder = Encoder(problem(Placement.v(4), 6, limit=3))
-    decisions, best, state = annealed(encoder, 400)
-    assert encoder.evaluate(decisions).value == state.value[0]
-    assert encoder.evaluate(best).value == state.value[1] <= state.value[0]
-
-
 def test_a_limit_below_the_value_cuts_the_evaluation_short():
     encoder = Encoder(problem(Placement.linear(3), 4, limit=3))
     candidate = list_schedule(encoder, earliest(encoder), 14.0)
-    assert (
-        evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), candidate.value, encoder.empty_timing())
-        == candidate.value
-    )
-    assert (
-        evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), candidate.value - 0.5, encoder.empty_timing())
-        == INFEASIBLE
-    )
+    for limit, value in ((candidate.value, candidate.value), (candidate.value - 0.5, INFEASIBLE)):
+        assert evaluate(encoder.flat, candidate.decisions, Target(0, 0.0), limit, encoder.empty_timing()) == value
 
 
 def test_spread_adds_its_share_of_the_mean_over_the_ranks():
@@ -185,7 +157,7 @@ def test_owed_weight_backwards_fill_waits_that_are_long_enough():
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_the_longest_chain_leads_from_a_start_to_the_end_without_a_break(placement):
     encoder = Encoder(problem(placement, 4, limit=3))
-    decisions, _, _ = annealed(encoder, 200)
+    decisions, _, _ = walked(encoder, 200)
     timing, critical = encoder.empty_timing(), encoder.empty_chain()
     evaluate(encoder.flat, decisions, Target(0, 0.0), INFEASIBLE / 2, timing)
     trace(encoder.flat, decisions, timing, critical)

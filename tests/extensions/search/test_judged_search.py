@@ -14,9 +14,9 @@ from pipeplan.model import Placement
 from tests.extensions.search.problems import problem
 
 
-def run_of(evaluations: int | None, seconds: float | None = None, **asked: Any) -> Run:
+def run_of(evaluations: int | None, seconds: float | None = None, **options: Any) -> Run:
     run = Run(
-        problem(Placement.linear(4), 6, (10.0, 10.0, 10.0, 4.0), limit=3, **asked),
+        problem(Placement.linear(4), 6, (10.0, 10.0, 10.0, 4.0), limit=3, **options),
         Budget(seconds, evaluations, time.monotonic),
     )
     FixedOrders()(run)

@@ -20,7 +20,7 @@ from pipeplan.model import Kind, Placement
 from pipeplan.passes import insert_recompute
 from pipeplan.simulation import simulate
 from pipeplan.strategies import STRATEGIES, Shape
-from tests.extensions.search.test_evaluate import PLACEMENTS
+from tests.extensions.search.problems import PLACEMENTS
 
 WAYS = (Choices(recompute=True), Choices(offload=True), Choices(recompute=True, offload=True))
 
@@ -45,9 +45,9 @@ def case(placement: Placement, choices: Choices, limit: float | None, *, slices:
 @pytest.mark.parametrize(("placement", "choices", "slices"), [*product(PLACEMENTS, WAYS, (1, 2))])
 def test_there_is_a_schedule_at_the_least_limit_and_none_below(placement, choices, slices):
     least = float(case(placement, choices, 1000.0).least_limit.max())
-    found = Encoder(case(placement, choices, least, slices=slices))
-    schedule = found.decode(found.from_order(found.one_by_one()))
-    assert check(schedule, memory=found.problem.memory_limit).valid
+    encoder = Encoder(case(placement, choices, least, slices=slices))
+    schedule = encoder.decode(encoder.from_order(encoder.one_by_one()))
+    assert check(schedule, memory=encoder.problem.memory_limit).valid
     with pytest.raises(InfeasibleError, match="the least feasible limit"):
         case(placement, choices, 0.99 * least)
 
@@ -59,14 +59,14 @@ def test_an_answer_recomputes_and_offloads_nothing_in_vain(choices, mode):
     everything = encoder.decisions(encoder.one_by_one())
     everything.mode[:] = mode
     offered = encoder.evaluate(everything)
-    found = search(problem, evaluations=1, engines=[lambda run: run.offer(offered, "everything", "everything")])
-    decided = encoder.encode(found.schedule).decisions
-    assert found.value == found.history[-1].value <= offered.value
+    result = search(problem, evaluations=1, engines=[lambda run: run.offer(offered, "everything", "everything")])
+    decided = encoder.encode(result.schedule).decisions
+    assert result.value == result.history[-1].value <= offered.value
     assert 0 < (decided.mode != KEPT).sum() < 16
     for op in np.flatnonzero(decided.mode != KEPT):
         modes = decided.mode.copy()
         modes[op] = KEPT
-        assert encoder.evaluate(decided._replace(mode=modes)).value > found.value
+        assert encoder.evaluate(decided._replace(mode=modes)).value > result.value
 
 
 def test_the_least_limit_is_what_is_left_of_the_stages_before_and_one_whole_stage():
@@ -81,10 +81,10 @@ def test_the_least_limit_is_what_is_left_of_the_stages_before_and_one_whole_stag
 def test_lists_fit_and_their_values_are_the_simulators(placement, choices, room):
     problem = case(placement, choices, 18.0 * placement.copies)
     encoder = Encoder(problem)
-    found = list_schedule(encoder, earliest(encoder), 20.0, room=room)
-    schedule = encoder.decode(found)
+    result = list_schedule(encoder, earliest(encoder), 20.0, room=room)
+    schedule = encoder.decode(result)
     assert check(schedule, memory=problem.memory_limit).valid
-    assert simulate(schedule, problem.costs).timeline.makespan == found.value >= problem.bound.value
+    assert simulate(schedule, problem.costs).timeline.makespan == result.value >= problem.bound.value
 
 
 def test_no_more_is_recomputed_than_must_be():
@@ -105,9 +105,9 @@ def test_what_must_be_recomputed_is_in_the_bound():
     assert tight.value == loose.value + 4 * 5
     assert tight.reason == "the work of rank 0 with the recomputation that its memory limit forces"
     encoder = Encoder(case(placement, Choices(recompute=True), 15.0))
-    found = encoder.from_order(encoder.one_by_one())
-    assert found.value == tight.value
-    assert encoder.decode(found).has(Kind.R)
+    result = encoder.from_order(encoder.one_by_one())
+    assert result.value == tight.value
+    assert encoder.decode(result).has(Kind.R)
     assert case(placement, Choices(offload=True, recompute=True), 15.0).bound.value == loose.value
     in_part = case(placement, Choices(recompute=True), 15.0, slices=2).bound
     assert in_part.value == pytest.approx(loose.value + 4 * 5 / 7)
@@ -121,12 +121,12 @@ def test_a_search_beats_one_microbatch_after_the_other_and_stays_within_the_limi
     problem = replace(case(Placement.v(3), choices, 20.0, slices=slices), communication=communication)
     encoder = Encoder(problem)
     start = encoder.from_order(encoder.one_by_one())
-    found = search(problem, evaluations=200, seed=1)
-    assert check(found.schedule, memory=problem.memory_limit).valid
-    assert found.bound.value <= found.value < start.value
-    assert found.schedule.slices == slices
-    timeline = simulate(found.schedule, problem.costs, communication=communication).timeline
-    assert timeline.makespan == pytest.approx(found.value, rel=1e-12)
+    result = search(problem, evaluations=200, seed=1)
+    assert check(result.schedule, memory=problem.memory_limit).valid
+    assert result.bound.value <= result.value < start.value
+    assert result.schedule.slices == slices
+    timeline = simulate(result.schedule, problem.costs, communication=communication).timeline
+    assert timeline.makespan == pytest.approx(result.value, rel=1e-12)
 
 
 def test_a_published_schedule_that_does_not_fit_is_a_start_with_less_kept():

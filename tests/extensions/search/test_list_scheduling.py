@@ -7,17 +7,7 @@ from hypothesis import strategies as st
 from pipeplan.checking import check
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
-from pipeplan.model import Placement
-from pipeplan.simulation import simulate
-from tests.extensions.search.problems import problem
-
-PLACEMENTS = [
-    Placement.linear(4),
-    Placement.v(3),
-    Placement.loop(2, 3),
-    Placement.wave(3, 3),
-    Placement.bidirectional(4),
-]
+from tests.extensions.search.problems import PLACEMENTS, problem
 
 
 @settings(max_examples=40, deadline=None)
@@ -28,10 +18,3 @@ def test_it_fits_under_every_feasible_limit(placement, pairs, limit, period, see
     due = earliest(encoder) + np.random.default_rng(seed).uniform(0, 30, encoder.classes)
     schedule = encoder.decode(list_schedule(encoder, due, period))
     check(schedule, memory=case.memory_limit).require_valid()
-
-
-def test_the_least_limit_holds_one_microbatch_everywhere():
-    case = problem(Placement.v(3), 4, limit=1)
-    encoder = Encoder(case)
-    schedule = encoder.decode(list_schedule(encoder, earliest(encoder), 0.0))
-    assert simulate(schedule, case.costs).memory.peak_activation.tolist() == [1, 1, 1]

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from pipeplan.costs import MicrobatchFactors
 from pipeplan.extensions.search import Choices, search
 from pipeplan.extensions.search.candidate import Encoder
-from pipeplan.extensions.search.engines.annealing import functions_of
 from pipeplan.extensions.search.engines.list_scheduling import ListScheduling
 from pipeplan.extensions.search.engines.order_annealing import LocalSearch
 from pipeplan.extensions.search.kernels.arrays import Reach
@@ -18,8 +17,8 @@ from pipeplan.extensions.search.kernels.random_kernel import draw_weighted
 from pipeplan.extensions.search.moves import MOVES, Move
 from pipeplan.foundation.errors import InputError
 from pipeplan.model import Placement
-from tests.extensions.search.problems import problem
-from tests.extensions.search.test_evaluate import PLACEMENTS, annealed
+from tests.extensions.search.problems import PLACEMENTS, problem
+from tests.extensions.search.test_evaluate import walked
 
 REACH = Reach(places=5, stages=4, microbatches=4)
 
@@ -28,8 +27,8 @@ def everything_gains(placement):
     """Costs on which full backwards are shorter and overlapping gains, and everything may be decided."""
     choices = Choices(recompute=True, offload=True)
     free = problem(placement, 4, (6.0, 4.0, tuple(np.linspace(4.0, 5.0, placement.stages)), 1.0), limit=2)
-    each = np.ones(placement.stages)
-    costs = replace(free.costs, backward=7.0 * each, overlap=8.0 * each, offload=each)
+    ones = np.ones(placement.stages)
+    costs = replace(free.costs, backward=7.0 * ones, overlap=8.0 * ones, offload=ones)
     return replace(free, costs=costs, choices=choices)
 
 
@@ -101,8 +100,8 @@ def test_weights_say_how_often_a_move_is_drawn():
 def test_without_weights_that_move_anything_forward_the_order_stays():
     still = tuple(replace(move, weight=move.weight * (move.name == "force a weight backward")) for move in MOVES)
     encoder = Encoder(problem(Placement.v(3), 4, limit=2))
-    decisions, _, _ = annealed(encoder, 200, moves=still)
-    start, _, _ = annealed(encoder, 0)
+    decisions, _, _ = walked(encoder, 200, moves=still)
+    start, _, _ = walked(encoder, 0)
     assert np.array_equal(decisions.order, start.order)
     assert decisions.forced.any()
 
@@ -135,17 +134,13 @@ SWAP = Move(name="swap neighbours", weight=5, propose=propose_swap, apply=swap, 
 @pytest.mark.slow
 def test_a_new_move_takes_part_compiled_and_not():
     encoder = Encoder(problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), limit=2))
-    plain, compiled = (annealed(encoder, 200, compiled=compiled, moves=(SWAP,)) for compiled in (False, True))
+    plain, compiled = (walked(encoder, 200, how=how, moves=(SWAP,)) for how in ("undecorated", "compiled"))
     for one, other in zip(plain, compiled, strict=True):
         for array, same in zip(one, other, strict=True):
             assert np.array_equal(array, same)
     engines = (ListScheduling(), LocalSearch(moves=(*MOVES, SWAP)))
-    found = search(encoder.problem, evaluations=2000, engines=engines)
-    assert found.value < search(encoder.problem, evaluations=0, engines=engines).value
-
-
-def test_kernels_by_the_same_moves_share_their_functions():
-    assert functions_of(MOVES) is functions_of(tuple(MOVES))
+    result = search(encoder.problem, evaluations=2000, engines=engines)
+    assert result.value < search(encoder.problem, evaluations=0, engines=engines).value
 
 
 def test_a_weight_below_0_is_refused():

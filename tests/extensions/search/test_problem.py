@@ -1,4 +1,4 @@
-"""What may be asked of a search."""
+"""Problems that a search accepts, and those that it refuses."""
 
 import re
 
@@ -15,9 +15,20 @@ from pipeplan.model import Placement
 from tests.extensions.search.problems import problem
 
 
-def test_a_limit_below_the_least_feasible_one_names_it():
-    with pytest.raises(InfeasibleError, match=r"rank 1 may hold 0.9 activations.*needs 1 there: the least feasible"):
-        problem(Placement.v(2), 4, limit=[1, 0.9])
+@pytest.mark.parametrize(
+    ("sizes", "limits", "words"),
+    [
+        (None, [1, 0.9], "rank 1 may hold 0.9 activations.*needs 1 there: the least feasible"),
+        # In the unit that reads best, and rounded up.
+        (3.01 * 2**30, [2.0**29] * 2, r"may hold 512\.0 MiB, and one microbatch alone needs 3\.1 GiB there"),
+        # Of limits that differ, every rank that is short is named.
+        ((10.0, 20.0), [9.0, 19.0], r"needs 20.0 B there: the least feasible limit of rank 1 \(also short: rank 0\)"),
+    ],
+)
+def test_a_limit_below_the_least_feasible_one_names_it(sizes, limits, words):
+    costs = Settings(activation_bytes=sizes).costs(Placement.linear(2))
+    with pytest.raises(InfeasibleError, match=words):
+        Problem(Placement.linear(2), 2, costs, Limits(np.array(limits), in_activations=sizes is None))
 
 
 @given(st.lists(st.floats(1, 1e12), min_size=4, max_size=4), st.floats(0.01, 0.99))
@@ -37,20 +48,6 @@ def test_the_limit_that_a_message_names_is_feasible_and_a_smaller_one_is_not(siz
         limited(max(sizes) * (1 - 2e-5))
 
 
-def test_a_limit_in_bytes_is_told_in_the_unit_that_reads_best_and_rounded_up():
-    costs = Settings(activation_bytes=3.01 * 2**30).costs(Placement.linear(2))
-    with pytest.raises(InfeasibleError, match=r"may hold 512\.0 MiB, and one microbatch alone needs 3\.1 GiB there"):
-        Problem(Placement.linear(2), 2, costs, Limits(np.full(2, 2.0**29), in_activations=False))
-
-
-def test_of_limits_that_differ_every_rank_that_is_short_is_named():
-    costs = Settings(activation_bytes=(10.0, 20.0, 5.0)).costs(Placement.linear(3))
-    limits = Limits(np.array([9.0, 19.0, 5.0]), in_activations=False)
-    words = r"rank 1 may hold 19.0 B.*needs 20.0 B there: the least feasible limit of rank 1 \(also short: rank 0\)"
-    with pytest.raises(InfeasibleError, match=words):
-        Problem(Placement.linear(3), 2, costs, limits)
-
-
 @pytest.mark.parametrize("split", [True, False])
 def test_input_backwards_that_hold_more_leave_the_least_limit_as_backwards_may_run_full(split):
     placement = Placement.linear(2)
@@ -67,8 +64,8 @@ def test_where_whole_backwards_gain():
     def gains(limit: float | None = None, **settings: object) -> list[bool]:
         costs = Settings(backward_input_times=1, backward_weight_times=1, **settings).costs(placement)  # type: ignore[arg-type]
         limits = None if limit is None else Limits(np.full(3, limit), in_activations=True)
-        found: list[bool] = Problem(placement, 2, costs, limits).full_gains.tolist()
-        return found
+        stages: list[bool] = Problem(placement, 2, costs, limits).full_gains.tolist()
+        return stages
 
     assert gains() == [False] * 3
     assert gains(backward_times=(2.0, 1.9, 2.1)) == [False, True, False]
@@ -78,22 +75,25 @@ def test_where_whole_backwards_gain():
     assert gains(overlap_times=2.9) == [True] * 3
 
 
-def test_caps_of_the_wrong_number_or_unit():
-    placement = Placement.linear(2)
-    costs = Settings().costs(placement)
-    with pytest.raises(CostError, match="3 values for 2 ranks"):
-        Problem(placement, 2, costs, Limits(np.ones(3), in_activations=True))
-    with pytest.raises(CostError, match="needs activation bytes"):
-        Problem(placement, 2, costs, Limits(np.ones(2), in_activations=False))
-    with pytest.raises(CostError, match="costs are for 2 stages"):
-        Problem(Placement.linear(3), 2, costs)
-
-
-def test_shapes_that_cannot_be():
-    with pytest.raises(ShapeError, match="microbatches must be at least 1, not 0"):
-        problem(Placement.linear(2), 0)
-    with pytest.raises(ShapeError, match="3 microbatches cannot be divided equally among 2 model copies"):
-        problem(Placement.bidirectional(4), 3)
+@pytest.mark.parametrize(
+    ("placement", "microbatches", "limits", "error", "words"),
+    [
+        (Placement.linear(2), 2, Limits(np.ones(3), in_activations=True), CostError, "3 values for 2 ranks"),
+        (Placement.linear(2), 2, Limits(np.ones(2), in_activations=False), CostError, "needs activation bytes"),
+        (Placement.linear(3), 2, None, CostError, "costs are for 2 stages"),
+        (Placement.linear(2), 0, None, ShapeError, "microbatches must be at least 1, not 0"),
+        (
+            Placement.bidirectional(2),
+            3,
+            None,
+            ShapeError,
+            "3 microbatches cannot be divided equally among 2 model copies",
+        ),
+    ],
+)
+def test_shapes_costs_and_limits_that_do_not_fit_together(placement, microbatches, limits, error, words):
+    with pytest.raises(error, match=words):
+        Problem(placement, microbatches, Settings().costs(Placement.linear(2)), limits)
 
 
 def test_the_bound_of_the_span_is_a_ranks_work_or_a_microbatchs_way():

@@ -20,8 +20,8 @@ from tests.simulation.test_streams import LEVELS
 
 
 def on_streams(placement, microbatches, times, streams, **more):
-    asked = problem(placement, microbatches, times, communication="streams", **more)
-    return replace(asked, costs=replace(asked.costs, streams=streams))
+    case = problem(placement, microbatches, times, communication="streams", **more)
+    return replace(case, costs=replace(case.costs, streams=streams))
 
 
 @settings(max_examples=4, deadline=None)
@@ -33,42 +33,53 @@ def on_streams(placement, microbatches, times, streams, **more):
 )
 def test_the_answer_is_never_worse_than_its_start(name, streams, transfer, with_messages):
     start = STRATEGIES[name](STRATEGIES[name].shape(2, 4))
-    asked = on_streams(start.placement, 4, (6.0, 4.0, 4.0, transfer), streams)
+    case = on_streams(start.placement, 4, (6.0, 4.0, 4.0, transfer), streams)
     if with_messages:
         start = insert_communication(start)
-    before = asked.simulated(start)
-    found = search(asked, evaluations=40, start=start)
-    assert found.value <= before.timeline.makespan
-    assert found.bound.value <= found.value * (1 + 1e-12)
-    assert found.schedule.has(Kind.SEND_F)
-    assert check(found.schedule, streams=streams).valid
-    run = simulate(found.schedule, asked.costs, communication="streams").timeline
-    assert run.makespan == found.value
+    before = case.simulated(start)
+    result = search(case, evaluations=40, start=start)
+    assert result.value <= before.timeline.makespan
+    assert result.bound.value <= result.value * (1 + 1e-12)
+    assert result.schedule.has(Kind.SEND_F)
+    assert check(result.schedule, streams=streams).valid
+    run = simulate(result.schedule, case.costs, communication="streams").timeline
+    assert run.makespan == result.value
     # The bound is that of transfers that only delay, which also holds here.
-    assert found.bound.value >= replace(asked, communication="edge").bound.value
+    assert result.bound.value >= replace(case, communication="edge").bound.value
+
+
+ON_STREAMS = on_streams(Placement.v(4), 6, (10.0, 10.0, 10.0, 6.0), "rank", limit=4)
 
 
 def test_messages_are_searched_for_too():
-    asked = on_streams(Placement.v(4), 6, (10.0, 10.0, 10.0, 6.0), "rank", limit=4)
-    start = STRATEGIES["zbv"](Shape(4, 6, 2))
-    exchange, random = Exchange.at_once(asked), np.random.default_rng(1)
-    for _ in range(20):
-        exchange = exchange.moved(random)
-        lowered = asked.with_messages(start, exchange.of(start))
-        assert check(lowered, streams="rank").valid
-        assert asked.with_messages(lowered) is lowered
-    assert exchange.delays.max() > 2
-    first, later = search(asked, evaluations=150), search(asked, evaluations=1200)
+    first, later = search(ON_STREAMS, evaluations=150), search(ON_STREAMS, evaluations=1200)
     assert later.value < first.value
     assert later.found_by.startswith("judged search")
-    assert search(asked, evaluations=150).value == first.value
+    assert search(ON_STREAMS, evaluations=150).value == first.value
+
+
+def test_results_are_delayed_a_few_at_a_time_and_never_below_0():
+    schedule, random = STRATEGIES["zbv"](Shape(4, 6, 2)), np.random.default_rng(3)
+    exchange = Exchange.at_once(ON_STREAMS)
+    assert not exchange.of(schedule).any()
+    for _ in range(50):
+        moved = exchange.moved(random)
+        assert moved.delays.min() >= 0
+        changed = np.argwhere(moved.delays != exchange.delays)
+        assert len(np.unique(changed[:, :2], axis=0)) <= 1
+        exchange = moved
+        lowered = ON_STREAMS.with_messages(schedule, exchange.of(schedule))
+        assert check(lowered, streams="rank").valid
+        assert ON_STREAMS.with_messages(lowered) is lowered
+    assert exchange.delays.max() > 2
+    assert not exchange.of(schedule)[schedule.where(Kind.W)].any()
 
 
 def test_the_command_says_how_messages_run():
-    found = pipeplan.search(
+    result = pipeplan.search(
         ranks=2, microbatches=4, p2p_time=0.5, communication="streams", streams="edge", placement="v", evaluations=200
     )
-    assert found.search is not None
-    assert found.search.communication == "streams"
-    assert found.costs.streams == "edge"
-    assert found.gap == pytest.approx(found.makespan / found.lower_bound - 1)
+    assert result.search is not None
+    assert result.search.communication == "streams"
+    assert result.costs.streams == "edge"
+    assert result.gap == pytest.approx(result.makespan / result.lower_bound - 1)

@@ -50,8 +50,8 @@ def vary(encoder: Encoder, candidate: Candidate, random: np.random.Generator) ->
     if encoder.decides_mode:
         decisions.mode[some] = random.choice(np.flatnonzero(encoder.flat.more.modes), share)
         decisions.lead[some] = random.integers(0, 6, share)
-    found = encoder.evaluate(decisions)
-    return found if np.isfinite(found.value) else candidate
+    result = encoder.evaluate(decisions)
+    return result if np.isfinite(result.value) else candidate
 
 
 def compare(case: Problem, seed: int, candidates: int = 12) -> set[Kind]:
@@ -100,9 +100,9 @@ WAYS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_the_value_is_the_simulators(way, seed):
     random = np.random.default_rng([seed, len(way)])
-    placement, given = PLACEMENTS[seed], dict(WAYS[way])
-    more = {"overlap_times": 9.5, "message_time": 0.25} if given.pop("overlap", False) else {}
-    if "choices" in given:
+    placement, options = PLACEMENTS[seed], dict(WAYS[way])
+    more = {"overlap_times": 9.5, "message_time": 0.25, "op_gap": 0.5} if options.pop("overlap", False) else {}
+    if "choices" in options:
         more |= {
             "recompute_times": 2.5,
             "offload_times": 1.5,
@@ -112,8 +112,8 @@ def test_the_value_is_the_simulators(way, seed):
         }
     costs = costs_of(placement, random, **more).costs(placement)
     limits = Limits(np.full(placement.ranks, 1.5 * placement.copies), in_activations=True)
-    tight = given.pop("tight", False)
-    case = Problem(placement, 4, costs, limits, objective="span" if seed % 2 else "makespan", **given)
+    tight = options.pop("tight", False)
+    case = Problem(placement, 4, costs, limits, objective="span" if seed % 2 else "makespan", **options)
     case = replace(case, limits=Limits(1.1 * case.least_limit, in_activations=True)) if tight else case
     if Encoder(case).is_wide:
         kinds = compare(case, seed)
@@ -136,11 +136,3 @@ def test_a_copy_back_comes_no_earlier_than_it_fits():
     assert [str(op) for op in row] == ["0F0", "0F1", "0OFFLOAD1", "0F2", "0B0", "0RELOAD1", "0B1", "0B2"]
     # The rank waits for both copies: before the third forward and before the second backward.
     assert candidate.value == 3 * (6 + 8) + 2
-
-
-def test_what_is_lost_between_ops_is_in_the_value_too():
-    placement = Placement.v(3)
-    more = {"op_gap": 0.5, "message_time": 0.25, "recompute_times": 2.5, "offload_times": 1.5, "activation_bytes": 8.0}
-    costs = costs_of(placement, np.random.default_rng(1), **more).costs(placement)
-    limits, choices = Limits(np.full(3, 1.5), in_activations=True), Choices(recompute=True, offload=True)
-    compare(Problem(placement, 4, costs, limits, choices=choices, communication="contended"), 1)

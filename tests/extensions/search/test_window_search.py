@@ -43,28 +43,28 @@ def test_rows_are_timed_as_the_search_times_them():
 def test_a_window_gets_no_longer_and_stays_within_the_limit(begin, end):
     case = problem(Placement.v(2), 6, TIMES, 1.5)
     timed = listed(case)
-    window, status, found = solved(timed, begin, end)
+    window, status, result = solved(timed, begin, end)
     assert status in ("OPTIMAL", "FEASIBLE")
-    assert found.is_complete
-    assert found.makespan <= timed.makespan
+    assert result.is_complete
+    assert result.makespan <= timed.makespan
     free = {job for row in window.free for job in row}
     assert free
     assert all(
         [job for job in row if job not in free] == [job for job in old if job not in free]
-        for row, old in zip(found.rows, timed.rows, strict=True)
+        for row, old in zip(result.rows, timed.rows, strict=True)
     )
-    schedule = timed.integers.schedule(found.start, set(), "found")
+    schedule = timed.integers.schedule(result.start, set(), "solved")
     check(schedule, memory=case.memory_limit).require_valid()
 
 
 def test_a_window_over_everything_finds_the_optimum():
     case = problem(Placement.v(2), 3, TIMES, 1)
     timed = listed(case)
-    _, status, found = solved(timed, 0, timed.makespan)
+    _, status, result = solved(timed, 0, timed.makespan)
     assert status == "OPTIMAL"
     exact = search(case, evaluations=100_000, engines=(ListScheduling(), *_exact()))
     assert exact.optimal
-    assert found.makespan * timed.integers.unit == exact.value
+    assert result.makespan * timed.integers.unit == exact.value
 
 
 def _exact():
@@ -76,14 +76,14 @@ def _exact():
 def test_the_engine_betters_a_list_schedule_and_is_the_same_every_time():
     case = problem(Placement.v(3), 8, TIMES, 1.5)
     windows = WindowSearch(annealed=0.0, until=1.0, smallest=0, ops=(40,), tries=6, worth_seconds=0.0)
-    found = [search(case, evaluations=200_000, engines=(ListScheduling(), windows)) for _ in range(2)]
+    result = [search(case, evaluations=200_000, engines=(ListScheduling(), windows)) for _ in range(2)]
     listed_value = search(case, evaluations=200_000, engines=(ListScheduling(),)).value
-    assert found[0].value == found[1].value < listed_value
-    assert found[0].found_by.startswith("windows from")
+    assert result[0].value == result[1].value < listed_value
+    assert result[0].found_by.startswith("windows from")
 
 
 def test_it_leaves_alone_what_it_does_not_know():
     for case in (problem(Placement.v(3), 8, TIMES), problem(Placement.v(3), 8, TIMES, 1.5, objective="span")):
         windows = WindowSearch(annealed=0.0, until=1.0, smallest=0, worth_seconds=0.0)
-        found = search(case, evaluations=20_000, engines=(ListScheduling(), windows))
-        assert not found.found_by.startswith("windows")
+        result = search(case, evaluations=20_000, engines=(ListScheduling(), windows))
+        assert not result.found_by.startswith("windows")

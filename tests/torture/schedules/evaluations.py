@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 
 from pipeplan.checking import check
 from pipeplan.extensions.search import Problem
 from pipeplan.extensions.search.candidate import Candidate, Encoder
-from pipeplan.extensions.search.engines.annealing import WAITS, kernel_by
 from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
-from pipeplan.extensions.search.engines.local_steps import LocalSteps, Steps, local_moves
-from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
-from pipeplan.extensions.search.kernels.arrays import AnnealingState, Decisions, Reach
-from pipeplan.extensions.search.moves import MOVES, Move, moves_for
+from pipeplan.extensions.search.engines.steps import local_moves
+from pipeplan.extensions.search.kernels.arrays import Decisions, Reach, SearchWalk
+from pipeplan.extensions.search.moves import MOVES, moves_for
 from pipeplan.simulation import simulate
+from tests.extensions.search.walks import annealed
 from tests.torture import Found
 
 CLOSE = 1e-12
@@ -34,51 +34,25 @@ def moved(random: Random, problem: Problem, *, locally: bool = False) -> None:
         return
     reach = Reach(places=random.randint(1, 4), stages=random.randint(1, 4), microbatches=random.randint(1, 4))
     heat = random.choice((0.1, 1.0, 10.0)) * float(problem.occupied.forward.mean())
-    how = (encoder, start, moves, reach, heat, random.randrange(1, 2**20), random.choice((60, 200)))
-    decisions, best, state = _annealed(*how)
-    for decided, value in ((decisions, state.value[0]), (best, state.value[1])):
+    seed, steps = random.randrange(1, 2**20), random.choice((60, 200))
+    options: dict[str, Any] = {"reach": reach, "heat": heat, "seed": seed, "steps": steps}
+    whole = annealed(encoder, start, moves, **options)
+    for decided, value in zip((whole.decisions, whole.best), whole.state.value, strict=True):
         _hold(encoder, decided, float(value), exactly=True)
     if locally:
-        parts = _annealed(*how, locally=True)
+        parts = annealed(encoder, start, moves, **options, how="in part")
         # Sums in another order differ in their last digits, and of two candidates that are equal another is then the best.
         exactly = bool((problem.costs.forward % 1 == 0).all())
-        for decided, value in ((parts[0], parts[2].value[0]), (parts[1], parts[2].value[1])):
+        for decided, value in zip((parts.decisions, parts.best), parts.state.value, strict=True):
             _hold(encoder, decided, float(value), exactly=exactly)
         if exactly:
-            _same(parts, (decisions, best, state))
+            _same(parts, whole)
 
 
 def _start(random: Random, encoder: Encoder) -> Candidate:
     if random.random() < 0.3:
         return encoder.from_order(encoder.one_by_one())
     return list_schedule(encoder, earliest(encoder), random.choice((1.0, 10.0)))
-
-
-def _annealed(
-    encoder: Encoder,
-    start: Candidate,
-    moves: tuple[Move, ...],
-    reach: Reach,
-    heat: float,
-    seed: int,
-    steps: int,
-    *,
-    locally: bool = False,
-) -> tuple[Decisions, Decisions, AnnealingState]:
-    decisions, best = start.copy().decisions, start.copy().decisions
-    value = encoder.score(decisions, 0.0)
-    state = AnnealingState(np.full(2, value), np.array([heat, 0.999]), np.array([seed]), encoder.empty_chain())
-    if locally:
-        how = Steps(moves=moves, reach=reach, critical=10, target=encoder.target())
-        local, done = LocalSteps(encoder, how, decisions, best, state), 0
-        while done < steps:
-            done += local.make(min(steps - done, 70))
-        return decisions, best, state
-    weights = np.array([move.weight for move in moves], np.int64)
-    inputs = (encoder.flat, weights, reach, 10, encoder.target(), WAITS, steps)
-    outputs = (decisions, best, state, encoder.empty_change(), encoder.empty_timing())
-    kernel_by(annealing_by, moves, encoder.evaluator.function)(inputs, outputs, work=0)
-    return decisions, best, state
 
 
 def _hold(encoder: Encoder, decided: Decisions, value: float, *, exactly: bool) -> None:
@@ -102,12 +76,10 @@ def _hold(encoder: Encoder, decided: Decisions, value: float, *, exactly: bool) 
         raise Found(f"{problem}: the bound is {problem.bound.value} ({problem.bound.reason}), and {value} is reached")
 
 
-def _same(
-    parts: tuple[Decisions, Decisions, AnnealingState], whole: tuple[Decisions, Decisions, AnnealingState]
-) -> None:
+def _same(parts: SearchWalk, whole: SearchWalk) -> None:
     """Steps timed in part lead where steps lead that are timed whole."""
-    if parts[2].random != whole[2].random or parts[2].value.tolist() != whole[2].value.tolist():
-        raise Found(f"steps timed in part lead to {parts[2].value}, those timed whole to {whole[2].value}")
-    for one, other in zip(parts[:2], whole[:2], strict=True):
+    if parts.state.random != whole.state.random or parts.state.value.tolist() != whole.state.value.tolist():
+        raise Found(f"steps timed in part lead to {parts.state.value}, those timed whole to {whole.state.value}")
+    for one, other in ((parts.decisions, whole.decisions), (parts.best, whole.best)):
         if not (np.array_equal(one.order, other.order) and np.array_equal(one.forced, other.forced)):
             raise Found("steps timed in part lead to another order than steps timed whole")

@@ -24,7 +24,7 @@ from pipeplan.extensions.search.kernels.arrays import (
 from pipeplan.extensions.search.kernels.keeping_kernel import keep_what_fits
 from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE, evaluate, evaluate_pairs
 from pipeplan.extensions.search.kernels.wide_kernel import evaluate_wide
-from pipeplan.extensions.search.op_layout import Layout
+from pipeplan.extensions.search.op_layout import OpLayout
 from pipeplan.extensions.search.problem import Problem
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import BACKWARD_KINDS, NO_GROUP, Bools, Columns, Floats, Ints, Kind, Schedule, ops, tolerances
@@ -61,7 +61,7 @@ class Candidate:
         return Candidate(Decisions(*(array.copy() for array in self.decisions)), self.value)
 
 
-class Encoder(Layout):
+class Encoder(OpLayout):
     """Converts schedules into candidates and back, and times candidates.
 
     Parameters
@@ -316,7 +316,7 @@ _WEIGHT, _OFFLOAD, _RELOAD, _RECOMPUTE, _OP = range(5)
 """Order of the kinds of ops at a place: what runs in front of an op, and the op."""
 
 
-def write_row(layout: Layout, decisions: Decisions, timing: CandidateTiming, start: int, stop: int) -> Columns:
+def write_row(layout: OpLayout, decisions: Decisions, timing: CandidateTiming, start: int, stop: int) -> Columns:
     """Return the ops of a rank, at positions ``start`` to ``stop``, of a feasible candidate just timed."""
     order, group = _pairs(layout, decisions.order[start:stop], decisions.joined[start:stop])
     op_class, index = order, layout.indices(order, decisions.turn)
@@ -351,7 +351,7 @@ def write_row(layout: Layout, decisions: Decisions, timing: CandidateTiming, sta
     return replace(row, group=groups.astype(np.int32))
 
 
-def _weights(layout: Layout, timing: CandidateTiming, number: Ints, halved: Ints, start: int) -> Ints:
+def _weights(layout: OpLayout, timing: CandidateTiming, number: Ints, halved: Ints, start: int) -> Ints:
     """Return the places of the backwards whose Ws the rank runs, in the order of the Ws; ``number`` has that of each op."""
     if not layout.is_wide:
         return halved
@@ -360,7 +360,7 @@ def _weights(layout: Layout, timing: CandidateTiming, number: Ints, halved: Ints
     return place_of[timing.more.ran[start : start + len(halved)]]
 
 
-def _pairs(layout: Layout, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
+def _pairs(layout: OpLayout, order: Ints, joined: Ints) -> tuple[Ints, Ints]:
     """Return the order with the forward first in overlapped pairs, and the group of each position."""
     order, group = order.copy(), np.full(len(order), NO_GROUP)
     free = 0
@@ -388,7 +388,7 @@ class RowDecisions(NamedTuple):
     microbatch: Ints
 
 
-def _turns(layout: Layout, row: RowDecisions) -> Iterator[tuple[int, Ints]]:
+def _turns(layout: OpLayout, row: RowDecisions) -> Iterator[tuple[int, Ints]]:
     """Yield each class of a row with its microbatches in the order of their first ops."""
     for op_class in np.unique(row.order).tolist():
         microbatch = row.microbatch[row.order == op_class]
@@ -396,7 +396,7 @@ def _turns(layout: Layout, row: RowDecisions) -> Iterator[tuple[int, Ints]]:
         yield op_class, microbatch[np.sort(first)]
 
 
-def read_row(layout: Layout, row: Columns, *, keeps_full: bool) -> RowDecisions:
+def read_row(layout: OpLayout, row: Columns, *, keeps_full: bool) -> RowDecisions:
     """Return the decisions of a row.
 
     ``keeps_full``: full backwards are full also on stages where their halves can do the same.

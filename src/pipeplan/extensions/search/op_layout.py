@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeplan.extensions.search.kernels.arrays import (
     NO_WIDE_PROBLEM,
+    NO_WIDE_TIMING,
     CandidateTiming,
     FlatProblem,
     WideProblem,
@@ -20,7 +21,7 @@ NO_TURNS: Ints = np.empty(0, np.int64)
 """Turns of microbatches that are alike: the k-th has the k-th turn."""
 
 
-class Layout:
+class OpLayout:
     """The classes and positions of a problem's ops, and the problem as the kernels' arrays.
 
     Parameters
@@ -69,14 +70,6 @@ class Layout:
         halves = class_times(self)[0] + np.maximum(self.weight_time, 0.0)
         full = mean_of(self, self.problem.occupied.times(Kind.B)) / self.problem.slices
         return np.where(self.is_forward, halves, np.minimum(halves, full))
-
-    @cached_property
-    def follower(self) -> Ints:
-        """The class that waits for each class, or -1; shape (classes,)."""
-        source = self.flat.source
-        follower = np.full(self.classes, -1)
-        follower[source[source >= 0]] = np.flatnonzero(source >= 0)
-        return follower
 
     @property
     def varies(self) -> bool:
@@ -169,19 +162,23 @@ class Layout:
         return empty_timing(self)
 
 
-def flatten(layout: Layout) -> FlatProblem:
+def flatten(layout: OpLayout) -> FlatProblem:
     """Return the problem as the kernels take it."""
     problem = layout.problem
     source = sources(layout)
-    # A class has at most one consumer on another rank: forwards lead to the next stage, backwards to the one before.
+    # At most one class waits for a class: forwards lead to the next stage, backwards to the one before.
+    follower, consumer = np.full((2, layout.classes), -1)
+    follower[source[source >= 0]] = np.flatnonzero(source >= 0)
     crosses = (source >= 0) & (layout.rank_of[source] != layout.rank_of)
-    consumer = np.full(layout.classes, -1)
     consumer[source[crosses]] = layout.rank_of[crosses]
     time, weight_time = class_times(layout)
-    growth, weight_growth = _growths(layout)
+    # An op takes and frees in proportion to the size of its microbatch; what it owes a W frees only then.
+    size = mean_size(layout) / problem.slices
+    held = problem.memory_limit.activation[layout.stage_of] * size
+    kept = problem.memory_limit.freed_by_weight[layout.stage_of] * size * problem.split_backward
+    growth = np.where(layout.is_forward, held, kept - held)
     full = mean_of(layout, problem.occupied.times(Kind.B)) / problem.slices
     full_time = np.where(layout.is_forward, time, full)
-    held = problem.memory_limit.activation[layout.stage_of] * mean_size(layout) / problem.slices
     # The result of a forward crosses to the next stage, that of a backward comes from there.
     before = np.maximum(layout.stage_of - layout.is_forward, 0)
     delay = mean_of(layout, problem.occupied.transfer_times(problem.slices), before)
@@ -198,10 +195,11 @@ def flatten(layout: Layout) -> FlatProblem:
         growth=growth,
         source=source,
         delay=np.where(crosses, delay, 0.0),
+        follower=follower,
         consumer=consumer,
         first=np.arange(layout.classes) * layout.share,
         weight_time=weight_time,
-        weight_growth=weight_growth,
+        weight_growth=-kept,
         full_time=full_time,
         full_growth=np.where(layout.is_forward, growth, -held),
         overlap=time if overlap is None else overlap[layout.stage_of] / problem.slices,
@@ -211,7 +209,7 @@ def flatten(layout: Layout) -> FlatProblem:
     return flat._replace(more=_widen(layout, flat, crosses) if layout.is_wide else NO_WIDE_PROBLEM)
 
 
-def sources(layout: Layout) -> Ints:
+def sources(layout: OpLayout) -> Ints:
     """Return the class that each class waits for, -1 for none; shape (classes,)."""
     waits_for = np.full((layout.copies, layout.stages, 2), -1, np.int64)
     first = 2 * layout.stages * np.arange(layout.copies)
@@ -222,7 +220,7 @@ def sources(layout: Layout) -> Ints:
     return waits_for.ravel()
 
 
-def class_times(layout: Layout) -> tuple[Floats, Floats]:
+def class_times(layout: OpLayout) -> tuple[Floats, Floats]:
     """Return the duration of each class and that of its W, below 0 if it has none; shape (classes,) each."""
     problem = layout.problem
     costs, split = problem.occupied, problem.split_backward
@@ -233,7 +231,7 @@ def class_times(layout: Layout) -> tuple[Floats, Floats]:
     return times, np.where(layout.is_forward | (not split), -1.0, weight / problem.slices)
 
 
-def by_turn(layout: Layout, table: Floats, stage: Ints | None = None) -> Floats:
+def by_turn(layout: OpLayout, table: Floats, stage: Ints | None = None) -> Floats:
     """Return values by stage and microbatch as values by class and microbatch of its copy, shape (classes, turns).
 
     ``stage`` is the row of each class, by default its own stage. A table with one column is for all microbatches.
@@ -247,7 +245,7 @@ def by_turn(layout: Layout, table: Floats, stage: Ints | None = None) -> Floats:
     return values
 
 
-def mean_of(layout: Layout, table: Floats, stage: Ints | None = None) -> Floats:
+def mean_of(layout: OpLayout, table: Floats, stage: Ints | None = None) -> Floats:
     """Return the mean of each class over the microbatches of its copy, shape (classes,); see :func:`by_turn`."""
     values = by_turn(layout, table, stage)
     mean: Floats = values[:, 0] if values.shape[1] == 1 else values.mean(axis=1)
@@ -260,20 +258,12 @@ def sizes(problem: Problem) -> Floats:
     return factors if factors.size else np.ones((problem.placement.stages, 1))
 
 
-def mean_size(layout: Layout) -> Floats:
+def mean_size(layout: OpLayout) -> Floats:
     """Return the mean factor on memory of each class, shape (classes,)."""
     return mean_of(layout, sizes(layout.problem))
 
 
-def _growths(layout: Layout) -> tuple[Floats, Floats]:
-    rule, split = layout.problem.memory_limit, layout.problem.split_backward
-    size = mean_size(layout) / layout.problem.slices
-    held, freed = rule.activation[layout.stage_of] * size, rule.freed_by_weight[layout.stage_of] * size
-    kept = freed if split else np.zeros(layout.classes)
-    return np.where(layout.is_forward, held, kept - held), -kept
-
-
-def _widen(layout: Layout, flat: FlatProblem, crosses: Bools) -> WideProblem:
+def _widen(layout: OpLayout, flat: FlatProblem, crosses: Bools) -> WideProblem:
     problem, stage = layout.problem, layout.stage_of
     sending, link = np.zeros(layout.classes), np.full(layout.classes, -1)
     sending[flat.source[crosses]] = flat.delay[crosses]
@@ -296,7 +286,7 @@ def _widen(layout: Layout, flat: FlatProblem, crosses: Bools) -> WideProblem:
     )
 
 
-def _varied(layout: Layout) -> Floats:
+def _varied(layout: OpLayout) -> Floats:
     """Return the factors of ops on the means of their classes, as the kernel takes them."""
     problem, costs = layout.problem, layout.problem.occupied
     backward = costs.times(Kind.I if problem.split_backward else Kind.B)
@@ -317,51 +307,26 @@ def _varied(layout: Layout) -> Floats:
     return np.concatenate([np.repeat(values, problem.slices, axis=1).ravel() for values in factors])
 
 
-def empty_timing(layout: Layout) -> CandidateTiming:
+def empty_timing(layout: OpLayout) -> CandidateTiming:
     """Return empty arrays for the timing of a candidate."""
     ranks, classes, positions = len(layout.offsets) - 1, layout.classes, layout.positions
-    by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
-    real = [np.zeros(ranks) for _ in range(4)]
-    by_place = [np.zeros(positions, np.int64) for _ in range(4)]
-    timing = CandidateTiming(
-        cursor=by_rank[0],
-        pending=by_rank[1],
-        owed=by_rank[2],
-        clock=real[0],
-        held=real[1],
-        left=real[2],
-        begin=real[3],
-        stack=by_rank[3],
-        done=np.zeros(classes, np.int64),
-        waiting=np.zeros(classes, np.int64),
-        finish=np.zeros(classes * layout.share),
-        weights=by_place[0],
-        owes=by_place[1],
-        waited=by_place[2],
-        position=by_place[3],
-    )
-    return timing._replace(more=_empty_wide_timing(layout)) if layout.is_wide else timing
+    cursor, pending, owed, stack = np.zeros((4, ranks), np.int64)
+    clock, held, left, begin = np.zeros((4, ranks))
+    done, waiting = np.zeros((2, classes), np.int64)
+    finish = np.zeros(positions)
+    weights, owes, waited, position = np.zeros((4, positions), np.int64)
+    more = _empty_wide_timing(layout) if layout.is_wide else NO_WIDE_TIMING
+    by_rank = (cursor, pending, owed, clock, held, left, begin, stack)
+    return CandidateTiming(*by_rank, done, waiting, finish, weights, owes, waited, position, more)
 
 
-def _empty_wide_timing(layout: Layout) -> WideTiming:
+def _empty_wide_timing(layout: OpLayout) -> WideTiming:
     ranks, positions = len(layout.offsets) - 1, layout.positions
-    by_rank = [np.zeros(ranks, np.int64) for _ in range(4)]
-    by_place = [np.zeros(positions, np.int64) for _ in range(6)]
-    return WideTiming(
-        begun=by_rank[0],
-        queued=by_rank[1],
-        left_in=by_rank[2],
-        ahead=by_rank[3],
-        out_free=np.zeros(ranks),
-        in_free=np.zeros(ranks),
-        looked=np.zeros(layout.classes, np.int64),
-        link_free=np.zeros(int(layout.flat.more.link.max(initial=-1)) + 1),
-        ran=by_place[0],
-        op_at=by_place[1],
-        queue=by_place[2],
-        offloads=by_place[3],
-        reloads=by_place[4],
-        copied=np.zeros(positions),
-        returned=np.zeros(positions),
-        gone=by_place[5],
-    )
+    begun, queued, left_in, ahead = np.zeros((4, ranks), np.int64)
+    out_free, in_free = np.zeros((2, ranks))
+    looked = np.zeros(layout.classes, np.int64)
+    link_free = np.zeros(int(layout.flat.more.link.max(initial=-1)) + 1)
+    ran, op_at, queue, offloads, reloads, gone = np.zeros((6, positions), np.int64)
+    copied, returned = np.zeros((2, positions))
+    by_rank = (begun, queued, left_in, ahead, out_free, in_free)
+    return WideTiming(*by_rank, looked, link_free, ran, op_at, queue, offloads, reloads, copied, returned, gone)

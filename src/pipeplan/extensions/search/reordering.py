@@ -9,8 +9,8 @@ import numpy as np
 from pipeplan.costs import Communication, Costs, Limits, MicrobatchFactors
 from pipeplan.extensions.search.candidate import orders_of
 from pipeplan.extensions.search.engines.annealing import WAITS
-from pipeplan.extensions.search.kernels.reorder_kernel import FixedOps, Taken, reordered
-from pipeplan.foundation.kernels import Argument, Kernel
+from pipeplan.extensions.search.kernels.reorder_kernel import Clocks, Cooling, FixedOps, Taken, TurnOrders, reordered
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import (
     COMPUTE_KINDS,
     NONE,
@@ -102,17 +102,17 @@ class Reorderer:
 
     def __call__(self, factors: MicrobatchFactors) -> Reordering:
         """Return an order of microbatches with these factors; their number is that of the schedule's."""
-        given = self._simulated(factors)
-        work = given.costs.times(Kind.F).sum(axis=0) + given.costs.times(Kind.B).sum(axis=0)
+        as_is = self._simulated(factors)
+        work = as_is.costs.times(Kind.F).sum(axis=0) + as_is.costs.times(Kind.B).sum(axis=0)
         taken = self._taken(factors)
         starts = [np.arange(len(work)), *(orders[0] for orders in orders_of(work[None, :]).values())]
         start = min(starts, key=lambda order: self._annealed(taken, order, steps=0)[1])
         order, _ = self._annealed(taken, start, steps=max(WORK // max(len(self._computing), 1), 100))
-        found = self._simulated(factors.taken(order.tolist()))
-        worth, least = self._worth(given), self._worth(found)
+        annealed = self._simulated(factors.taken(order.tolist()))
+        worth, least = self._worth(as_is), self._worth(annealed)
         if least >= worth:
-            return Reordering(np.arange(len(order)), given, given, fits=not worth[0])
-        return Reordering(order, found, given, fits=not least[0])
+            return Reordering(np.arange(len(order)), as_is, as_is, fits=not worth[0])
+        return Reordering(order, annealed, as_is, fits=not least[0])
 
     def _simulated(self, factors: MicrobatchFactors) -> Simulation:
         memory = replace(self.costs.memory, factors=factors.size)
@@ -129,16 +129,18 @@ class Reorderer:
         """Return the best order from a start, and its value."""
         inputs, outputs = self._arguments(taken, start, steps)
         _REORDERED(inputs, outputs, work=max(steps, 1) * len(self._computing))
-        return outputs[1], float(outputs[2][0])
+        orders, _ = outputs
+        return orders.best, float(orders.value[0])
 
     def _arguments(
         self, taken: Taken, start: Ints, steps: int
-    ) -> tuple[tuple[Argument, ...], tuple[Ints, Ints, Floats, Ints, Floats, Floats]]:
+    ) -> tuple[tuple[FixedOps, Taken, Cooling], tuple[TurnOrders, Clocks]]:
         """Return the inputs and outputs of the kernel."""
         heat = HEAT * 2 * float(taken.times.mean())
-        inputs = (self._fixed, taken, WAITS, steps, heat, COOLING ** (-1 / max(steps, 1)))
-        scratch = np.zeros(len(self._computing)), np.zeros(2 * self.schedule.ranks)
-        return inputs, (start.copy(), start.copy(), np.zeros(1), np.array([1]), *scratch)
+        cooling = Cooling(WAITS, steps, heat, COOLING ** (-1 / max(steps, 1)))
+        orders = TurnOrders(turn=start.copy(), best=start.copy(), value=np.zeros(1), random=np.array([1]))
+        clocks = Clocks(np.zeros(len(self._computing)), np.zeros(2 * self.schedule.ranks))
+        return (self._fixed, taken, cooling), (orders, clocks)
 
     def _taken(self, factors: MicrobatchFactors) -> Taken:
         costs = replace(self.costs, factors=factors, memory=replace(self.costs.memory, factors=factors.size))

@@ -227,6 +227,8 @@ SAVING_FIELDS: Mapping[str, Values] = {
 }
 """Fields that save memory and cost time."""
 
+_FIELDS = (*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS)
+
 LEFT_OUT: Mapping[str, str] = {
     "context": f"context parallelism with fewer than {LEAST_TOKENS:,} tokens of a sequence per rank",
     "expert_tensor": "expert tensor degrees other than 1 and tp",
@@ -271,22 +273,13 @@ def left_out(request: PlanRequest) -> tuple[str, ...]:
 
 def unusual(request: PlanRequest, configuration: Configuration) -> tuple[Rule, ...]:
     """Return the rules of practice that a configuration breaks, without those of fields that the user fixed."""
-    draft = {field: getattr(configuration, field) for field in (*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS)}
+    draft = {field: getattr(configuration, field) for field in _FIELDS}
     free = (rule for rule in UNUSUAL.values() if rule.choice not in request.fixed)
     return tuple(rule for rule in free if not rule.holds(request, draft))
 
 
-_RULES_OF: dict[str, list[Rule]] = {}
-
-
-def _plan_rules() -> None:
-    """Assign each rule to the last field that it needs."""
-    order = [*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS]
-    for rule in RULES:
-        _RULES_OF.setdefault(max(rule.needs, key=order.index), []).append(rule)
-
-
-_plan_rules()
+_RULES_OF = {field: [rule for rule in RULES if max(rule.needs, key=_FIELDS.index) == field] for field in _FIELDS}
+"""Rules by the last field that each of them needs."""
 
 
 def frames(

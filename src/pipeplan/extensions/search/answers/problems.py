@@ -11,8 +11,8 @@ import numpy as np
 
 from pipeplan.answers.published import (
     Allowed,
-    Candidate,
     FasterWithMore,
+    PublishedCandidate,
     allowed_needs,
     best_published,
     faster_with_more,
@@ -282,10 +282,12 @@ def baseline_of(
     return Baseline(here, anywhere, more)
 
 
-def as_candidate(entry: PublishedEntry) -> Candidate:
+def as_candidate(entry: PublishedEntry) -> PublishedCandidate:
     """Return an entry as a candidate for the best published schedule."""
     schedule = entry.schedule
-    return Candidate(name=schedule.name, needs=needs_of(schedule), fits=True, value=entry.value, peak=entry.peak)
+    return PublishedCandidate(
+        name=schedule.name, needs=needs_of(schedule), fits=True, value=entry.value, peak=entry.peak
+    )
 
 
 def searched_needs(options: ScheduleSearchOptions, settings: Settings, starts: Iterable[Schedule] = ()) -> Allowed:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.candidate import Encoder
-from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, AnnealingState
+from pipeplan.extensions.search.kernels.arrays import (
+    SEARCH_COMPILES_AFTER,
+    AnnealingState,
+    Decisions,
+    Reach,
+    SearchWalk,
+    StepOptions,
+    Target,
+)
 from pipeplan.extensions.search.moves import Move
 from pipeplan.foundation.kernels import Kernel, dispatcher
 
@@ -36,18 +44,21 @@ def beginning(
     )
 
 
+def step_options(moves: tuple[Move, ...], reach: Reach, critical: int, target: Target) -> StepOptions:
+    """Return the options of an annealing's steps as its kernel takes them."""
+    return StepOptions(np.array([move.weight for move in moves], np.int64), reach, target, critical, WAITS)
+
+
+def walk_from(encoder: Encoder, decisions: Decisions, state: AnnealingState) -> SearchWalk:
+    """Return an annealing by moves that starts at these decisions, which it changes."""
+    best = Decisions(*(array.copy() for array in decisions))
+    return SearchWalk(decisions, best, state, encoder.empty_change())
+
+
 def ops_between_looks(budget: Budget, kernel: Kernel) -> int:
     """Return the op evaluations between two looks at the clock; in plain Python fewer if there is a time limit."""
     slow = budget.limit_seconds is not None and not kernel.is_compiled
     return OPS_BETWEEN_LOOKS_IN_PYTHON if slow else OPS_BETWEEN_LOOKS
-
-
-def pieces(budget: Budget, kernel: Kernel, steps: int, work: int) -> Iterator[int]:
-    """Yield numbers of steps, ``steps`` in all, each step of ``work`` op evaluations; stop when time is up."""
-    while steps > 0 and not budget.out_of_time:
-        piece = max(ops_between_looks(budget, kernel) // work, 1)
-        yield min(piece, steps)
-        steps -= piece
 
 
 LoopBy = Callable[..., Callable[..., object]]

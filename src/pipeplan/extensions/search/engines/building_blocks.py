@@ -21,17 +21,20 @@ from functools import cache, cached_property
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Candidate, Encoder
-from pipeplan.extensions.search.engines.annealing import WAITS, beginning, pieces
+from pipeplan.extensions.search.engines.annealing import WAITS, beginning, ops_between_looks
 from pipeplan.extensions.search.engines.list_scheduling import earliest
-from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions, FlatProblem
+from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, AnnealingState
 from pipeplan.extensions.search.kernels.block_kernel import (
     DRAWS_FORWARDS,
     KEEPS_WEIGHTS,
     RUNS_FULL,
-    TAKES_BACKWARDS,
     Beat,
     Block,
+    BlockOptions,
+    BlockPlan,
+    Blocks,
     RankClocks,
+    Repeated,
     Route,
     block_annealing_by,
     repeat,
@@ -39,7 +42,7 @@ from pipeplan.extensions.search.kernels.block_kernel import (
 from pipeplan.extensions.search.kernels.random_kernel import MODULUS
 from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE
 from pipeplan.extensions.search.run import Run
-from pipeplan.foundation.kernels import Argument, Kernel, Output
+from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import Floats
 
 NAME = "building blocks"
@@ -159,83 +162,62 @@ class BuildingBlocks:
             run.offer(true.repeat(block, by_unit=island.by_unit), island.name, NAME)
 
     def _island(self, run: Run, repeater: BlockRepeater, number: int, steps: int) -> Island:
-        """Return the annealing of this number; every other one goes at the pace of units."""
+        """Return the annealing of this number, from a random block: ops in sequence, some with slack, alone or in groups."""
         # Bits of the number choose the clock, whether Ws stay, and full backwards: eight islands have every combination.
         random, by_unit = run.random(1, number), number % 2 == 1
-        several = self.several if repeater.fullness >= self.tight else (1,)
+        encoder, way = repeater.encoder, repeater.route.way
+        placement, unit = encoder.problem.placement, repeater.plan(by_unit).beat.unit
+        lengths = self.several if repeater.fullness >= self.tight else (1,)
+        several = lengths[number % len(lengths)]
+        # The due times of a microbatch that is alone, and slack between neighbouring ops.
+        slack = random.choice(self.slacks, (encoder.copies, encoder.classes // encoder.copies)) * random.integers(3)
+        due = earliest(encoder)
+        if by_unit:
+            due[way] = np.tile(np.arange(slack.shape[1]), encoder.copies)
+        due[way] += unit * np.cumsum(slack, axis=1).ravel()
+        # Groups of two, of half as many as ranks, or of as many as ranks, which is the group of interleaved schedules.
+        grouped = placement.chunks > 1 and random.random() < self.grouped and several == 1
+        group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
+        block = block_of(
+            np.repeat(due, several),
+            draws_forwards=True,
+            keeps_weights=number // 2 % 2 == 1,
+            runs_full=encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
+            several=several,
+            group=group,
+            inner=unit,
+        )
         return Island(
             name=f"{NAME} {number + 1}",
-            block=self._random_block(
-                repeater,
-                random,
-                by_unit=by_unit,
-                keep_weights=number // 2 % 2 == 1,
-                full=repeater.encoder.may_run_full and (number // 2 + number // 4) % 2 == 1,
-                several=several[number % len(several)],
-            ),
+            block=block,
             by_unit=by_unit,
             temperature=self.heats[number % len(self.heats)],
             steps=steps,
             seed=int(random.integers(1, MODULUS)),
         )
 
-    def _random_block(
-        self,
-        repeater: BlockRepeater,
-        random: np.random.Generator,
-        *,
-        by_unit: bool,
-        keep_weights: bool,
-        full: bool,
-        several: int,
-    ) -> Block:
-        """Return a random block: ops in sequence, some with slack; microbatches one by one, or in groups."""
-        placement, copies = repeater.encoder.problem.placement, repeater.encoder.copies
-        unit = repeater.pace(by_unit).beat.unit
-        # The due times of a microbatch that is alone, and slack between neighbouring ops.
-        slack = random.choice(self.slacks, (copies, repeater.encoder.classes // copies)) * random.integers(3)
-        due = earliest(repeater.encoder)
-        if by_unit:
-            due[repeater.route.way] = np.tile(np.arange(slack.shape[1]), copies)
-        due[repeater.route.way] += unit * np.cumsum(slack, axis=1).ravel()
-        # Groups of two, of half as many as ranks, or of as many as ranks, which is the group of interleaved schedules.
-        grouped = placement.chunks > 1 and random.random() < self.grouped and several == 1
-        group = int(random.choice([2, max(placement.ranks // 2, 1), placement.ranks])) if grouped else 1
-        due = np.repeat(due, several)
-        return block_of(
-            due,
-            draws_forwards=True,
-            keeps_weights=keep_weights,
-            runs_full=full,
-            several=several,
-            group=group,
-            inner=unit,
-        )
-
     def _anneal(self, run: Run, repeater: BlockRepeater, island: Island) -> tuple[Block, int]:
         """Anneal a block; return the best one and the evaluations made. Stops early when time is up."""
-        inputs, outputs, best = self._arrays(repeater, island)
+        inputs, outputs = self._arrays(repeater, island)
         work, done = REPEATED * repeater.encoder.positions, 0
         kernel = repeater.annealer
-        for steps in pieces(run.budget, kernel, island.steps, work):
+        while done < island.steps and not run.budget.out_of_time:
+            steps = min(max(ops_between_looks(run.budget, kernel) // work, 1), island.steps - done)
             kernel((*inputs, steps), outputs, work=steps * work)
             done += steps
-        return best, done
+        return outputs[0].best, done
 
     def _compile(self, run: Run, repeater: BlockRepeater) -> None:
-        inputs, outputs, _ = self._arrays(repeater, self._island(run, repeater, 0, 0))
+        inputs, outputs = self._arrays(repeater, self._island(run, repeater, 0, 0))
         run.compile(repeater.annealer, (*inputs, 0), outputs)
-        flat, times, route, beat, *_ = inputs
-        block, _, _, decisions, _, clocks, timing = outputs
-        run.compile(_REPEAT, (flat, times, route, beat), (block, decisions, clocks, timing))
+        run.compile(_REPEAT, inputs[:1], (outputs[0].current, outputs[2]))
 
     def _arrays(
         self, repeater: BlockRepeater, island: Island
-    ) -> tuple[tuple[Argument, ...], tuple[Output, ...], Block]:
-        """Return the kernel's inputs without the number of steps, its outputs, and the best block among these."""
-        encoder, pace = repeater.encoder, repeater.pace(island.by_unit)
-        block, trial, best = (_copy(island.block) for _ in range(3))
-        begun = repeater.repeat(block, by_unit=island.by_unit)
+    ) -> tuple[tuple[BlockPlan, BlockOptions], tuple[Blocks, AnnealingState, Repeated]]:
+        """Return the kernel's inputs without the number of steps, and its outputs."""
+        encoder = repeater.encoder
+        begun = repeater.repeat(island.block, by_unit=island.by_unit)
         value = encoder.score(begun.decisions, self.spread) if np.isfinite(begun.value) else INFEASIBLE
         state = beginning(
             encoder,
@@ -247,17 +229,9 @@ class BuildingBlocks:
         )
         # Variations toggle rules below this number: the rule of full backwards, the last one, only where these can gain.
         rules = 1 + (RUNS_FULL if encoder.may_run_full else KEEPS_WEIGHTS)
-        inputs = (encoder.flat, pace.times, repeater.route, pace.beat, rules, encoder.target(self.spread), WAITS)
-        outputs = (
-            block,
-            trial,
-            best,
-            repeater.decisions(),
-            state,
-            repeater.empty_clocks(),
-            encoder.empty_timing(),
-        )
-        return inputs, outputs, best
+        options = BlockOptions(rules, encoder.target(self.spread), WAITS)
+        blocks = Blocks(*(_copy(island.block) for _ in range(3)))
+        return (repeater.plan(island.by_unit), options), (blocks, state, repeater.empty())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,14 +255,6 @@ class FirstBlocks:
             BuildingBlocks().offer_first(run, self.steps)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Pace:
-    """Pace at which ranks repeat a block: the times of all ops, and the period in these times."""
-
-    times: FlatProblem
-    beat: Beat
-
-
 class BlockRepeater:
     """Repeats blocks on a problem, and holds the arrays for it.
 
@@ -306,7 +272,6 @@ class BlockRepeater:
         self.route = Route(
             offsets=np.concatenate(([0], np.cumsum(np.bincount(encoder.rank_of, minlength=ranks)))),
             on_rank=np.argsort(encoder.rank_of, kind="stable"),
-            follower=encoder.follower,
             way=np.array(encoder.topological),
         )
         owes = flat.weight_time >= 0
@@ -320,8 +285,10 @@ class BlockRepeater:
         times = encoder.total_times
         # A forward, an I and a W are three ops in two classes: 1.5 ops a class.
         self.unit = float(times.sum() / np.count_nonzero(times) / 1.5) if times.any() else 1.0
-        self._true_pace = Pace(flat, Beat(encoder.share, self._busiest(times), self.unit))
-        self._unit_pace = Pace(units, Beat(encoder.share, self._busiest(np.where(owes, 2.0, 1.0)), 1.0))
+        true_beat = Beat(encoder.share, self._busiest(times), self.unit)
+        unit_beat = Beat(encoder.share, self._busiest(np.where(owes, 2.0, 1.0)), 1.0)
+        self._true_plan = BlockPlan(flat, flat, self.route, true_beat)
+        self._unit_plan = BlockPlan(flat, units, self.route, unit_beat)
 
     @property
     def annealer(self) -> Kernel:
@@ -335,7 +302,7 @@ class BlockRepeater:
         Every microbatch holds each stage's activation for its way to the last stage and back at least.
         """
         encoder = self.encoder
-        flat, starts, period = encoder.flat, earliest(encoder), self._true_pace.beat.period
+        flat, starts, period = encoder.flat, earliest(encoder), self._true_plan.beat.period
         ends = starts + flat.time + np.maximum(flat.weight_time, 0.0)
         # Little's law: mean memory = memory of a microbatch times its lifespan / period.
         area = np.bincount(encoder.rank_of[::2], weights=flat.growth[::2] * (ends[1::2] - starts[::2]))
@@ -345,33 +312,29 @@ class BlockRepeater:
     def _busiest(self, times: Floats) -> float:
         return float(np.bincount(self.encoder.rank_of, weights=times).max())
 
-    def pace(self, by_unit: bool) -> Pace:
-        """Return the pace of the true times, or that of one unit for each op."""
-        return self._unit_pace if by_unit else self._true_pace
+    def plan(self, by_unit: bool) -> BlockPlan:
+        """Return what the kernel takes, at the pace of the true times or at that of one unit for each op."""
+        return self._unit_plan if by_unit else self._true_plan
 
     def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
         """Return the candidate that a block makes; its value is infinite if the block gets stuck."""
-        pace, decisions = self.pace(by_unit), self.decisions()
-        inputs = (self.encoder.flat, pace.times, self.route, pace.beat)
-        outputs = (block, decisions, self.empty_clocks(), self.encoder.empty_timing())
-        complete = _REPEAT(inputs, outputs, work=REPEATED * self.encoder.positions)
+        repeated = self.empty()
+        complete = _REPEAT((self.plan(by_unit),), (block, repeated), work=REPEATED * self.encoder.positions)
+        decisions = repeated.decisions
         return self.encoder.evaluate(decisions) if complete else Candidate(decisions, np.inf)
 
-    def decisions(self) -> Decisions:
-        """Return empty decisions."""
-        return self.encoder.decisions(np.zeros(self.encoder.positions, np.int64))
-
-    def empty_clocks(self) -> RankClocks:
-        """Return empty clocks."""
-        ranks = self.encoder.problem.placement.ranks
-        return RankClocks(np.zeros(ranks), np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
+    def empty(self) -> Repeated:
+        """Return empty arrays for what repeating a block writes."""
+        encoder, ranks = self.encoder, self.encoder.problem.placement.ranks
+        decisions = encoder.decisions(np.zeros(encoder.positions, np.int64))
+        clocks = RankClocks(np.zeros(ranks), np.zeros(ranks, np.int64), np.zeros(ranks, np.int64))
+        return Repeated(decisions, clocks, encoder.empty_timing())
 
 
 def block_of(
     due: Floats,
     *,
     draws_forwards: bool = False,
-    takes_backwards: bool = False,
     keeps_weights: bool = False,
     runs_full: bool = False,
     several: int = 1,
@@ -381,7 +344,6 @@ def block_of(
     """Return a block of these due times, shape (classes * several,), and rules; see ``kernels.block_kernel.Block``."""
     rules = np.zeros(4, np.int64)
     rules[DRAWS_FORWARDS] = draws_forwards
-    rules[TAKES_BACKWARDS] = takes_backwards
     rules[KEEPS_WEIGHTS] = keeps_weights
     rules[RUNS_FULL] = runs_full
     return Block(due, rules, np.array([several]), np.array([group]), np.array([inner]))

@@ -10,7 +10,7 @@ import numpy as np
 from pipeplan.extensions.search.candidate import Candidate, Encoder
 from pipeplan.extensions.search.engines.list_scheduling import earliest
 from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions
-from pipeplan.extensions.search.kernels.dispatch_kernel import DispatchState, dispatch
+from pipeplan.extensions.search.kernels.dispatch_kernel import DispatchRules, DispatchState, dispatch
 from pipeplan.extensions.search.run import Run
 from pipeplan.foundation.kernels import Argument, Kernel, Output
 from pipeplan.model import Floats, Ints
@@ -62,26 +62,17 @@ class Dispatcher:
         encoder = self.encoder
         most = np.minimum(np.maximum(scale * self.flights, 1), encoder.positions).astype(np.int64)
         priority = np.argsort(microbatches, axis=1).ravel()
-        inputs = (encoder.flat, encoder.follower, self.tails, priority, most, deadline)
-        return inputs, (decisions, self._state())
+        rules = DispatchRules(self.tails, priority, most, deadline)
+        return (encoder.flat, rules), (decisions, self._state())
 
     def _state(self) -> DispatchState:
         ranks, classes, positions = len(self.encoder.flat.work), self.encoder.classes, self.encoder.positions
         clock, free, held = np.zeros((3, ranks))
-        flying, cursor, owed, first = np.zeros((4, ranks), np.int64)
-        return DispatchState(
-            ready=np.zeros(positions),
-            clock=clock,
-            free=free,
-            held=held,
-            flying=flying,
-            cursor=cursor,
-            owed=owed,
-            first_owed=first,
-            done=np.zeros(classes, np.int64),
-            started=np.zeros(positions, np.int64),
-            owing=np.zeros(positions, np.int64),
-        )
+        flying, cursor, owed, first_owed = np.zeros((4, ranks), np.int64)
+        done = np.zeros(classes, np.int64)
+        started, owing = np.zeros((2, positions), np.int64)
+        by_rank = (clock, free, held, flying, cursor, owed, first_owed)
+        return DispatchState(np.zeros(positions), *by_rank, done, started, owing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +99,11 @@ class Dispatching:
         if not encoder.varies or run.problem.slices > 1 or run.is_over:
             return
         dispatcher = Dispatcher(encoder)
-        given = np.tile(np.arange(encoder.turns), (encoder.copies, 1))
+        in_order = np.tile(np.arange(encoder.turns), (encoder.copies, 1))
         decisions = encoder.decisions(np.zeros(encoder.positions, np.int64))
-        inputs, outputs = dispatcher.arguments(given, 1.0, np.inf, decisions)
+        inputs, outputs = dispatcher.arguments(in_order, 1.0, np.inf, decisions)
         run.compile(_DISPATCH, inputs, outputs)
-        orders = {"in order": given, **encoder.orders}
+        orders = {"in order": in_order, **encoder.orders}
         for scale, late, (name, microbatches) in product(self.scales, self.deadlines, orders.items()):
             if run.budget.share > self.until or run.is_optimal:
                 return
@@ -127,7 +118,7 @@ def _tails(encoder: Encoder) -> Floats:
     of_op, of_weight, _, _, _, of_message = flat.more.varied.reshape(6, encoder.classes, share)
     tails = np.zeros((encoder.classes, share))
     for op_class in reversed(encoder.topological):
-        after, weight = encoder.follower[op_class], max(flat.weight_time[op_class], 0.0)
+        after, weight = flat.follower[op_class], max(flat.weight_time[op_class], 0.0)
         tail = weight * of_weight[op_class]
         if after >= 0:
             tail = np.maximum(tail, flat.more.sending[op_class] * of_message[op_class] + tails[after])

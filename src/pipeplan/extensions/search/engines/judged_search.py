@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Candidate, Encoder
-from pipeplan.extensions.search.engines.annealing import WAITS, beginning, kernel_by
+from pipeplan.extensions.search.engines.annealing import WAITS, beginning, kernel_by, step_options, walk_from
 from pipeplan.extensions.search.exchange import Exchange
 from pipeplan.extensions.search.kernels.annealing_kernel import proposing_by
 from pipeplan.extensions.search.kernels.arrays import Decisions, Reach
@@ -70,13 +70,12 @@ class JudgedSearch:
         while not run.is_over:
             finalists = run.finalists
             lineage = finalists[self.lineages[turn % len(self.lineages)] % len(finalists)]
-            if not self._anneal(run, lineage, turn, self._affordable(run, self.first_round << min(turn // 4, 8))):
+            steps, left = self.first_round << min(turn // 4, 8), run.budget.evaluations_left
+            if left is not None:
+                steps = min(steps, -(-left // self.counts))
+            if not self._anneal(run, lineage, turn, steps):
                 return
             turn += 1
-
-    def _affordable(self, run: Run, length: int) -> int:
-        left = run.budget.evaluations_left
-        return length if left is None else min(length, -(-left // self.counts))
 
     def _anneal(self, run: Run, lineage: Lineage, turn: int, steps: int) -> bool:
         """Anneal from a lineage, and take each candidate that is judged better than all before it.
@@ -90,7 +89,7 @@ class JudgedSearch:
         )
         exchange = lineage.exchange or Exchange.at_once(problem)
         # The start as it is judged; a temperature in units of the mean op.
-        start = encoder.decode(encoder.evaluate(proposals.decisions))
+        start = encoder.decode(lineage.candidate)
         current = best = problem.judge(exchange.completed(start, problem))
         unit = float(np.mean(encoder.flat.time)) * min(
             self.heats[turn % len(self.heats)] * self.heat / encoder.positions, 1
@@ -102,7 +101,7 @@ class JudgedSearch:
             # The limit is drawn before the candidate is known, as in the annealing kernel.
             temperature = unit * self.cooling ** (-step / steps)
             limit = current + temperature * WAITS[int(random.integers(len(WAITS)))]
-            kept, later = Decisions(*(array.copy() for array in proposals.decisions)), exchange
+            kept, later = proposals.candidate.copy().decisions, exchange
             # With messages, every other step changes when a result is sent; else the order.
             if problem.holds_messages and random.integers(2):
                 later = exchange.moved(random)
@@ -110,7 +109,7 @@ class JudgedSearch:
                 return step > 0
             left = run.budget.evaluations_left
             run.budget.evaluations += self.counts if left is None else min(self.counts, left)
-            candidate = Candidate(proposals.decisions, float(proposals.value[0]))
+            candidate = proposals.candidate
             schedule = later.completed(encoder.decode(candidate), problem)
             judged = problem.judge(schedule)
             # Not accepted: back to the candidate before.
@@ -131,33 +130,28 @@ class _Proposals:
     """A candidate that is changed move by move, and its kernel arrays."""
 
     def __init__(self, options: JudgedSearch, encoder: Encoder, start: Candidate, reach: Reach, seed: int) -> None:
-        self._options, self._encoder, self._reach = options, encoder, reach
+        self._encoder = encoder
         moves = moves_for(encoder, options.moves)
         self.kernel = kernel_by(proposing_by, moves, encoder.evaluator.function)
-        self._weights = np.array([move.weight for move in moves], np.int64)
-        self.decisions = start.copy().decisions
-        self.value = np.full(1, start.value)
-        self._state = beginning(encoder, start.value, temperature=0.0, cooling=1.0, steps=1, seed=seed)
-        self.outputs = (
-            self.decisions,
-            self._state,
-            encoder.empty_change(),
-            encoder.empty_timing(),
-            self.value,
-        )
+        self._options = step_options(moves, reach, options.critical, encoder.target())
+        state = beginning(encoder, start.value, temperature=0.0, cooling=1.0, steps=1, seed=seed)
+        self._walk = walk_from(encoder, start.copy().decisions, state)
+        self.outputs = (self._walk, encoder.empty_timing())
+
+    @property
+    def candidate(self) -> Candidate:
+        """The current candidate; its arrays change."""
+        return Candidate(self._walk.decisions, float(self._walk.state.value[0]))
 
     def inputs(self, limit: float, tries: int) -> tuple[Argument, ...]:
         """Return the kernel's inputs."""
-        options, encoder = self._options, self._encoder
-        return encoder.flat, self._weights, self._reach, options.critical, encoder.target(), limit, tries
+        return self._encoder.flat, self._options, limit, tries
 
     def next(self, limit: float, tries: int) -> bool:
-        """Change to a candidate whose value is at most ``limit``; false if none is found."""
-        work = 2 * self._encoder.positions
-        tried = self.kernel(self.inputs(limit, tries), self.outputs, work=work)
-        return bool(tried <= tries)
+        """Change to a candidate whose value is at most ``limit``; false if no move leads to one."""
+        return bool(self.kernel(self.inputs(limit, tries), self.outputs, work=2 * self._encoder.positions))
 
     def go_back(self, kept: Decisions) -> None:
         """Restore the decisions."""
-        for array, before in zip(self.decisions, kept, strict=True):
+        for array, before in zip(self._walk.decisions, kept, strict=True):
             array[...] = before

@@ -14,14 +14,17 @@ from typing import TypeVar
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Candidate, Encoder
-from pipeplan.extensions.search.engines.annealing import WAITS, beginning, kernel_by, ops_between_looks, pieces
-from pipeplan.extensions.search.engines.local_steps import LocalSteps, Steps, local_moves
-from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
+from pipeplan.extensions.search.engines.annealing import (
+    beginning,
+    ops_between_looks,
+    step_options,
+    walk_from,
+)
+from pipeplan.extensions.search.engines.steps import LocalSteps, WholeSteps, local_moves
 from pipeplan.extensions.search.kernels.arrays import Reach
 from pipeplan.extensions.search.kernels.random_kernel import MODULUS
 from pipeplan.extensions.search.moves import MOVES, Move, moves_for
 from pipeplan.extensions.search.run import Lineage, Run
-from pipeplan.foundation.kernels import Argument, Kernel
 
 Option = TypeVar("Option")
 
@@ -103,7 +106,8 @@ class LocalSearch:
         # Compile the kernels of all kinds of tasks before the first round.
         first = next(self._tasks(run, 0, 0))
         for weight_order in (True, False) if run.encoder.narrow is not run.encoder else (True,):
-            self._compile(run, TaskArrays(self, run.encoder, replace(first, weight_order=weight_order)))
+            steps = self._steps(run.encoder, replace(first, weight_order=weight_order))
+            run.compile(steps.kernel, *steps.arguments(0))
         for turn, length in run.rounds(self.tasks, self.first_round // run.encoder.positions, self.until):
             # Tasks of a round depend on the rounds before and the seed alone, so that answers repeat.
             tasks = list(self._tasks(run, turn, length))
@@ -113,12 +117,6 @@ class LocalSearch:
                 run.budget.evaluations += spent
                 run.offer(candidate, task.lineage.name, f"local search from {task.lineage.name}")
             run.report_progress()
-
-    def _compile(self, run: Run, arrays: TaskArrays) -> None:
-        if (local := arrays.local_steps()) is not None:
-            run.compile(local.kernel, *local.arguments(0))
-        else:
-            run.compile(arrays.kernel, arrays.inputs(0), arrays.outputs)
 
     def _tasks(self, run: Run, turn: int, length: int) -> Iterator[Annealing]:
         lineages = run.lineages
@@ -140,71 +138,33 @@ class LocalSearch:
 
     def _anneal(self, run: Run, task: Annealing) -> tuple[Candidate, int]:
         """Anneal; return the best candidate and the evaluations made. Stops early when time is up."""
-        arrays = TaskArrays(self, run.encoder, task)
-        if (local := arrays.local_steps()) is not None:
-            return self._anneal_locally(run, task, arrays, local)
-        positions = run.encoder.positions
-        done = 0
-        for steps in pieces(run.budget, arrays.kernel, task.evaluations, positions):
-            arrays.kernel(arrays.inputs(steps), arrays.outputs, work=steps * positions)
-            done += steps
-            # Optimal: nothing is left to be found.
-            if arrays.state.value[1] <= run.bound.value:
-                break
-        return run.encoder.evaluate(run.encoder.adopt(arrays.best)), done
-
-    def _anneal_locally(
-        self, run: Run, task: Annealing, arrays: TaskArrays, local: LocalSteps
-    ) -> tuple[Candidate, int]:
-        """Anneal by steps that are timed in part; return as ``_anneal`` does."""
+        steps = self._steps(run.encoder, task)
         done = 0
         while done < task.evaluations and not run.budget.out_of_time:
-            done += local.make(task.evaluations - done, ops_between_looks(run.budget, local.kernel))
-            if arrays.state.value[1] <= run.bound.value:
+            done += steps.make(task.evaluations - done, ops_between_looks(run.budget, steps.kernel))
+            # Optimal: nothing is left to be found.
+            if steps.walk.state.value[1] <= run.bound.value:
                 break
-        return run.encoder.evaluate(run.encoder.adopt(arrays.best)), done
+        return run.encoder.evaluate(run.encoder.adopt(steps.walk.best)), done
 
-
-class TaskArrays:
-    """Arrays of the kernel for one annealing."""
-
-    def __init__(self, options: LocalSearch, encoder: Encoder, task: Annealing) -> None:
-        decided = task.lineage.candidate.decisions
-        if not (task.weight_order or decided.prefer.any()):
+    def _steps(self, encoder: Encoder, task: Annealing) -> WholeSteps | LocalSteps:
+        """Return the annealing of a task before its first step."""
+        decisions = task.lineage.candidate.copy().decisions
+        if not (task.weight_order or decisions.prefer.any()):
             encoder = encoder.narrow
-        self.options, self.encoder, self.task = options, encoder, task
-        self.moves = moves_for(encoder, options.moves)
-        self.weights = np.array([move.weight for move in self.moves], np.int64)
-        decisions, self.best = (encoder.adopt(task.lineage.candidate.copy().decisions) for _ in range(2))
-        self.state = beginning(
+        decisions = encoder.adopt(decisions)
+        state = beginning(
             encoder,
             encoder.score(decisions, task.spread),
             temperature=task.temperature * float(np.mean(encoder.flat.time)),
-            cooling=options.cooling,
+            cooling=self.cooling,
             steps=task.evaluations,
             seed=task.seed,
         )
-        self.outputs = (decisions, self.best, self.state, encoder.empty_change(), encoder.empty_timing())
-
-    @property
-    def kernel(self) -> Kernel:
-        """Kernel that anneals."""
-        return kernel_by(annealing_by, self.moves, self.encoder.evaluator.function)
-
-    def inputs(self, steps: int) -> tuple[Argument, ...]:
-        """Return the kernel's inputs for this many steps."""
-        encoder, task = self.encoder, self.task
-        target = encoder.target(task.spread)
-        return encoder.flat, self.weights, task.reach, self.options.critical, target, WAITS, steps
-
-    def local_steps(self) -> LocalSteps | None:
-        """Return the annealing by steps that are timed in part; None if they are timed whole."""
-        moves = local_moves(self.encoder, self.options.moves)
-        if not moves:
-            return None
-        target = self.encoder.target(self.task.spread)
-        steps = Steps(moves=moves, reach=self.task.reach, critical=self.options.critical, target=target)
-        return LocalSteps(self.encoder, steps, self.outputs[0], self.best, self.state)
+        moves, local = moves_for(encoder, self.moves), local_moves(encoder, self.moves)
+        options = step_options(moves, task.reach, self.critical, encoder.target(task.spread))
+        kind = LocalSteps if local else WholeSteps
+        return kind(encoder, moves, options, walk_from(encoder, decisions, state))
 
 
 def _in_turn(options: tuple[Option, ...], count: int) -> Option:

@@ -38,19 +38,12 @@ class FixedOrders:
 
     Large schedules take tenths of a second each, and the largest seconds: once one fits, none is begun that would probably
     not end in time, judging by the one before.
-
-    Attributes
-    ----------
-    every_group_up_to
-        Forwards up to which interleaved schedules are tried with every size of groups.
     """
-
-    every_group_up_to: int = EVERY_GROUP_UP_TO
 
     def __call__(self, run: Run) -> None:
         """Offer all schedules."""
         takes_time, begin = run.encoder.positions >= LARGE, run.budget.seconds
-        for name, schedule in fixed_orders(run.problem, every_group_up_to=self.every_group_up_to):
+        for name, schedule in fixed_orders(run.problem):
             if run.needs_no_start or run.budget.stopped.is_set():
                 return
             run.offer_published(schedule, name)
@@ -70,17 +63,14 @@ class DrivenByCosts:
     ----------
     until
         The share of the seconds at which they must be done: none is begun that is not likely to be.
-    activations_a_rank
-        Limits under which they are tried in addition to the problem's own, in activations, as multiples of the ranks.
     """
 
     until: float = 0.35
-    activations_a_rank: tuple[float, ...] = ACTIVATIONS_A_RANK
 
     def __call__(self, run: Run) -> None:
         """Offer the schedules."""
         takes = SECONDS_AN_OP * run.encoder.positions
-        for heuristic, suffix, limits in _heuristics(run.original, self.activations_a_rank):
+        for heuristic, suffix, limits in _heuristics(run.original, ACTIVATIONS_A_RANK):
             begin = run.budget.seconds
             if run.needs_no_start or run.budget.out_of_time or takes > run.budget.seconds_until(self.until):
                 return

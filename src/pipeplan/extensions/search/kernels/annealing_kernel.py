@@ -1,8 +1,9 @@
 """Simulated annealing (Kirkpatrick, Gelatt and Vecchi 1983): the parts that all annealings share, and that by moves.
 
-Arrays: ``state.value`` has the current and the best value, ``state.temperature`` the temperature and its factor per step,
-``state.random`` the random number, ``state.critical`` the number of places of the longest chain, then the places; ``change``
-has what a move did, to undo it. One step::
+Arrays, of which ``walk`` holds most: ``decisions`` and ``best`` are the current and the best candidate; ``state.value`` has
+their values, ``state.temperature`` the temperature and its factor per step, ``state.random`` the random number,
+``state.critical`` the number of places of the longest chain, then the places; ``change`` has what a move did, to undo it.
+One step::
 
     order    F0 F1 I0 F2 I1        place 3 is drawn from the longest chain
     propose        F2, 1 to the front
@@ -17,14 +18,13 @@ from collections.abc import Callable
 from pipeplan.extensions.search.kernels.arrays import (
     AnnealingState,
     CandidateTiming,
-    Change,
     Decisions,
     FlatProblem,
-    Reach,
-    Target,
+    SearchWalk,
+    StepOptions,
 )
 from pipeplan.extensions.search.kernels.random_kernel import draw, draw_weighted
-from pipeplan.extensions.search.kernels.row_kernel import index_of, mirrored
+from pipeplan.extensions.search.kernels.row_kernel import copy_numbers, index_of, mirrored
 from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE
 from pipeplan.extensions.search.kernels.varied_kernel import op_index
 from pipeplan.model import Floats, Ints
@@ -61,19 +61,14 @@ def accept(state: AnnealingState, value: float) -> bool:
 
 def copy_decisions(source: Decisions, target: Decisions) -> None:
     """Copy one candidate's decisions onto another's."""
-    for place in range(len(source.order)):
-        target.order[place] = source.order[place]
-        target.forced[place] = source.forced[place]
-        target.joined[place] = source.joined[place]
-    for op in range(len(source.full)):
-        target.full[op] = source.full[op]
-    for slot in range(len(source.prefer)):
-        target.prefer[slot] = source.prefer[slot]
-    for op in range(len(source.mode)):
-        target.mode[op] = source.mode[op]
-        target.lead[op] = source.lead[op]
-    for turn in range(len(source.turn)):
-        target.turn[turn] = source.turn[turn]
+    copy_numbers(source.order, target.order)
+    copy_numbers(source.forced, target.forced)
+    copy_numbers(source.joined, target.joined)
+    copy_numbers(source.full, target.full)
+    copy_numbers(source.prefer, target.prefer)
+    copy_numbers(source.mode, target.mode)
+    copy_numbers(source.lead, target.lead)
+    copy_numbers(source.turn, target.turn)
 
 
 def draw_place(state: AnnealingState, critical: int, positions: int) -> int:
@@ -99,42 +94,33 @@ def annealing_by(
     """
 
     def anneal(
-        problem: FlatProblem,
-        weights: Ints,
-        reach: Reach,
-        critical: int,
-        target: Target,
-        waits: Floats,
-        steps: int,
-        decisions: Decisions,
-        best: Decisions,
-        state: AnnealingState,
-        change: Change,
-        timing: CandidateTiming,
+        problem: FlatProblem, options: StepOptions, steps: int, walk: SearchWalk, timing: CandidateTiming
     ) -> None:
-        """Anneal for a number of steps; the best candidate seen goes to ``best``.
+        """Anneal for a number of steps; the best candidate seen goes to ``walk.best``.
 
         A step draws where it starts, a move by its weight, and what that move does there. It is kept if the value grows by
         no more than the temperature allows, else taken back.
         """
+        decisions, state, change = walk.decisions, walk.state, walk.change
         for _ in range(steps):
+            # Draw a move, and apply it.
             cool(state)
-            place = draw_place(state, critical, len(decisions.order))
-            move = draw_weighted(state.random, weights)
-            propose(move, problem, reach, decisions, place, change, state.random)
+            place = draw_place(state, options.critical, len(decisions.order))
+            move = draw_weighted(state.random, options.weights)
+            propose(move, problem, options.reach, decisions, place, change, state.random)
             if not apply(move, problem, decisions, change):
                 continue
             # The limit is drawn first: an evaluation stops as soon as it must be above.
-            limit = accepted_up_to(state, waits)
-            value = evaluate(problem, decisions, target, limit, timing)
+            limit = accepted_up_to(state, options.waits)
+            value = evaluate(problem, decisions, options.target, limit, timing)
             if value > limit:
                 undo(move, problem, decisions, change)
                 continue
             # Accepted: the next steps start from its longest chain.
-            if critical > 0:
+            if options.critical > 0:
                 trace(problem, decisions, timing, state.critical)
             if accept(state, value):
-                copy_decisions(decisions, best)
+                copy_decisions(decisions, walk.best)
 
     return anneal
 
@@ -145,12 +131,8 @@ def trace(problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, c
     From the end of the rank that is done last back to a start: an op that waited was held up by its source, any other by
     the op before it on its rank.
     """
-    last = 0
-    for rank in range(1, len(problem.work)):
-        if timing.clock[rank] - timing.begin[rank] > timing.clock[last] - timing.begin[last]:
-            last = rank
-    # Back from its last op, over whatever held each op up.
-    place = problem.offsets[last + 1] - 1
+    # Back from the last op of that rank, over whatever held each op up.
+    place = last_place(problem, timing)
     count = 0
     while True:
         count += 1
@@ -171,47 +153,50 @@ def trace(problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, c
     critical[0] = count
 
 
+def last_place(problem: FlatProblem, timing: CandidateTiming) -> int:
+    """Return the place of the last op of the rank that takes longest."""
+    last = 0
+    for rank in range(1, len(problem.work)):
+        if timing.clock[rank] - timing.begin[rank] > timing.clock[last] - timing.begin[last]:
+            last = rank
+    place: int = problem.offsets[last + 1] - 1
+    return place
+
+
 def proposing_by(
     evaluate: Callable[..., float],
     propose: Callable[..., None],
     apply: Callable[..., bool],
     undo: Callable[..., None],
-) -> Callable[..., int]:
+) -> Callable[..., bool]:
     """Return the loop that proposes candidates by moves, timed by ``evaluate``.
 
     Each of the other functions takes the number of a move and the arguments of that move's function.
     """
 
     def next_candidate(
-        problem: FlatProblem,
-        weights: Ints,
-        reach: Reach,
-        critical: int,
-        target: Target,
-        limit: float,
-        tries: int,
-        decisions: Decisions,
-        state: AnnealingState,
-        change: Change,
-        timing: CandidateTiming,
-        value: Floats,
-    ) -> int:
-        """Change ``decisions`` by one move to a candidate whose value is at most ``limit``; store that value in ``value``.
+        problem: FlatProblem, options: StepOptions, limit: float, tries: int, walk: SearchWalk, timing: CandidateTiming
+    ) -> bool:
+        """Change the current candidate by one move to one whose value is at most ``limit``; store it in ``state.value[0]``.
 
-        Returns the number of moves tried, or ``tries`` + 1 if none of them led to one; then nothing is changed.
+        Returns false if none of ``tries`` moves led to one; then nothing is changed.
         """
-        if critical > 0 and evaluate(problem, decisions, target, INFEASIBLE / 2, timing) < INFEASIBLE:
+        decisions, state, change = walk.decisions, walk.state, walk.change
+        if options.critical > 0 and evaluate(problem, decisions, options.target, INFEASIBLE / 2, timing) < INFEASIBLE:
             trace(problem, decisions, timing, state.critical)
-        for tried in range(tries):
-            place = draw_place(state, critical, len(decisions.order))
-            move = draw_weighted(state.random, weights)
-            propose(move, problem, reach, decisions, place, change, state.random)
+        for _ in range(tries):
+            # Draw a move, and apply it.
+            place = draw_place(state, options.critical, len(decisions.order))
+            move = draw_weighted(state.random, options.weights)
+            propose(move, problem, options.reach, decisions, place, change, state.random)
             if not apply(move, problem, decisions, change):
                 continue
-            value[0] = evaluate(problem, decisions, target, limit, timing)
-            if value[0] <= limit:
-                return tried + 1
+            # Keep the first candidate that is good enough, and take back all others.
+            value = evaluate(problem, decisions, options.target, limit, timing)
+            if value <= limit:
+                state.value[0] = value
+                return True
             undo(move, problem, decisions, change)
-        return tries + 1
+        return False
 
     return next_candidate

@@ -8,7 +8,7 @@ What the kernels count and name, one meaning a name:
                backward; the stages of further copies of the model count on
 ``index``      which op of its class, from 0: the k-th is that of the copy's k-th microbatch, as microbatches are alike.
                Where sequences are cut, the k-th forward is slice ``k % slices`` of microbatch ``k // slices``, and the
-               backwards of a microbatch come in reverse: ``slice_kernel``. Where microbatches differ, ``Decisions.turn``
+               backwards of a microbatch come in reverse. Where microbatches differ, ``Decisions.turn``
                says which of them is the k-th, and the index is that of its own op
 ``share``      how many ops every class has: the microbatches of each copy, times their slices
 ``op``         ``first[op_class] + index``: the number of an op among all of them
@@ -29,7 +29,9 @@ number of forwards and backwards of all ranks, ``ops`` is ``classes * share`` an
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
+
+import numpy as np
 
 from pipeplan.model import Floats, Ints
 
@@ -151,11 +153,13 @@ class WideTiming(NamedTuple):
     gone: Ints
 
 
-NO_WIDE_PROBLEM = cast(WideProblem, ())
-"""Arrays of a problem that is not wide: none, so that kernels that do not use them lose no time."""
+_I, _F = np.zeros(0, np.int64), np.zeros(0)
 
-NO_WIDE_TIMING = cast(WideTiming, ())
-"""Arrays of the timing of its candidates: none."""
+NO_WIDE_PROBLEM = WideProblem(_F, _F, _F, _F, _F, _I, _I, _F)
+"""Empty arrays of a problem that is not wide."""
+
+NO_WIDE_TIMING = WideTiming(_I, _I, _I, _I, _F, _F, _I, _F, _I, _I, _I, _I, _I, _F, _F, _I)
+"""Empty arrays of the timing of its candidates."""
 
 
 class FlatProblem(NamedTuple):
@@ -174,8 +178,8 @@ class FlatProblem(NamedTuple):
         that follow.
     source, delay
         The class whose result it waits for (-1: none), and how long the transfer takes.
-    consumer
-        The rank that may wait for the class, or -1.
+    follower, consumer
+        The class that waits for the class, or -1; and its rank where that is another one, or -1.
     first
         The number of the class's first op.
     weight_time, weight_growth
@@ -201,6 +205,7 @@ class FlatProblem(NamedTuple):
     growth: Floats
     source: Ints
     delay: Floats
+    follower: Ints
     consumer: Ints
     first: Ints
     weight_time: Floats
@@ -334,6 +339,28 @@ class Reach(NamedTuple):
     microbatches: int
 
 
+class StepOptions(NamedTuple):
+    """How an annealing by moves steps.
+
+    Attributes
+    ----------
+    weights
+        Weight of each move: how often it is drawn; shape (moves,).
+    reach, target
+        Largest distances of a move, and the value to minimize.
+    critical
+        In so many of 16 steps the step starts at an op of the longest chain.
+    waits
+        Quantiles of the exponential distribution.
+    """
+
+    weights: Ints
+    reach: Reach
+    target: Target
+    critical: int
+    waits: Floats
+
+
 class Change(NamedTuple):
     """A drawn or applied move, with all that is needed to undo it.
 
@@ -352,3 +379,12 @@ class Change(NamedTuple):
     moves: Ints
     place: Ints
     target: Ints
+
+
+class SearchWalk(NamedTuple):
+    """The current candidate of an annealing by moves, the best one so far, its state, and the move of the current step."""
+
+    decisions: Decisions
+    best: Decisions
+    state: AnnealingState
+    change: Change

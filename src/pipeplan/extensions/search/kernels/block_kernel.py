@@ -8,10 +8,10 @@ forward it takes the backwards as they come. What comes of it is an order, which
 Ranks take turns: the one that can decide the earliest does, and then either runs something until it can decide again, or
 waits.
 
-Arrays: ``block.due`` has the due times of the first microbatch's ops, by class; ``clocks.wake`` when each rank decides next;
-``timing`` holds what has run, as in ``timing_kernel``; ``decisions.order`` is written op by op. The *pace* is a flat problem
-of which only the times are used, which need not be the true ones. ``due`` and ``ready`` are times: when an op should run,
-and when its input is there. Decisions of a rank, for a block that is repeated with a period of 3::
+Arrays: ``block.due`` has the due times of the first microbatch's ops, by class; ``plan`` what is known of the problem;
+``repeated`` is written: ``decisions.order`` op by op, ``clocks.wake`` when each rank decides next, ``timing`` what has run,
+as in ``timing_kernel``. ``due`` and ``ready`` are times: when an op should run, and when its input is there. Decisions of a
+rank, for a block that is repeated with a period of 3::
 
     due      F0 0   F1 3   I0 5   F2 6   I1 8        F at 0, 3, 6, ..; I at 5, 8, 11, ..
     now 5    I0 is due and not ready until 6         W0 fits into the wait: it runs
@@ -32,6 +32,7 @@ from pipeplan.extensions.search.kernels.arrays import (
     Target,
 )
 from pipeplan.extensions.search.kernels.random_kernel import draw
+from pipeplan.extensions.search.kernels.row_kernel import copy_numbers
 from pipeplan.extensions.search.kernels.timing_kernel import next_owed, runs_before
 from pipeplan.foundation.kernels import inlined
 from pipeplan.model import Floats, Ints
@@ -93,16 +94,41 @@ class Route(NamedTuple):
     ----------
     offsets, on_rank
         Rank r runs the classes ``on_rank[offsets[r]:offsets[r + 1]]``; shapes (ranks + 1,) and (classes,).
-    follower
-        The class that waits for a class, or -1; shape (classes,).
     way
         The classes in the order in which a microbatch passes through them, copy after copy; shape (classes,).
     """
 
     offsets: Ints
     on_rank: Ints
-    follower: Ints
     way: Ints
+
+
+class BlockPlan(NamedTuple):
+    """Everything that repeating a block needs besides the block.
+
+    The *pace* is a flat problem of which only the times are used, which need not be the true ones.
+    """
+
+    problem: FlatProblem
+    pace: FlatProblem
+    route: Route
+    beat: Beat
+
+
+class BlockOptions(NamedTuple):
+    """How a block is annealed: how many of its rules may change, the target, quantiles of the exponential distribution."""
+
+    rules: int
+    target: Target
+    waits: Floats
+
+
+class Blocks(NamedTuple):
+    """Blocks of an annealing: the current one, the one that a step tries, and the best."""
+
+    current: Block
+    trial: Block
+    best: Block
 
 
 class RankClocks(NamedTuple):
@@ -119,6 +145,14 @@ class RankClocks(NamedTuple):
     wake: Floats
     busy: Ints
     backwards: Ints
+
+
+class Repeated(NamedTuple):
+    """Everything that repeating a block writes: the order, and what has run so far."""
+
+    decisions: Decisions
+    clocks: RankClocks
+    timing: CandidateTiming
 
 
 NEVER = 1e300
@@ -140,32 +174,26 @@ def due_at(block: Block, op_class: int, index: int, beat: Beat) -> float:
     return due
 
 
-def repeat(
-    problem: FlatProblem,
-    pace: FlatProblem,
-    route: Route,
-    beat: Beat,
-    block: Block,
-    decisions: Decisions,
-    clocks: RankClocks,
-    timing: CandidateTiming,
-) -> bool:
+def repeat(plan: BlockPlan, block: Block, repeated: Repeated) -> bool:
     """Repeat a block, and write the order into ``decisions``; false if it gets stuck, for lack of memory."""
-    begin_repeating(problem, decisions, clocks, timing)
-    left = len(decisions.order)
+    begin_repeating(plan.problem, repeated)
+    left = len(repeated.decisions.order)
     while left > 0:
-        rank = first_awake(clocks)
-        if clocks.wake[rank] >= NEVER:
+        # The rank that decides first; if none ever wakes, ops are left that cannot run.
+        rank = first_awake(repeated.clocks)
+        if repeated.clocks.wake[rank] >= NEVER:
             return False
-        op_class = decide(problem, pace, route, beat, block, decisions, clocks, timing, rank)
+        op_class = decide(plan, block, repeated, rank)
         if op_class >= 0:
-            run_op(problem, pace, route, block, decisions, clocks, timing, rank, op_class)
+            run_op(plan, block, repeated, rank, op_class)
             left -= 1
     return True
 
 
-def begin_repeating(problem: FlatProblem, decisions: Decisions, clocks: RankClocks, timing: CandidateTiming) -> None:
+def begin_repeating(problem: FlatProblem, repeated: Repeated) -> None:
     """Set the arrays to before the first op."""
+    decisions, clocks, timing = repeated.decisions, repeated.clocks, repeated.timing
+    # Nothing has run: all ranks decide at 0.
     for op_class in range(len(problem.rank)):
         timing.done[op_class] = 0
     for rank in range(len(problem.work)):
@@ -194,18 +222,10 @@ def first_awake(clocks: RankClocks) -> int:
 
 
 @inlined
-def decide(
-    problem: FlatProblem,
-    pace: FlatProblem,
-    route: Route,
-    beat: Beat,
-    block: Block,
-    decisions: Decisions,
-    clocks: RankClocks,
-    timing: CandidateTiming,
-    rank: int,
-) -> int:
+def decide(plan: BlockPlan, block: Block, repeated: Repeated, rank: int) -> int:
     """Return the class whose op a rank runs now; -1 if it waits, or runs a weight backward instead, which is then noted."""
+    problem, pace, route, beat = plan.problem, plan.pace, plan.route, plan.beat
+    decisions, clocks, timing = repeated.decisions, repeated.clocks, repeated.timing
     now = clocks.wake[rank]
     clocks.busy[rank] = 0
 
@@ -246,7 +266,7 @@ def decide(
     if head_ready <= now:
         chosen = head
     elif forward >= 0 and block.rules[DRAWS_FORWARDS] == 1 and clocks.backwards[rank] == 0:
-        if leaves_room(problem, route, beat, block, timing, rank, forward, forward_due):
+        if leaves_room(plan, block, timing, rank, forward, forward_due):
             chosen = forward
     elif forwards_left == 0 or block.rules[TAKES_BACKWARDS] == 1:
         chosen = backward
@@ -278,17 +298,12 @@ def decide(
 
 @inlined
 def leaves_room(
-    problem: FlatProblem,
-    route: Route,
-    beat: Beat,
-    block: Block,
-    timing: CandidateTiming,
-    rank: int,
-    forward: int,
-    forward_due: float,
+    plan: BlockPlan, block: Block, timing: CandidateTiming, rank: int, forward: int, forward_due: float
 ) -> bool:
     """Return true if a forward leaves room for all other forwards of the rank that are due before it."""
+    problem, route, beat = plan.problem, plan.route, plan.beat
     room = problem.limit[rank] - timing.held[rank] - problem.growth[forward]
+    # Of each class of forwards, the microbatches from the next one on that are due earlier.
     for slot in range(route.offsets[rank], route.offsets[rank + 1]):
         op_class = route.on_rank[slot]
         index = timing.done[op_class]
@@ -301,24 +316,17 @@ def leaves_room(
 
 
 @inlined
-def run_op(
-    problem: FlatProblem,
-    pace: FlatProblem,
-    route: Route,
-    block: Block,
-    decisions: Decisions,
-    clocks: RankClocks,
-    timing: CandidateTiming,
-    rank: int,
-    op_class: int,
-) -> None:
+def run_op(plan: BlockPlan, block: Block, repeated: Repeated, rank: int, op_class: int) -> None:
     """Run the next op of a class; the rank that needs its result wakes when that arrives."""
+    problem, pace = plan.problem, plan.pace
+    decisions, clocks, timing = repeated.decisions, repeated.clocks, repeated.timing
     place = timing.cursor[rank]
     full = op_class % 2 == 1 and block.rules[RUNS_FULL] == 1
     end = clocks.wake[rank] + (pace.full_time[op_class] if full else pace.time[op_class])
     op = problem.first[op_class] + timing.done[op_class]
     timing.finish[op] = end
     timing.done[op_class] += 1
+    # What it adds to the memory, and whether its W is owed.
     timing.owes[place] = 0
     if full:
         decisions.full[op] = 1
@@ -335,7 +343,7 @@ def run_op(
     clocks.wake[rank] = end
     clocks.busy[rank] = 1
     # A rank that runs something decides at its end anyway.
-    follower = route.follower[op_class]
+    follower = problem.follower[op_class]
     if follower >= 0:
         other = problem.rank[follower]
         if clocks.busy[other] == 0:
@@ -344,6 +352,7 @@ def run_op(
 
 def vary(route: Route, unit: float, rules: int, block: Block, random: Ints) -> None:
     """Change a block: one of its first ``rules`` rules, the time within its groups, or when something is due."""
+    # Rarely a rule or the time within groups; mostly one or two changes of due times.
     choice = draw(random, VARIATIONS)
     if choice == 0:
         rule = draw(random, rules)
@@ -388,10 +397,9 @@ def copy_block(source: Block, target: Block) -> None:
     """Copy the values of one block into another."""
     for op_class in range(len(source.due)):
         target.due[op_class] = source.due[op_class]
-    for rule in range(len(source.rules)):
-        target.rules[rule] = source.rules[rule]
-    target.several[0] = source.several[0]
-    target.group[0] = source.group[0]
+    copy_numbers(source.rules, target.rules)
+    copy_numbers(source.several, target.several)
+    copy_numbers(source.group, target.group)
     target.inner[0] = source.inner[0]
 
 
@@ -399,23 +407,9 @@ def block_annealing_by(evaluate: Callable[..., float]) -> Callable[..., None]:
     """Return the annealing of a block, whose schedules are timed by ``evaluate``."""
 
     def anneal_block(
-        problem: FlatProblem,
-        pace: FlatProblem,
-        route: Route,
-        beat: Beat,
-        rules: int,
-        target: Target,
-        waits: Floats,
-        steps: int,
-        block: Block,
-        trial: Block,
-        best: Block,
-        decisions: Decisions,
-        state: AnnealingState,
-        clocks: RankClocks,
-        timing: CandidateTiming,
+        plan: BlockPlan, options: BlockOptions, steps: int, blocks: Blocks, state: AnnealingState, repeated: Repeated
     ) -> None:
-        """Simulated annealing of a block for a number of steps; the best one seen goes to ``best``.
+        """Simulated annealing of a block for a number of steps; the best one seen goes to ``blocks.best``.
 
         A step varies the block, and what comes of it is timed. It is kept if the value grows by no more than the temperature
         allows.
@@ -423,16 +417,17 @@ def block_annealing_by(evaluate: Callable[..., float]) -> Callable[..., None]:
         for _ in range(steps):
             cool(state)
             # A copy of the current block is varied. What comes of that may be infeasible; then the next step follows.
-            copy_block(block, trial)
-            vary(route, beat.unit, rules, trial, state.random)
-            if not repeat(problem, pace, route, beat, trial, decisions, clocks, timing):
+            copy_block(blocks.current, blocks.trial)
+            vary(plan.route, plan.beat.unit, options.rules, blocks.trial, state.random)
+            if not repeat(plan, blocks.trial, repeated):
                 continue
-            limit = accepted_up_to(state, waits)
-            value = evaluate(problem, decisions, target, limit, timing)
+            # Time the order; the limit, drawn before, ends that early.
+            limit = accepted_up_to(state, options.waits)
+            value = evaluate(plan.problem, repeated.decisions, options.target, limit, repeated.timing)
             if value > limit:
                 continue
-            copy_block(trial, block)
+            copy_block(blocks.trial, blocks.current)
             if accept(state, value):
-                copy_block(trial, best)
+                copy_block(blocks.trial, blocks.best)
 
     return anneal_block

@@ -24,6 +24,27 @@ NEVER = 1e300
 """Time of what is not known to come."""
 
 
+class DispatchRules(NamedTuple):
+    """What a rank decides by.
+
+    Attributes
+    ----------
+    tails
+        Time from the start of each op to the end of the longest chain after it; shape (ops,).
+    priority
+        Place of each microbatch of each copy in the line of forwards, smallest first; by copy and microbatch.
+    most
+        Number of forwards without their backward up to which a rank prefers forwards; shape (ranks,).
+    deadline
+        Time by which all should be done: an op whose chain would end then, or later, starts before any other.
+    """
+
+    tails: Floats
+    priority: Ints
+    most: Ints
+    deadline: float
+
+
 class DispatchState(NamedTuple):
     """State of dispatching.
 
@@ -60,31 +81,8 @@ class DispatchState(NamedTuple):
     owing: Ints
 
 
-def dispatch(
-    problem: FlatProblem,
-    follower: Ints,
-    tails: Floats,
-    priority: Ints,
-    most: Ints,
-    deadline: float,
-    decisions: Decisions,
-    state: DispatchState,
-) -> bool:
-    """Write the order and the turns that come of it; false if it came to a dead end.
-
-    Parameters
-    ----------
-    follower
-        The class that waits for each class, or -1.
-    tails
-        Time from the start of each op to the end of the longest chain after it; shape (ops,).
-    priority
-        Place of each microbatch of each copy in the line of forwards, smallest first; by copy and microbatch.
-    most
-        Number of forwards without their backward up to which a rank prefers forwards; shape (ranks,).
-    deadline
-        Time by which all should be done: an op whose chain would end then, or later, starts before any other.
-    """
+def dispatch(problem: FlatProblem, rules: DispatchRules, decisions: Decisions, state: DispatchState) -> bool:
+    """Write the order and the turns that come of the rules; false if it came to a dead end."""
     begin_dispatch(problem, state)
     ranks = len(problem.work)
     left = len(decisions.order)
@@ -96,9 +94,9 @@ def dispatch(
                 rank = other
         if state.clock[rank] >= NEVER:
             return False
-        op = choose(problem, tails, priority, most, deadline, rank, state)
+        op = choose(problem, rules, rank, state)
         if op >= 0:
-            start(problem, follower, rank, op, decisions, state)
+            start(problem, rank, op, decisions, state)
             left -= 1
     return True
 
@@ -121,26 +119,19 @@ def begin_dispatch(problem: FlatProblem, state: DispatchState) -> None:
             state.started[op] = 0
 
 
-def choose(
-    problem: FlatProblem,
-    tails: Floats,
-    priority: Ints,
-    most: Ints,
-    deadline: float,
-    rank: int,
-    state: DispatchState,
-) -> int:
+def choose(problem: FlatProblem, rules: DispatchRules, rank: int, state: DispatchState) -> int:
     """Return the op that a rank starts now; -1 if it runs a W or waits, until the time that its clock then has."""
     share = len(state.ready) // len(problem.rank)
     now = state.clock[rank]
     forward = -1
     backward = -1
     later = NEVER
-    first = len(priority)
+    first = len(rules.priority)
     earliest = NEVER
     lacks_room = False
     urgent = -1
-    longest = deadline - now
+    longest = rules.deadline - now
+    # Look at all ops of the rank that have not started: those that can start now, and those that arrive later.
     for op_class in range(len(problem.rank)):
         if problem.rank[op_class] != rank or state.done[op_class] == share:
             continue
@@ -153,9 +144,9 @@ def choose(
             if state.held[rank] + gain(problem, op, share) > problem.limit[rank]:
                 lacks_room = True
                 continue
-            if tails[op] >= longest:
+            if rules.tails[op] >= longest:
                 urgent = op
-                longest = tails[op]
+                longest = rules.tails[op]
             if op_class % 2 == 1:
                 if state.ready[op] < earliest:
                     backward = op
@@ -163,13 +154,14 @@ def choose(
             else:
                 # Later stages first, so that microbatches that have begun go on.
                 copy = copy_number(problem, op_class)
-                place = priority[copy * share + op - op_class * share]
+                place = rules.priority[copy * share + op - op_class * share]
                 if place < first or (forward >= 0 and op // share > forward // share):
                     forward = op
                     first = place
+    # An urgent op first, then a forward as long as few are in flight, then the backward that has waited longest.
     if urgent >= 0:
         return urgent
-    if forward >= 0 and (state.flying[rank] < most[rank] or backward < 0):
+    if forward >= 0 and (state.flying[rank] < rules.most[rank] or backward < 0):
         return forward
     if backward >= 0:
         return backward
@@ -205,12 +197,13 @@ def copy_number(problem: FlatProblem, op_class: int) -> int:
     return copy
 
 
-def start(problem: FlatProblem, follower: Ints, rank: int, op: int, decisions: Decisions, state: DispatchState) -> None:
+def start(problem: FlatProblem, rank: int, op: int, decisions: Decisions, state: DispatchState) -> None:
     """Start an op on its rank, and note when the op that needs its result can start."""
     share = len(state.ready) // len(problem.rank)
     op_class = op // share
     index = op - op_class * share
     end = state.clock[rank] + problem.time[op_class] * varied_by(problem, OF_OP, op)
+    # Its place in the row and its turn; the rank is busy until its end, and may owe its W.
     decisions.order[state.cursor[rank]] = op_class
     decisions.turn[op_class * share + state.done[op_class]] = index
     state.cursor[rank] += 1
@@ -223,7 +216,8 @@ def start(problem: FlatProblem, follower: Ints, rank: int, op: int, decisions: D
         state.owed[rank] += 1
     state.free[rank] = end
     state.clock[rank] = end
-    after = follower[op_class]
+    # Its result arrives at the next class.
+    after = problem.follower[op_class]
     if after >= 0:
         arrival = end + problem.more.sending[op_class] * varied_by(problem, OF_MESSAGE, op)
         state.ready[after * share + index] = arrival

@@ -24,6 +24,7 @@ def queue_copy(problem: FlatProblem, rank: int, op_class: int, op: int, end: flo
     """Start the copy of a forward that ends now, or as soon as the link is free."""
     wide = timing.more
     copying = problem.more.copying[op_class] * varied_by(problem, OF_SIZE, op)
+    # It is copied behind those before it, and is last in the queue of those that leave.
     wide.out_free[rank] = max(wide.out_free[rank], end) + copying
     wide.copied[op] = wide.out_free[rank]
     wide.returned[op] = -1.0
@@ -46,16 +47,6 @@ def free_at_once(problem: FlatProblem, rank: int, clock: float, share: int, timi
 
 
 @inlined
-def place_offload(rank: int, timing: CandidateTiming) -> int:
-    """Place the oldest OFFLOAD that has no place yet, and return its forward."""
-    wide = timing.more
-    op: int = wide.queue[wide.left_in[rank]]
-    wide.left_in[rank] += 1
-    wide.gone[op] = 1
-    return op
-
-
-@inlined
 def fetch(
     problem: FlatProblem,
     decisions: Decisions,
@@ -63,7 +54,6 @@ def fetch(
     place: int,
     last: int,
     room: float,
-    clock: float,
     timing: CandidateTiming,
 ) -> float:
     """Place RELOADs before the op at a place, and return the memory that they take.
@@ -91,8 +81,9 @@ def fetch(
                     if wide.gone[op] == 0 or size > room:
                         break
                     room -= size
+                # The copy begins when the rank is there and the link is free.
                 copying = problem.more.copying[op_class - 1] * factor
-                wide.in_free[rank] = max(wide.in_free[rank], clock) + copying
+                wide.in_free[rank] = max(wide.in_free[rank], timing.clock[rank]) + copying
                 wide.returned[op] = wide.in_free[rank]
                 taken += size
                 number += 1
@@ -104,32 +95,20 @@ def fetch(
 
 
 @inlined
-def make_room(
-    problem: FlatProblem,
-    rank: int,
-    place: int,
-    room: float,
-    mode: int,
-    forward_op: int,
-    clock: float,
-    held: float,
-    timing: CandidateTiming,
-) -> tuple[float, float]:
-    """Place OFFLOADs before the op at a place: until it fits, and what it fetches back is away.
-
-    Returns when the rank goes on, and what it then holds.
-    """
+def make_room(problem: FlatProblem, rank: int, place: int, room: float, fetched: int, timing: CandidateTiming) -> None:
+    """Place OFFLOADs before the op at a place: until it fits, and the forward that it fetches back, if any, is away."""
     wide = timing.more
     share = len(timing.finish) // len(problem.rank)
     offloads = 0
     # The oldest first, as copies run in their order; the rank waits for the end of each.
     while wide.left_in[rank] < wide.queued[rank]:
-        is_away = mode != OFFLOADED or wide.gone[forward_op] == 1
-        if held <= room and is_away:
+        is_away = fetched < 0 or wide.gone[fetched] == 1
+        if timing.held[rank] <= room and is_away:
             break
-        away = place_offload(rank, timing)
-        clock = max(clock, wide.copied[away])
-        held -= problem.more.offloaded[away // share] * varied_by(problem, OF_SIZE, away)
+        away = wide.queue[wide.left_in[rank]]
+        wide.left_in[rank] += 1
+        wide.gone[away] = 1
+        timing.clock[rank] = max(timing.clock[rank], wide.copied[away])
+        timing.held[rank] -= problem.more.offloaded[away // share] * varied_by(problem, OF_SIZE, away)
         offloads += 1
     wide.offloads[place] = offloads
-    return clock, held

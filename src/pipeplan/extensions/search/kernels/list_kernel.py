@@ -61,6 +61,7 @@ def run_list(
     begin_list(problem, state)
     backwards = 0
     placed = 0
+    # Place the op that is due first; a forward that leads to a dead end is taken back, and refused for now.
     while placed < len(order):
         chosen = first_due(problem, share, due, period, backwards, state)
         if chosen < 0:
@@ -101,6 +102,7 @@ def first_due(problem: FlatProblem, share: int, due: Floats, period: float, back
     first = NEVER
     for op_class in range(len(problem.rank)):
         index = state.done[op_class]
+        # Not those that are all placed, nor forwards refused since the last backward.
         time = due[op_class] + index * period
         if time < first and index < share and state.refused[op_class] < backwards:
             source = problem.source[op_class]
@@ -128,6 +130,7 @@ def is_safe(problem: FlatProblem, share: int, state: ListState) -> bool:
     for rank in range(len(state.room)):
         state.spare[rank] = state.room[rank]
     slices = problem.slices
+    # Finish them one by one.
     for index in range(oldest // slices, (newest + slices - 1) // slices):
         # First all forwards that this microbatch still lacks, then its backwards, each with its W.
         end = (index + 1) * slices

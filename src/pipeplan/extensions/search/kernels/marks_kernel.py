@@ -102,6 +102,7 @@ class Trials(NamedTuple):
 
 def begin_marks(problem: FlatProblem, base: Marks) -> None:
     """Write the first mark, which is before the first op."""
+    # Row 0 of each array: ranks have run nothing, and owe nothing. Its cursor is that of ``place_marks``.
     for rank in range(len(problem.work)):
         base.pending[rank] = problem.offsets[rank]
         base.owed[rank] = 0
@@ -118,6 +119,7 @@ def begin_at(marks: Marks, mark: int, timing: CandidateTiming) -> None:
     """Set a timing to its state at a mark."""
     ranks = len(timing.cursor)
     classes = len(timing.done)
+    # By rank, then by class.
     for rank in range(ranks):
         at = mark * ranks + rank
         timing.cursor[rank] = marks.cursor[at]
@@ -193,6 +195,7 @@ def place_marks(
             marks.cursor[mark * ranks + rank] = place
         marks.cursor[count * ranks + rank] = stop
         marks.cursor[rank] = problem.offsets[rank]
+    # Nothing has been timed up to any of them yet.
     for mark in range(count + 1):
         marks.valid[mark] = 0
 
@@ -215,6 +218,7 @@ def note_touched(problem: FlatProblem, decisions: Decisions, change: Change, tou
 @inlined
 def touch(rank: int, first: int, last: int, touched: Touched) -> None:
     """Add places of a rank to the changed ones."""
+    # The first change of the rank, or a wider range of places.
     if touched.last[rank] < 0:
         touched.ranks[touched.number[0]] = rank
         touched.number[0] += 1
@@ -231,6 +235,7 @@ def last_before(marks: Marks, touched: Touched, ranks: int) -> int:
     # The last mark is the end, and the first one always qualifies.
     mark = len(marks.valid) - 2
     while mark > 0:
+        # No changed rank may have come past its first change there.
         before = marks.valid[mark] == 1
         for which in range(touched.number[0]):
             rank = touched.ranks[which]

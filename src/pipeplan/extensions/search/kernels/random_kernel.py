@@ -1,6 +1,8 @@
 """Random numbers of the kernels: the generator of Park and Miller (1988), whose products fit into 64 bits.
 
-Its numbers are the same compiled or not.
+Its numbers are the same compiled or not. Array: ``random`` has the state alone, from 1 to ``MODULUS - 1``. A step::
+
+    random   [1]  becomes  [48271]          draw below 10: 1
 """
 
 from pipeplan.model import Ints
@@ -27,8 +29,9 @@ def draw_extent(random: Ints, most: int) -> int:
 def draw_weighted(random: Ints, weights: Ints) -> int:
     """Return the index of one of the weights, which are integers, drawn in proportion to them."""
     total = 0
-    for weight in weights:
-        total += weight
+    for which in range(len(weights)):
+        total += weights[which]
+    # The weights lie side by side from 0 to the total: the one in which the number falls is drawn.
     drawn = draw(random, total)
     which = 0
     while drawn >= weights[which]:

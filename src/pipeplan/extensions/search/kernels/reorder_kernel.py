@@ -11,6 +11,7 @@ and stage) and microbatch. One step, with three microbatches::
 from typing import NamedTuple
 
 from pipeplan.extensions.search.kernels.random_kernel import draw
+from pipeplan.extensions.search.kernels.row_kernel import copy_numbers
 from pipeplan.model import Floats, Ints
 
 
@@ -58,48 +59,70 @@ class Taken(NamedTuple):
     sizes: Floats
 
 
+class Cooling(NamedTuple):
+    """Course of an annealing: its steps, first temperature, and the factor of the temperature per step.
+
+    ``waits`` are quantiles of the exponential distribution.
+    """
+
+    waits: Floats
+    steps: int
+    temperature: float
+    factor: float
+
+
+class TurnOrders(NamedTuple):
+    """Orders of an annealing, which writes all of them.
+
+    Attributes
+    ----------
+    turn, best
+        The current order and the best one; shape (microbatches,).
+    value, random
+        Value of the best one, and the random numbers; shape (1,).
+    """
+
+    turn: Ints
+    best: Ints
+    value: Floats
+    random: Ints
+
+
+class Clocks(NamedTuple):
+    """Scratch of a timing: the end of each op, (ops,); when each rank is free, then what it holds, (2 * ranks,)."""
+
+    end: Floats
+    free: Floats
+
+
 PENALTY = 1e3
 """Factor of the memory above a limit, as a share of it: an order that fits is better than any other."""
 
 
-def reordered(
-    fixed: FixedOps,
-    taken: Taken,
-    waits: Floats,
-    steps: int,
-    temperature: float,
-    cooling: float,
-    turn: Ints,
-    best: Ints,
-    value: Floats,
-    random: Ints,
-    end: Floats,
-    free: Floats,
-) -> None:
-    """Anneal ``turn`` by exchanges of two microbatches, and moves of one; the best goes to ``best``, its value to ``value``.
-
-    ``waits`` are quantiles of the exponential distribution, ``end`` and ``free`` scratch by op and, twice, by rank.
-    """
+def reordered(fixed: FixedOps, taken: Taken, cooling: Cooling, orders: TurnOrders, clocks: Clocks) -> None:
+    """Anneal ``orders.turn`` by exchanges of two microbatches, and moves of one; the best goes to ``orders.best``."""
+    turn, random, waits = orders.turn, orders.random, cooling.waits
     microbatches = len(turn)
-    current = value_of(fixed, taken, turn, end, free)
-    value[0] = current
-    for place in range(microbatches):
-        best[place] = turn[place]
-    for _ in range(steps):
-        temperature *= cooling
+    current = value_of(fixed, taken, turn, clocks)
+    orders.value[0] = current
+    copy_numbers(turn, orders.best)
+    temperature = cooling.temperature
+    for _ in range(cooling.steps):
+        # Draw two places, and whether the microbatch of the first moves to the second or both are exchanged.
+        temperature *= cooling.factor
         one = draw(random, microbatches)
         other = draw(random, microbatches)
         moves = draw(random, 2) == 0
         change(turn, one, other, moves)
-        result = value_of(fixed, taken, turn, end, free)
+        result = value_of(fixed, taken, turn, clocks)
+        # Not accepted: take it back.
         if result > current + temperature * waits[draw(random, len(waits))]:
             change(turn, other, one, moves)
             continue
         current = result
-        if result < value[0]:
-            value[0] = result
-            for place in range(microbatches):
-                best[place] = turn[place]
+        if result < orders.value[0]:
+            orders.value[0] = result
+            copy_numbers(turn, orders.best)
 
 
 def change(turn: Ints, one: int, other: int, moves: bool) -> None:
@@ -114,8 +137,9 @@ def change(turn: Ints, one: int, other: int, moves: bool) -> None:
     turn[other] = microbatch
 
 
-def value_of(fixed: FixedOps, taken: Taken, turn: Ints, end: Floats, free: Floats) -> float:
+def value_of(fixed: FixedOps, taken: Taken, turn: Ints, clocks: Clocks) -> float:
     """Return the makespan of the schedule with these microbatches; more if they do not fit into memory."""
+    end, free = clocks.end, clocks.free
     microbatches = len(turn)
     ranks = len(fixed.limit)
     for rank in range(2 * ranks):
@@ -126,7 +150,7 @@ def value_of(fixed: FixedOps, taken: Taken, turn: Ints, end: Floats, free: Float
         op = fixed.ops[place]
         if fixed.joined[op] == 1:
             continue
-        # A pair starts when both inputs are there, and both of its ops end together.
+        # The op, and the next one where both run as a pair, which starts when all inputs are there.
         rank = fixed.rank[op]
         last = op
         if op + 1 < len(fixed.joined) and fixed.joined[op + 1] == 1:
@@ -145,6 +169,7 @@ def value_of(fixed: FixedOps, taken: Taken, turn: Ints, end: Floats, free: Float
             before = held
             held += fixed.growth[member] * taken.sizes[cell]
             over = max(over, (max(before, held) + fixed.beside[member]) / fixed.limit[rank])
+        # Both end together; the rank is free from then on.
         clock += time
         for member in range(op, last + 1):
             end[member] = clock

@@ -19,14 +19,20 @@ schedules are long.
 
 from collections.abc import Callable
 
-from pipeplan.extensions.search.kernels.annealing_kernel import accept, accepted_up_to, cool, copy_decisions, draw_place
+from pipeplan.extensions.search.kernels.annealing_kernel import (
+    accept,
+    accepted_up_to,
+    cool,
+    copy_decisions,
+    draw_place,
+    last_place,
+)
 from pipeplan.extensions.search.kernels.arrays import (
-    AnnealingState,
     CandidateTiming,
-    Change,
     Decisions,
     FlatProblem,
-    Reach,
+    SearchWalk,
+    StepOptions,
     Target,
 )
 from pipeplan.extensions.search.kernels.marks_kernel import (
@@ -49,8 +55,8 @@ from pipeplan.extensions.search.kernels.timing_kernel import (
     value_at_end,
 )
 from pipeplan.foundation.kernels import inlined
-from pipeplan.model import Floats, Ints
-from pipeplan.model.tolerances import LAST_DIGITS
+from pipeplan.model import Ints
+from pipeplan.model.tolerances import LAST_DIGITS, SEARCHED_MEMORY
 
 BEGAN = 0
 """Index into ``Stretch.ends``: the mark at which timing began."""
@@ -67,7 +73,6 @@ def evaluate_from(
     decisions: Decisions,
     target: Target,
     limit: float,
-    follower: Ints,
     unit: float,
     value: float,
     trials: Trials,
@@ -96,7 +101,7 @@ def evaluate_from(
         # Where the candidate does not come through the places of the mark together, the mark is not valid for it.
         trials.marks.valid[mark] = 0
         if reached == 1:
-            if base.valid[mark] == 1 and is_as_before(problem, follower, unit, mark, trials):
+            if base.valid[mark] == 1 and is_as_before(problem, unit, mark, trials):
                 ends[REJOINED] = 1
                 return value
             keep_at(trials.marks, mark, trials.timing)
@@ -129,7 +134,7 @@ def run_to_mark(problem: FlatProblem, decisions: Decisions, span: int, limit: fl
 
 
 @inlined
-def is_as_before(problem: FlatProblem, follower: Ints, unit: float, mark: int, trials: Trials) -> bool:
+def is_as_before(problem: FlatProblem, unit: float, mark: int, trials: Trials) -> bool:
     """Return true if from a mark on everything is as it was: no later op was changed or comes at another time."""
     ranks = len(problem.work)
     base, touched, timing = trials.base, trials.touched, trials.timing
@@ -155,7 +160,7 @@ def is_as_before(problem: FlatProblem, follower: Ints, unit: float, mark: int, t
     # Results that have been made and not yet used arrive when they did.
     before = trials.current.finish
     for op_class in range(len(problem.rank)):
-        after = follower[op_class]
+        after = problem.follower[op_class]
         if after >= 0:
             first = problem.first[op_class]
             for op in range(first + timing.done[after], first + timing.done[op_class]):
@@ -206,11 +211,7 @@ def trace_by_indices(
     problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, indices: Ints, critical: Ints
 ) -> None:
     """Write the longest chain as ``annealing_kernel.trace`` does; ``indices`` has the index of the op at each place."""
-    last = 0
-    for rank in range(1, len(problem.work)):
-        if timing.clock[rank] - timing.begin[rank] > timing.clock[last] - timing.begin[last]:
-            last = rank
-    place = problem.offsets[last + 1] - 1
+    place = last_place(problem, timing)
     count = 0
     while True:
         count += 1
@@ -225,33 +226,29 @@ def trace_by_indices(
     critical[0] = count
 
 
+def unit_of(problem: FlatProblem) -> float:
+    """Return the difference up to which two sums of memory count as equal."""
+    largest = 0.0
+    for op_class in range(len(problem.growth)):
+        largest = max(largest, abs(problem.growth[op_class]))
+    return SEARCHED_MEMORY * largest
+
+
 def local_annealing_by(
     propose: Callable[..., None], apply: Callable[..., bool], undo: Callable[..., None]
 ) -> Callable[..., int]:
     """Return the annealing of a candidate by moves that shift ops or force weight backwards."""
 
     def anneal_locally(
-        problem: FlatProblem,
-        weights: Ints,
-        reach: Reach,
-        critical: int,
-        target: Target,
-        waits: Floats,
-        follower: Ints,
-        unit: float,
-        steps: int,
-        most: int,
-        decisions: Decisions,
-        best: Decisions,
-        state: AnnealingState,
-        change: Change,
-        trials: Trials,
+        problem: FlatProblem, options: StepOptions, steps: int, most: int, walk: SearchWalk, trials: Trials
     ) -> int:
         """Anneal for a number of steps, or until ``most`` places were timed, and return the number of steps.
 
         The current candidate is timed afresh at first.
         """
+        decisions, state, change, target = walk.decisions, walk.state, walk.change, options.target
         touched, visits, current = trials.touched, trials.stretch.visits, trials.current
+        unit = unit_of(problem)
         # Time the current candidate whole, to know where its marks are.
         length = evaluate(problem, decisions, target, INFEASIBLE / 2, current)
         place_marks(problem, decisions, length, current, trials.base)
@@ -261,33 +258,33 @@ def local_annealing_by(
             touched.last[rank] = -1
         # Time it from mark to mark, which are placed but not yet written, in both timings.
         begin_marks(problem, trials.base)
-        evaluate_from(problem, decisions, target, INFEASIBLE / 2, follower, unit, INFEASIBLE, trials)
+        evaluate_from(problem, decisions, target, INFEASIBLE / 2, unit, INFEASIBLE, trials)
         keep_step(problem, trials)
         for step in range(steps):
             if visits[0] >= most:
                 return step
             # Draw a move, and apply it.
             cool(state)
-            place = draw_place(state, critical, len(decisions.order))
-            move = draw_weighted(state.random, weights)
-            propose(move, problem, reach, decisions, place, change, state.random)
+            place = draw_place(state, options.critical, len(decisions.order))
+            move = draw_weighted(state.random, options.weights)
+            propose(move, problem, options.reach, decisions, place, change, state.random)
             change.moves[0] = 0
             if not apply(move, problem, decisions, change):
                 continue
             note_touched(problem, decisions, change, touched)
             # Time the trial from the change on; a value above the limit, known before, ends that early.
-            limit = accepted_up_to(state, waits)
-            value = evaluate_from(problem, decisions, target, limit, follower, unit, state.value[0], trials)
+            limit = accepted_up_to(state, options.waits)
+            value = evaluate_from(problem, decisions, target, limit, unit, state.value[0], trials)
             if value > limit:
                 undo(move, problem, decisions, change)
                 settle(problem, current, trials.timing, trials)
                 continue
             # It is accepted: the trial is the current candidate from now on.
             keep_step(problem, trials)
-            if critical > 0:
+            if options.critical > 0:
                 trace_by_indices(problem, decisions, current, trials.indices, state.critical)
             if accept(state, value):
-                copy_decisions(decisions, best)
+                copy_decisions(decisions, walk.best)
         return steps
 
     return anneal_locally

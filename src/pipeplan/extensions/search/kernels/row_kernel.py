@@ -1,4 +1,12 @@
-"""Finding and moving ops in a rank's row, which is the part of the order from ``start`` to before ``stop``."""
+"""Finding and moving ops in a rank's row, and copying rows.
+
+Arrays: ``order`` has the class that runs at each place, rank after rank; a rank's row is the part of it from ``start`` to
+before ``stop``. A step of each, on the row of two forwards and two backwards::
+
+    place    0   1   2   3
+    order    F0  F1  I0  I1        find I1: 3; index of F1: 1; the place of F1 after 1 op of another class: 2
+    rotate   F0  I0  F1  I1        F1 from place 1 to 2
+"""
 
 from pipeplan.foundation.kernels import inlined
 from pipeplan.model import Ints
@@ -48,10 +56,18 @@ def rotate(order: Ints, place: int, target: int) -> None:
     """Move one op to another place of its row; those between move up."""
     op_class = order[place]
     step = 1 if target > place else -1
+    # Each op on the way moves up by one, into the place that is free.
     while place != target:
         order[place] = order[place + step]
         place += step
     order[place] = op_class
+
+
+@inlined
+def copy_numbers(source: Ints, target: Ints) -> None:
+    """Copy one array onto another of the same length."""
+    for place in range(len(source)):
+        target[place] = source[place]
 
 
 @inlined

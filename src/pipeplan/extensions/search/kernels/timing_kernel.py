@@ -52,8 +52,7 @@ def run_ranks(
     """
     # The rank on top of the stack runs until it waits or is there; ranks that it wakes come on top.
     while top > 0:
-        rank = timing.stack[top - 1]
-        top = run_rank(problem, decisions, span, limit, rank, stops[first + rank], top - 1, False, timing)
+        top = run_rank(problem, decisions, span, limit, stops[first + timing.stack[top - 1]], top - 1, False, timing)
     return top
 
 
@@ -69,8 +68,7 @@ def run_ranks_in_pairs(
 ) -> int:
     """Do what ``run_ranks`` does where ops may overlap, or backwards run in full: twice the code, for few problems."""
     while top > 0:
-        rank = timing.stack[top - 1]
-        top = run_rank(problem, decisions, span, limit, rank, stops[first + rank], top - 1, True, timing)
+        top = run_rank(problem, decisions, span, limit, stops[first + timing.stack[top - 1]], top - 1, True, timing)
     return top
 
 
@@ -131,40 +129,6 @@ def wait_for(problem: FlatProblem, source: int, rank: int, timing: CandidateTimi
 
 
 @inlined
-def run_owed(
-    problem: FlatProblem,
-    decisions: Decisions,
-    place: int,
-    room: float,
-    arrival: float,
-    pending: int,
-    owed: int,
-    clock: float,
-    held: float,
-    left: float,
-    timing: CandidateTiming,
-) -> tuple[int, int, float, float, float, int]:
-    """Run the owed weight backwards that come before the op at a place.
-
-    Returns the rank's pending, owed, clock, held and left after them, and their number.
-    """
-    weights = 0
-    while owed > 0:
-        pending = next_owed(timing.owes, pending)
-        weight = decisions.order[pending]
-        end = clock + problem.weight_time[weight]
-        if not runs_before(weights < decisions.forced[place], held > room, end, arrival):
-            break
-        clock = end
-        held += problem.weight_growth[weight]
-        left -= problem.weight_time[weight]
-        owed -= 1
-        pending += 1
-        weights += 1
-    return pending, owed, clock, held, left, weights
-
-
-@inlined
 def time_together(problem: FlatProblem, op_class: int, time: float, partner: int, other_time: float) -> float:
     """Return how long an op and the one that it overlaps with take together."""
     forward, backward, backward_time = op_class, partner, other_time
@@ -189,16 +153,16 @@ def run_rank(
     decisions: Decisions,
     span: int,
     limit: float,
-    rank: int,
     stop: int,
     top: int,
     has_pairs: bool,
     timing: CandidateTiming,
 ) -> int:
-    """Run a rank up to the place ``stop`` or until it waits; return how many ranks are then on the stack, ``top`` before.
+    """Run the rank at ``stack[top]`` up to the place ``stop`` or until it waits; return how many are then on the stack.
 
     ``STUCK`` if the candidate deadlocks here, does not fit, or ends after ``limit``. ``has_pairs`` false: no pairs, no B.
     """
+    rank = timing.stack[top]
     place = timing.cursor[rank]
     pending = timing.pending[rank]
     owed = timing.owed[rank]
@@ -245,13 +209,21 @@ def run_rank(
             time = time_together(problem, op_class, time, partner, other_time)
             growth = growth_together(op_class, growth, other_growth)
 
-        # Weight backwards before it.
+        # Weight backwards before it, the one owed the longest first.
         room = problem.limit[rank] - growth
         weights = 0
-        if owed > 0:
-            pending, owed, clock, held, left, weights = run_owed(
-                problem, decisions, place, room, arrival, pending, owed, clock, held, left, timing
-            )
+        while owed > 0:
+            pending = next_owed(timing.owes, pending)
+            weight = decisions.order[pending]
+            end = clock + problem.weight_time[weight]
+            if not runs_before(weights < decisions.forced[place], held > room, end, arrival):
+                break
+            clock = end
+            held += problem.weight_growth[weight]
+            left -= problem.weight_time[weight]
+            owed -= 1
+            pending += 1
+            weights += 1
         if held > room:
             stuck = True
             break
@@ -297,6 +269,7 @@ def run_rank(
             timing.weights[place] = 0
             timing.waited[place] = 0
             partner = -1
+    # Its state for the next visit.
     timing.cursor[rank] = place
     timing.pending[rank] = pending
     timing.owed[rank] = owed

@@ -22,6 +22,7 @@ def op_index(turn: Ints, first: int, count: int, slices: int) -> int:
     """
     if len(turn) == 0:
         return count
+    # Slices of a microbatch follow each other, and have its turn.
     index: int = turn[first // slices + count // slices] * slices + count % slices
     return index
 
@@ -39,6 +40,7 @@ def varied_by(problem: FlatProblem, section: int, op: int) -> float:
     varied = problem.more.varied
     if len(varied) == 0:
         return 1.0
+    # One of the six sections, each of as many items as there are ops.
     factor: float = varied[section * (len(varied) // 6) + op]
     return factor
 
@@ -46,6 +48,7 @@ def varied_by(problem: FlatProblem, section: int, op: int) -> float:
 @inlined
 def has_run(problem: FlatProblem, op_class: int, op: int, timing: CandidateTiming) -> bool:
     """Return true if an op of a class has run."""
+    # Microbatches that are alike run in the order of their numbers; else the end of the op says whether it has run.
     if len(problem.more.varied) == 0:
         ran: bool = timing.done[op_class] > op - problem.first[op_class]
         return ran

@@ -61,6 +61,7 @@ def evaluate_wide(
     longest = 0.0
     total = 0.0
     while waiting_to_run > 0:
+        # The rank on top of the stack runs until it waits or is done; ranks that it wakes come on top.
         rank = timing.stack[waiting_to_run - 1]
         waiting_to_run = run_rank(problem, decisions, target.span, limit, rank, waiting_to_run - 1, timing)
         if waiting_to_run == STUCK:
@@ -110,9 +111,6 @@ def run_rank(
     may_run_full = len(decisions.full) > 0
     decides_mode = len(decisions.mode) > 0
     place = timing.cursor[rank]
-    clock = timing.clock[rank]
-    held = timing.held[rank]
-    left = timing.left[rank]
     while place < stop:
         # When the op's input is there, how long it takes, and what it adds.
         op_class = decisions.order[place]
@@ -161,48 +159,45 @@ def run_rank(
         room = problem.limit[rank] - (extra + max(growth, 0.0) if extra > 0 else growth)
 
         # Before it: weight backwards, copies to the host, and copies back.
-        clock, held, left = run_owed(problem, decisions, rank, place, room, arrival, again, clock, held, left, timing)
+        run_owed(problem, decisions, rank, place, room, arrival, again, timing)
         if decides_mode:
-            clock, held = make_room(problem, rank, place, room, mode, forward_op, clock, held, timing)
-        if held > room:
+            make_room(problem, rank, place, room, forward_op if mode == OFFLOADED else -1, timing)
+        if timing.held[rank] > room:
             return STUCK
         if decides_mode:
             # What the op itself frees is free only after it.
-            beside = problem.limit[rank] - extra - max(growth, 0.0) - held
+            beside = problem.limit[rank] - extra - max(growth, 0.0) - timing.held[rank]
             last = place if partner < 0 else place + 1
-            held += fetch(problem, decisions, rank, place, last, beside, clock, timing)
+            timing.held[rank] += fetch(problem, decisions, rank, place, last, beside, timing)
             if mode == RECOMPUTED:
-                held += extra
+                timing.held[rank] += extra
             elif mode == OFFLOADED and wide.returned[forward_op] > arrival:
                 arrival = wide.returned[forward_op]
                 cause = 0
 
         # It starts, after its R. The rank's remaining work says already how early it can be done.
-        clock += again
+        clock = timing.clock[rank] + again
         timing.waited[place] = 0
         if arrival > clock:
             clock = arrival
             timing.waited[place] = cause
         if place == problem.offsets[rank]:
             timing.begin[rank] = clock * span
-        if clock + left - timing.begin[rank] > limit:
+        if clock + timing.left[rank] - timing.begin[rank] > limit:
             return STUCK
-        clock += time
-        held = held + gain + other_gain
-        left = left - work - other_work
+        timing.clock[rank] = clock + time
+        timing.held[rank] = timing.held[rank] + gain + other_gain
+        timing.left[rank] = timing.left[rank] - work - other_work
 
         # It ends, and with it the op that it overlaps with.
         if partner < 0:
-            arrives = sent(problem, op_class, op, clock, timing)
-            top = end_op(problem, decisions, rank, place, op_class, op, clock, arrives, top, timing)
+            arrives = sent(problem, op_class, op, timing.clock[rank], timing)
+            top = end_op(problem, decisions, place, op, arrives, top, timing)
             place += 1
         else:
-            top = end_pair(problem, decisions, rank, place, clock, top, timing)
+            top = end_pair(problem, decisions, place, top, timing)
             place += 2
     timing.cursor[rank] = place
-    timing.clock[rank] = clock
-    timing.held[rank] = held
-    timing.left[rank] = left
     return top
 
 
@@ -217,6 +212,7 @@ def needed_first(
 ) -> tuple[float, float]:
     """Return how long the R of a class's next backward takes, and what its R or RELOAD adds."""
     more = problem.more
+    # An R takes time and the memory that the forward did not keep; a RELOAD without a place takes the memory alone.
     again = 0.0
     extra = 0.0
     if mode == RECOMPUTED:
@@ -231,23 +227,23 @@ def needed_first(
 def end_op(
     problem: FlatProblem,
     decisions: Decisions,
-    rank: int,
     place: int,
-    op_class: int,
     op: int,
-    clock: float,
     arrives: float,
     top: int,
     timing: CandidateTiming,
 ) -> int:
     """End the op at a place, whose result is there at ``arrives``; return how many ranks are then on the stack."""
+    op_class = decisions.order[place]
+    rank = problem.rank[op_class]
     full = len(decisions.full) > 0 and decisions.full[op] == 1
     timing.owes[place] = 0
     if problem.weight_time[op_class] >= 0 and not full:
         timing.owes[place] = 1
         timing.owed[rank] += 1
     if len(decisions.mode) > 0 and op_class % 2 == 0 and decisions.mode[op] == OFFLOADED:
-        queue_copy(problem, rank, op_class, op, clock, timing)
+        queue_copy(problem, rank, op_class, op, timing.clock[rank], timing)
+    # Its result can be used, and a rank that waits for it can go on.
     timing.finish[op] = arrives
     timing.position[op] = place
     timing.more.op_at[place] = op
@@ -259,14 +255,13 @@ def end_op(
     return top
 
 
-def end_pair(
-    problem: FlatProblem, decisions: Decisions, rank: int, place: int, clock: float, top: int, timing: CandidateTiming
-) -> int:
+def end_pair(problem: FlatProblem, decisions: Decisions, place: int, top: int, timing: CandidateTiming) -> int:
     """End the op at a place and the next one, which overlap; return how many ranks are then on the stack."""
     first = decisions.order[place]
     second = decisions.order[place + 1]
     first_op = next_op(problem, decisions, first, timing)
     second_op = next_op(problem, decisions, second, timing)
+    clock = timing.clock[problem.rank[first]]
     # Of two results on one link the forward's goes first.
     if first % 2 == 0:
         first_arrives = sent(problem, first, first_op, clock, timing)
@@ -279,8 +274,8 @@ def end_pair(
     if len(decisions.mode) > 0:
         timing.more.offloads[place + 1] = 0
         timing.more.reloads[place + 1] = 0
-    top = end_op(problem, decisions, rank, place, first, first_op, clock, first_arrives, top, timing)
-    return end_op(problem, decisions, rank, place + 1, second, second_op, clock, second_arrives, top, timing)
+    top = end_op(problem, decisions, place, first_op, first_arrives, top, timing)
+    return end_op(problem, decisions, place + 1, second_op, second_arrives, top, timing)
 
 
 @inlined

@@ -24,18 +24,17 @@ def run_owed(
     room: float,
     arrival: float,
     again: float,
-    clock: float,
-    held: float,
-    left: float,
     timing: CandidateTiming,
-) -> tuple[float, float, float]:
+) -> None:
     """Run the owed weight backwards that come before the op at a place.
 
     ``room`` is what the rank may hold then, ``arrival`` when the op's input is there, and ``again`` how long its R takes.
-    Returns when the rank goes on, what it then holds, and its work not yet done.
     """
     wide = timing.more
     share = len(timing.finish) // len(problem.rank)
+    clock = timing.clock[rank]
+    held = timing.held[rank]
+    left = timing.left[rank]
     weights = 0
     while weights < timing.owed[rank]:
         # The W owed the longest, or the one that is preferred.
@@ -57,6 +56,7 @@ def run_owed(
             lacking = held - free_at_once(problem, rank, max(clock, arrival), share, timing) > room
         if not runs_before(weights < decisions.forced[place], lacking, end, arrival - again if fills else -1.0):
             break
+        # It runs.
         timing.owes[chosen] = 0
         wide.ran[slot] = ran
         clock = end
@@ -66,7 +66,9 @@ def run_owed(
         wide.begun[rank] += 1
     timing.owed[rank] -= weights
     timing.weights[place] = weights
-    return clock, held, left
+    timing.clock[rank] = clock
+    timing.held[rank] = held
+    timing.left[rank] = left
 
 
 def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: CandidateTiming) -> None:
@@ -90,6 +92,7 @@ def run_rest(problem: FlatProblem, decisions: Decisions, rank: int, timing: Cand
 @inlined
 def preferred_owed(order: Ints, owes: Ints, pending: int, stop: int, op_class: int) -> int:
     """Return the place of a class's oldest owed I from ``pending`` to before ``stop``; of any class if it owes none."""
+    # From the oldest owed I on, which is the one to fall back on.
     place = pending
     while place < stop and not (owes[place] == 1 and order[place] == op_class):
         place += 1

@@ -124,5 +124,10 @@ def change_weights(problem: FlatProblem, decisions: Decisions, change: Change) -
 
 def restore_weights(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
     """Restore the slots."""
-    for step in range(change.moves[0]):
-        decisions.prefer[change.place[step]] = change.target[step]
+    restore(decisions.prefer, change)
+
+
+def restore(array: Ints, change: Change) -> None:
+    """Restore what an array was before a move, the last change first, as an item may have been changed twice."""
+    for step in range(change.moves[0] - 1, -1, -1):
+        array[change.place[step]] = change.target[step]

@@ -9,6 +9,7 @@ exchange: the two forwards. Terms of a lead: the first forward, the number of mi
 from pipeplan.extensions.search.kernels.arrays import KEPT, OFFLOADED, RECOMPUTED, Change, Decisions, FlatProblem, Reach
 from pipeplan.extensions.search.kernels.random_kernel import draw, draw_extent
 from pipeplan.extensions.search.kernels.row_kernel import index_of, mirrored
+from pipeplan.extensions.search.moves.decision_kernel import restore
 from pipeplan.model import Ints
 
 MOST = 64
@@ -61,9 +62,7 @@ def apply(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
 
 def undo(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
     """Restore the modes."""
-    # The last change first, as an op may have been changed twice.
-    for step in range(change.moves[0] - 1, -1, -1):
-        decisions.mode[change.place[step]] = change.target[step]
+    restore(decisions.mode, change)
 
 
 def propose_exchange(
@@ -74,6 +73,7 @@ def propose_exchange(
     start = problem.offsets[rank]
     stop = problem.offsets[rank + 1]
     most = max((stop - start) // 2, 1)
+    # Towards the end of the row or its beginning, with equal odds.
     other = place + draw_extent(random, most) if draw(random, 2) == 0 else place - draw_extent(random, most)
     change.terms[0] = forward_at(problem, decisions, place)
     change.terms[1] = forward_at(problem, decisions, min(max(other, start), stop - 1))
@@ -111,6 +111,7 @@ def change_lead(problem: FlatProblem, decisions: Decisions, change: Change) -> b
     share = len(decisions.lead) // len(problem.rank)
     first = change.terms[0]
     number = 0
+    # Up to the last microbatch of the class.
     for op in range(first, min(first + change.terms[1], (first // share + 1) * share)):
         if decisions.mode[op] == OFFLOADED:
             change.place[number] = op
@@ -123,5 +124,4 @@ def change_lead(problem: FlatProblem, decisions: Decisions, change: Change) -> b
 
 def restore_lead(problem: FlatProblem, decisions: Decisions, change: Change) -> None:
     """Restore the leads."""
-    for step in range(change.moves[0]):
-        decisions.lead[change.place[step]] = change.target[step]
+    restore(decisions.lead, change)

@@ -52,6 +52,7 @@ def apply(problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
         op_class = copy
     moves = 0
     while left > 0 and op_class >= 0:
+        # From its turn now, by the distance, within the turns of the class.
         first = op_class * turns
         place = turn_of(turn, first, microbatch)
         target = min(max(place + change.terms[2], first), first + turns - 1)
@@ -89,6 +90,7 @@ def exchange(problem: FlatProblem, decisions: Decisions, change: Change) -> bool
     other = turn[first + change.terms[2]]
     if one == other:
         return False
+    # The turns of all classes of a copy follow each other.
     copy, number = copy_of(problem, change.terms[0])
     for place in range(copy * turns, (copy + number) * turns):
         if turn[place] == one:

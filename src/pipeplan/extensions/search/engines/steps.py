@@ -1,28 +1,21 @@
-"""Annealing of an order by steps that are timed only as far as they change anything: it pays on long schedules."""
+"""Annealing of an order by steps that are timed whole, or as far as they change anything, which pays on long schedules."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Encoder
-from pipeplan.extensions.search.engines.annealing import OPS_BETWEEN_LOOKS, WAITS, functions_of
-from pipeplan.extensions.search.kernels.arrays import (
-    SEARCH_COMPILES_AFTER,
-    AnnealingState,
-    Decisions,
-    Reach,
-    Target,
-)
+from pipeplan.extensions.search.engines.annealing import OPS_BETWEEN_LOOKS, functions_of, kernel_by
+from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
+from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, SearchWalk, StepOptions
 from pipeplan.extensions.search.kernels.marks_kernel import Marks, Stretch, Touched, Trials
 from pipeplan.extensions.search.kernels.resuming_kernel import local_annealing_by
 from pipeplan.extensions.search.moves import Move, moves_for
 from pipeplan.extensions.search.moves import decision_kernel as decision
 from pipeplan.extensions.search.moves import shift_kernel as shift
 from pipeplan.foundation.kernels import Argument, Kernel, Output
-from pipeplan.model.tolerances import SEARCHED_MEMORY
 
 LONG = 256
 """Number of positions from which on timing a part of the schedule is faster than timing it whole."""
@@ -52,78 +45,51 @@ def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
     return gaining if plain and local and encoder.positions >= LONG else ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Steps:
-    """Options of the steps of an annealing.
-
-    Attributes
-    ----------
-    moves
-        Moves that a step may make.
-    reach
-        Distances that moves go.
-    critical
-        Number of 16 steps that start at an op of the longest chain.
-    target
-        The target to minimize.
-    """
-
-    moves: tuple[Move, ...]
-    reach: Reach
-    critical: int
-    target: Target
-
-
-class LocalSteps:
-    """An annealing in progress: its current candidate and the arrays of its steps.
+class WholeSteps:
+    """An annealing in progress, each step of which times the whole candidate.
 
     Parameters
     ----------
-    encoder
-        The problem.
-    steps
-        Options of the steps.
-    decisions
-        The current candidate; changed.
-    best
-        The best candidate seen; written.
-    state
-        State of the annealing; changed.
+    encoder, moves, options
+        The problem, the moves that a step may make, and how it steps.
+    walk
+        The current candidate and the best one; changed.
     """
 
-    def __init__(
-        self, encoder: Encoder, steps: Steps, decisions: Decisions, best: Decisions, state: AnnealingState
-    ) -> None:
-        self._kernel = anneal_locally_by(steps.moves)
-        weights = np.array([move.weight for move in steps.moves], np.int64)
-        self._inputs: tuple[Argument, ...] = (
-            encoder.flat,
-            weights,
-            steps.reach,
-            steps.critical,
-            steps.target,
-            WAITS,
-            encoder.follower,
-            unit_of(encoder),
-        )
+    def __init__(self, encoder: Encoder, moves: tuple[Move, ...], options: StepOptions, walk: SearchWalk) -> None:
+        self.walk, self.kernel = walk, kernel_by(annealing_by, moves, encoder.evaluator.function)
+        self._inputs, self._work = (encoder.flat, options), encoder.positions
+        self._outputs = (walk, encoder.empty_timing())
+
+    def arguments(self, steps: int) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
+        """Return the kernel's inputs and outputs for this many steps."""
+        return (*self._inputs, steps), self._outputs
+
+    def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
+        """Make this many search steps, or fewer once ``most`` places of ops were timed; return how many were made."""
+        steps = min(max(most // self._work, 1), steps)
+        self.kernel(*self.arguments(steps), work=steps * self._work)
+        return steps
+
+
+class LocalSteps:
+    """An annealing in progress, each step of which is timed as far as it changes anything; see :class:`WholeSteps`."""
+
+    def __init__(self, encoder: Encoder, moves: tuple[Move, ...], options: StepOptions, walk: SearchWalk) -> None:
+        self.walk, self.kernel = walk, anneal_locally_by(moves)
+        self._inputs, self._work = (encoder.flat, options), encoder.positions
+        ranks, positions = len(encoder.flat.work), encoder.positions
         # Timings and marks are there twice, for the current candidate and for the trial. Where a step is taken back, only
         # what it has changed is copied from one to the other.
         self._trials = Trials(
-            touched=empty_touched(encoder),
+            touched=Touched(*(np.zeros(size, np.int64) for size in (1, ranks, ranks, ranks))),
             stretch=Stretch(np.zeros(3, np.int64), np.zeros(1, np.int64)),
-            indices=np.zeros(encoder.positions, np.int64),
+            indices=np.zeros(positions, np.int64),
             base=empty_marks(encoder),
             current=encoder.empty_timing(),
             marks=empty_marks(encoder),
             timing=encoder.empty_timing(),
         )
-        self._outputs: tuple[Output, ...] = (decisions, best, state, encoder.empty_change(), self._trials)
-        self._work = encoder.positions
-
-    @property
-    def kernel(self) -> Kernel:
-        """Kernel that makes the steps."""
-        return self._kernel
 
     @property
     def visits(self) -> int:
@@ -132,17 +98,11 @@ class LocalSteps:
 
     def arguments(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> tuple[tuple[Argument, ...], tuple[Output, ...]]:
         """Return the kernel's inputs and outputs for this many steps."""
-        return (*self._inputs, steps, most), self._outputs
+        return (*self._inputs, steps, most), (self.walk, self._trials)
 
     def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
         """Make this many search steps, or fewer once ``most`` places of ops were timed; return how many were made."""
-        inputs, outputs = self.arguments(steps, most)
-        return int(self._kernel(inputs, outputs, work=steps * self._work))
-
-
-def unit_of(encoder: Encoder) -> float:
-    """Return the difference up to which two sums of memory count as equal."""
-    return SEARCHED_MEMORY * float(np.abs(encoder.flat.growth).max())
+        return int(self.kernel(*self.arguments(steps, most), work=steps * self._work))
 
 
 def empty_marks(encoder: Encoder) -> Marks:
@@ -150,20 +110,7 @@ def empty_marks(encoder: Encoder) -> Marks:
     # With more marks a step begins and ends closer to its change, but a comparison at a mark takes as long as some ops.
     marks = max(encoder.positions // (POSITIONS_PER_MARK * encoder.classes), 1) + 1
     ranks, classes = len(encoder.flat.work), encoder.classes
-    return Marks(
-        valid=np.zeros(marks, np.int64),
-        cursor=np.zeros(marks * ranks, np.int64),
-        pending=np.zeros(marks * ranks, np.int64),
-        owed=np.zeros(marks * ranks, np.int64),
-        clock=np.zeros(marks * ranks),
-        held=np.zeros(marks * ranks),
-        left=np.zeros(marks * ranks),
-        begin=np.zeros(marks * ranks),
-        done=np.zeros(marks * classes, np.int64),
-    )
-
-
-def empty_touched(encoder: Encoder) -> Touched:
-    """Return an empty record of changed places."""
-    ranks = len(encoder.flat.work)
-    return Touched(*(np.zeros(size, np.int64) for size in (1, ranks, ranks, ranks)))
+    valid, done = np.zeros(marks, np.int64), np.zeros(marks * classes, np.int64)
+    cursor, pending, owed = np.zeros((3, marks * ranks), np.int64)
+    clock, held, left, begin = np.zeros((4, marks * ranks))
+    return Marks(valid, cursor, pending, owed, clock, held, left, begin, done)
