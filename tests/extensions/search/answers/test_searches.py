@@ -13,14 +13,14 @@ from pipeplan.cli import main
 from pipeplan.costs import Settings
 from pipeplan.extensions import search as solver
 from pipeplan.extensions.search.answers.problems import placement_named, problem_of, published_here
-from pipeplan.extensions.search.answers.search_record import PublishedSchedule
+from pipeplan.extensions.search.answers.search_record import PublishedSchedule, SearchedResult, SearchRecord
 from pipeplan.extensions.search.answers.search_words import costs_in_words, gain_of
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.foundation.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.foundation.readable import percent
-from pipeplan.foundation.records import holding
+from pipeplan.foundation.records import holding, optional_fields
 from pipeplan.simulation import Bound, Simulation
 
 SHAPE: dict[str, Any] = {"ranks": 3, "microbatches": 4, "p2p_time": 0.25}
@@ -34,6 +34,12 @@ def test_a_search_is_a_result_like_any_other():
     assert {"found_by", "optimal", "evaluations", "lower_bound", "gap"} <= document.keys()
     assert document["lower_bound"] <= document["makespan"]
     assert pipeplan.simulate(found.schedule, **SHAPE).makespan == pytest.approx(found.makespan)
+
+
+def test_the_json_of_a_result_has_every_field_of_its_search():
+    fields = [(field.encode_name, field.type, field.default) for field in msgspec.structs.fields(SearchedResult)]
+    search = optional_fields(SearchRecord)
+    assert fields[-len(search) :] == search
 
 
 def test_a_search_without_compiled_kernels_says_so(monkeypatch, capsys):
