@@ -9,8 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.foundation.errors import CostError, PluginError, ShapeError, UnknownNameError
@@ -142,14 +141,6 @@ class Strategy:
     variants: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
     recomputes: bool = False
-
-    def __reduce__(self) -> tuple[Callable[..., Strategy], tuple[Any, ...]]:
-        """Pickle a built-in strategy as its name, because its formulas are functions without one; others as their fields."""
-        from pipeplan.strategies.registry import STRATEGIES, strategy  # imports this module
-
-        if STRATEGIES.built_in.get(self.name) is self:
-            return strategy, (self.name,)
-        return Strategy, tuple(getattr(self, field.name) for field in fields(self))
 
     @property
     def looks_at_costs(self) -> bool:

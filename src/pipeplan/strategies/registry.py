@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
@@ -85,3 +86,13 @@ def strategy(name: str) -> Strategy:
 def is_strategy(name: str) -> bool:
     """Return True if a strategy has this name or alias, ignoring letter case."""
     return STRATEGIES.find(name) is not None
+
+
+def _pickled(plan: Strategy) -> tuple[Callable[..., Strategy], tuple[Any, ...]]:
+    """Pickle a built-in strategy as its name, because its formulas are functions without one; others as their fields."""
+    if STRATEGIES.built_in.get(plan.name) is plan:
+        return strategy, (plan.name,)
+    return Strategy, tuple(getattr(plan, field.name) for field in fields(plan))
+
+
+copyreg.pickle(Strategy, _pickled)
