@@ -109,9 +109,11 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
 
         scale = 2.0**30 if self.in_bytes else 1.0
         first = self.points[0].result
+        placement = first.schedule.placement
+        shape = f"{placement.ranks} ranks, {placement.stages} stages ({placement.name})"
         objective = {"makespan": "makespan", "span": "longest span"}[self.points[0].search.objective.name]
         return FrontView(
-            title=_title(first),
+            title=f"{shape}, {first.schedule.microbatches} microbatches",
             memory_label="peak memory (GiB)" if self.in_bytes else "peak memory (activations)",
             time_label=objective,
             points=[(point.peak / scale, point.value) for point in self.points],
@@ -228,9 +230,3 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
             peaks = f"{least.peak / 2**30:.1f} to {most.peak / 2**30:.1f} GiB"
         longest, shortest = times.number(least.value), times.text(most.value)
         return f"<ParetoFront of {len(self.points)} points: {peaks}, {longest} to {shortest}>"
-
-
-def _title(result: Result) -> str:
-    placement = result.schedule.placement
-    shape = f"{placement.ranks} ranks, {placement.stages} stages ({placement.name})"
-    return f"{shape}, {result.schedule.microbatches} microbatches"

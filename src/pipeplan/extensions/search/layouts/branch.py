@@ -166,29 +166,23 @@ def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
     first = (at >= least_before) & ((at == 0) | (stage > 0))
     stop = (layers - at >= least_behind) & ((at == layers) | (stage < stages - 1))
     microbatches = problem.order.schedule.microbatches // placement.copies
-    allowed = problem.exists(stage) & first[:, None] & stop
-    allowed &= microbatches * (problem.takes(stage) + _beside(problem, stage)) <= below
+    table, exists, takes = problem.of_stage(stage)
+    allowed = exists & first[:, None] & stop
+    allowed &= microbatches * (takes + _beside(problem, stage)) <= below
     number, begin, end = np.nonzero(allowed)
-    features = problem.of_stage(stage)[number, begin, end]
+    features = table[number, begin, end]
     fits = _fits_alone(problem, stage, features)
     arcs = StageArcs(begin[fits], end[fits], number[fits], features[fits])
-    return _sorted_undominated(arcs, alone=_alone(problem, stage))
+    holds = problem.peaks.holds
+    return _sorted_undominated(arcs, alone=bool((holds[holds[:, stage]].sum(axis=1) == 1).all()))
 
 
 def _beside(problem: LayoutProblem, stage: int) -> float:
     """Return a lower bound on the time of the other stages of a stage's rank for one microbatch."""
-    placement, least = problem.order.schedule.placement, min(_shortest(layer) for layer in problem.tables.parts.middle)
+    placement = problem.order.schedule.placement
+    least = min(option.time for layer in problem.tables.parts.middle for option in layer.options)
     others = [other for other in placement.stages_on(placement.rank_of[0][stage]) if other != stage]
     return least * sum(0 < other < problem.stages - 1 for other in others)
-
-
-def _shortest(layer: LaidLayer) -> float:
-    return min(option.time for option in layer.options)
-
-
-def _alone(problem: LayoutProblem, stage: int) -> bool:
-    holds = problem.peaks.holds
-    return bool((holds[holds[:, stage]].sum(axis=1) == 1).all())
 
 
 def _fits_alone(problem: LayoutProblem, stage: int, features: Floats) -> NDArray[np.bool_]:
