@@ -173,24 +173,23 @@ _DOES: dict[Spared, str] = {"recompute": "recomputes", "offload": "offloads"}
 
 def decided_in_words(decided: Decided) -> tuple[str, ...]:
     """Return the decisions, a clause each: ``recomputes 3 of 24 microbatches on stage 2: costs 1.2% of the time, ...``."""
-    return tuple(_clauses(decided))
-
-
-def _clauses(decided: Decided) -> Iterator[str]:
+    clauses = []
     spared: list[Spared] = [how for how in _DOES if how in decided.choices]
     for how in spared:
         if (price := decided.prices.get(how)) is not None:
             which = _which((decided.recomputed if how == "recompute" else decided.offloaded), decided.microbatches)
             time = f"costs {percent(price.time)} of the time" if price.time > 0 else "costs no time"
             memory = f"{memory_text(price.memory, in_activations=not price.in_bytes)} on rank {price.rank}"
-            yield f"{_DOES[how]} {which}: {time}, saves {memory if price.memory > 0 else 'nothing at the peak'}"
+            saved = memory if price.memory > 0 else "nothing at the peak"
+            clauses.append(f"{_DOES[how]} {which}: {time}, saves {saved}")
     if none := [_DOES[how] for how in spared if how not in decided.prices]:
-        yield f"{' and '.join(none)} nothing"
+        clauses.append(f"{' and '.join(none)} nothing")
     if "split" in decided.choices and decided.full_backwards:
         whole = decided.full_backwards + decided.split_backwards
-        yield f"splits {decided.split_backwards:,} of {whole:,} backwards"
+        clauses.append(f"splits {decided.split_backwards:,} of {whole:,} backwards")
     if decided.overlapped_pairs:
-        yield f"overlaps {decided.overlapped_pairs:,} pairs of a forward and a backward"
+        clauses.append(f"overlaps {decided.overlapped_pairs:,} pairs of a forward and a backward")
+    return tuple(clauses)
 
 
 MOST_GROUPS = 3

@@ -41,29 +41,19 @@ class StageArcs:
         return slice(begin, end)
 
 
-class LimitRows:
-    """Upper limits on lengths of arcs: the cuts, and the memory of each rank.
+def limit_rows(problem: LayoutProblem, below: float) -> tuple[Floats, Floats]:
+    """Return upper limits on lengths of arcs: the memory of each rank, then the cuts.
 
-    Attributes
-    ----------
-    weights
-        Weight of each feature of a stage; shape (rows, stages, 7).
-    most
-        Maximum length of a layout; shape (rows,).
+    Weights of the features of each stage, shape (rows, stages, 7), and the maximum length of a layout, shape (rows,).
     """
-
-    def __init__(self, problem: LayoutProblem, below: float) -> None:
-        peaks, stages = problem.peaks, problem.stages
-        bounded = _fullest(problem)
-        held = np.zeros((len(bounded), stages, FEATURES))
-        held[:, :, BYTES] = peaks.rows[bounded]
-        cuts = np.zeros((len(problem.constants), stages, FEATURES))
-        cuts[:, :, TIMES] = problem.counts
-        self.weights: Floats = np.concatenate((held, cuts))
-        self.most: Floats = np.concatenate((peaks.limits[peaks.rank][bounded], below - problem.constants))
-
-    def __len__(self) -> int:
-        return len(self.most)
+    peaks, stages = problem.peaks, problem.stages
+    bounded = _fullest(problem)
+    held = np.zeros((len(bounded), stages, FEATURES))
+    held[:, :, BYTES] = peaks.rows[bounded]
+    cuts = np.zeros((len(problem.constants), stages, FEATURES))
+    cuts[:, :, TIMES] = problem.counts
+    most = np.concatenate((peaks.limits[peaks.rank][bounded], below - problem.constants))
+    return np.concatenate((held, cuts)), most
 
 
 def _fullest(problem: LayoutProblem) -> Numbers:
@@ -88,11 +78,16 @@ class Arcs:
         Makespan that a layout must stay below to be of interest.
     deadline
         Time after which no more arcs are dropped.
+
+    Attributes
+    ----------
+    weights, most
+        The :func:`limit_rows`.
     """
 
     def __init__(self, problem: LayoutProblem, below: float, deadline: Deadline) -> None:
         self.problem = problem
-        self.rows = LimitRows(problem, below)
+        self.weights, self.most = limit_rows(problem, below)
         self.stages = [possible(problem, stage, below) for stage in range(problem.stages)]
         self._eliminate(deadline)
 
@@ -101,19 +96,14 @@ class Arcs:
         """True if no layout remains."""
         return any(not len(stage.first) for stage in self.stages)
 
-    @property
-    def count(self) -> int:
-        """Number of remaining arcs."""
-        return sum(len(stage.first) for stage in self.stages)
-
     def _eliminate(self, deadline: Deadline) -> None:
         """Drop arcs on no path within a row's limit: first by the newest rows, those of the ranks, then by all."""
-        some = slice(max(len(self.rows) - self.problem.order.schedule.ranks, 0), None)
+        some = slice(max(len(self.most) - self.problem.order.schedule.ranks, 0), None)
         # Dropping arcs lengthens the shortest paths, so each set of rows is used twice.
         for rows in (some, some, slice(None), slice(None)):
             if self.empty or deadline.passed():
                 return
-            weights, most = self.rows.weights[rows], self.rows.most[rows]
+            weights, most = self.weights[rows], self.most[rows]
             lengths = [self.lengths(number, weights) for number in range(self.problem.stages)]
             from_start = self._shortest_from_start(lengths)
             to_end = self._shortest_to_end(lengths)
@@ -236,8 +226,8 @@ class Capacity:
         own = np.where(holds[: len(self.cuts), :, None], counts, np.inf)
         self._own = np.minimum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
         self._layers = np.array([_least(layer) for layer in parts.middle])
-        self._start = counts[:, 0] @ _sum(parts.start)
-        self._end = counts[:, stages - 1] @ _sum(parts.end)
+        self._start = counts[:, 0] @ sum(map(_least, parts.start), np.zeros(3))
+        self._end = counts[:, stages - 1] @ sum(map(_least, parts.end), np.zeros(3))
 
     def bound(self, stage: int, first: int, lengths: Floats) -> float:
         """Return a lower bound on layouts whose stages before ``stage`` are fixed and hold the layers before ``first``.
@@ -269,11 +259,6 @@ def _least(layer: LaidLayer) -> Floats:
     times = [(option.forward, option.backward_input, option.backward_weight) for option in layer.options]
     least: Floats = np.array(times).min(axis=0)
     return least
-
-
-def _sum(layers: tuple[LaidLayer, ...]) -> Floats:
-    total: Floats = np.array([_least(layer) for layer in layers]).sum(axis=0) if layers else np.zeros(3)
-    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,9 +310,8 @@ class LayoutBranching:
         self.deadline = deadline
         self.capacity = Capacity(problem)
         self.arcs = Arcs(problem, self.below, deadline)
-        self.held = len(self.arcs.rows) - len(problem.constants)
-        self.weights = self.arcs.rows.weights
-        self.most = self.arcs.rows.most
+        self.weights, self.most = self.arcs.weights, self.arcs.most
+        self.held = len(self.most) - len(problem.constants)
 
     def run(self) -> BranchedLayouts:
         """Search the most promising nodes first, until a layout is better, none is left, or time is up."""
