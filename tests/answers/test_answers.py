@@ -13,7 +13,7 @@ import pytest
 
 import pipeplan
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.extensions.search.answers.searched_result import SearchedResult
+from pipeplan.extensions.search.answers.search_record import SearchedResult
 from pipeplan.foundation.errors import InputError, MissingExtraError, UnknownNameError
 
 SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 3}

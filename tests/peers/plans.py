@@ -10,6 +10,8 @@ from pipeplan.extensions.planning.choice.legality import RULES
 from pipeplan.extensions.planning.choice.request import PlanRequest
 from pipeplan.extensions.planning.hardware import Cluster, cluster
 from pipeplan.extensions.planning.workload import ModelShape, model, model_names
+from pipeplan.model import Schedule
+from pipeplan.strategies import STRATEGIES
 
 DENSE = Configuration(sequence=4096, global_batch=64, tensor=4, pipeline=4, data=4, sequence_parallel=True)
 EXPERTS = Configuration(
@@ -66,6 +68,11 @@ def plan(name: str) -> Planned:
     """One of them, as ``flags_of`` takes it."""
     shape, configuration = PLANS[name]
     return model(shape), H100S, configuration
+
+
+def published(name: str, ranks: int, microbatches: int, chunks: int | None = None) -> Schedule:
+    """A strategy's schedule."""
+    return STRATEGIES[name](STRATEGIES[name].shape(ranks, microbatches, chunks))
 
 
 VALUES: dict[str, tuple[Any, ...]] = {

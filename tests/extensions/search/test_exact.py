@@ -73,6 +73,14 @@ def test_small_instances_are_proven_optimal(number):
     assert found.optimal
 
 
+@pytest.mark.parametrize("number", [7, 31, 45])
+def test_a_search_as_a_user_runs_it_says_that_a_small_instance_is_optimal(number):
+    row = conformance("proven_optima.json")["rows"][number]
+    found = search(proven(row), seconds=20)
+    assert found.value == row["optimal_makespan"]
+    assert found.optimal
+
+
 def test_a_v_below_its_usual_memory_is_proven_optimal():
     found = prove(problem(Placement.v(3), 6, (10, 12, 8, 1), 2))
     assert (found.value, found.bound.value) == (436, 436)

@@ -8,7 +8,7 @@ from pipeplan.extensions.search import SearchProgress
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.engines.list_scheduling import ListScheduling
 from pipeplan.extensions.search.engines.published import FixedOrders
-from pipeplan.extensions.search.portfolio import PlanRun
+from pipeplan.extensions.search.portfolio import plan_of
 from pipeplan.extensions.search.run import Run
 from pipeplan.model import Placement
 from tests.extensions.search.problems import problem
@@ -38,7 +38,7 @@ def test_what_the_plan_is_searched_for_is_judged_at_once():
     asked = problem(Placement.v(4), 6, (10.0, 10.0, 10.0, 6.0), limit=4, communication="streams")
     news: list[SearchProgress] = []
     run = Run(asked, Budget(None, 200, time.monotonic), report=news.append)
-    plan = PlanRun(run)
+    plan = plan_of(run)
     assert not plan.problem.is_judged
     FixedOrders()(plan)
     ListScheduling()(plan)

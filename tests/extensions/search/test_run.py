@@ -37,10 +37,16 @@ def run_of(seconds, report=None):
 
 
 @pytest.fixture
-def slow():
+def slow(monkeypatch):
+    monkeypatch.setattr("pipeplan.extensions.search.run.REPORT_EVERY", 0.01)
     kernel = SlowToCompile()
     yield kernel
     kernel.go_on.set()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr("pipeplan.extensions.search.run.FREE_WAIT", 0.01)
 
 
 def test_a_search_waits_for_its_kernels_and_no_seconds_are_spent(slow):
@@ -51,9 +57,8 @@ def test_a_search_waits_for_its_kernels_and_no_seconds_are_spent(slow):
     assert not run.is_over
 
 
-def test_a_search_goes_without_kernels_that_take_too_long(slow, monkeypatch):
-    monkeypatch.setattr("pipeplan.extensions.search.run.FREE_WAIT", 0.05)
-    monkeypatch.setattr("pipeplan.extensions.search.run.REPORT_EVERY", 0.01)
+@pytest.mark.usefixtures("impatient")
+def test_a_search_goes_without_kernels_that_take_too_long(slow):
     run = run_of(0.1)
     run.compile(slow, (), ())
     assert not run.is_over
@@ -61,9 +66,8 @@ def test_a_search_goes_without_kernels_that_take_too_long(slow, monkeypatch):
     assert run.compiled_after is None
 
 
-def test_a_search_says_after_how_many_seconds_a_late_kernel_was_ready(slow, monkeypatch):
-    monkeypatch.setattr("pipeplan.extensions.search.run.FREE_WAIT", 0.05)
-    monkeypatch.setattr("pipeplan.extensions.search.run.REPORT_EVERY", 0.01)
+@pytest.mark.usefixtures("impatient")
+def test_a_search_says_after_how_many_seconds_a_late_kernel_was_ready(slow):
     now = [0.0]
     run = Run(problem(Placement.v(4), 8), Budget(0.01, None, lambda: now[0]))
     assert run.compiled_after == 0
@@ -75,9 +79,8 @@ def test_a_search_says_after_how_many_seconds_a_late_kernel_was_ready(slow, monk
     assert run.compiled_after == 0.005
 
 
-def test_a_kernel_that_is_not_begun_when_the_search_ends_is_never_compiled(slow, monkeypatch):
-    monkeypatch.setattr("pipeplan.extensions.search.run.FREE_WAIT", 0.01)
-    monkeypatch.setattr("pipeplan.extensions.search.run.REPORT_EVERY", 0.01)
+@pytest.mark.usefixtures("impatient")
+def test_a_kernel_that_is_not_begun_when_the_search_ends_is_never_compiled(slow):
     run, second = run_of(0.01), SlowToCompile()
     run.compile(slow, (), ())
     run.compile(second, (), ())
@@ -89,9 +92,8 @@ def test_a_kernel_that_is_not_begun_when_the_search_ends_is_never_compiled(slow,
     assert not second.ready.is_set()
 
 
+@pytest.mark.usefixtures("impatient")
 def test_loops_run_as_plain_python_while_another_kernel_is_compiled(slow, monkeypatch):
-    monkeypatch.setattr("pipeplan.extensions.search.run.FREE_WAIT", 0.01)
-    monkeypatch.setattr("pipeplan.extensions.search.run.REPORT_EVERY", 0.01)
     behind = Kernel(len)
     monkeypatch.setattr(kernels, "compile_loop", lambda function: lambda *_: slow.compile((), ()))
     calls: list[object] = []
@@ -116,9 +118,7 @@ def wait_until(holds):
     raise AssertionError("it does not hold after ten seconds")
 
 
-def test_who_stops_a_search_that_waits_for_its_kernels_does_not_wait(slow, monkeypatch):
-    monkeypatch.setattr("pipeplan.extensions.search.run.REPORT_EVERY", 0.01)
-
+def test_who_stops_a_search_that_waits_for_its_kernels_does_not_wait(slow):
     waiting: list[bool] = []
 
     def stop(news):

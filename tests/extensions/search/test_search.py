@@ -1,10 +1,12 @@
 """The search as a full: good, valid, repeatable, interruptible."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from pipeplan.checking import check
-from pipeplan.costs import Limits
+from pipeplan.costs import Limits, Memory
 from pipeplan.extensions.search import (
     Choices,
     Problem,
@@ -78,12 +80,6 @@ def test_it_goes_on_from_a_given_schedule():
     assert again.found_by == "search"
 
 
-def test_a_start_of_another_shape_is_refused():
-    schedule = strategy("1f1b")(strategy("1f1b").shape(4, 8))
-    with pytest.raises(ShapeError, match=r"cannot start from .*the search is for 4 ranks, 8 stages"):
-        search(problem(Placement.v(4), 8), evaluations=1, start=schedule)
-
-
 def test_limits_where_published_schedules_do_not_fit():
     case = problem(Placement.v(4), 6, limit=1.5)
     with pytest.raises(InfeasibleError):
@@ -97,7 +93,7 @@ def test_a_zero_budget_gives_a_valid_schedule():
         check(result.schedule).require_valid()
 
 
-def test_budgets_and_workers_that_cannot_be():
+def test_budgets_workers_and_starts_that_cannot_be():
     case = problem(Placement.linear(2), 2)
     with pytest.raises(InputError, match="a budget must be at least 0"):
         search(case, seconds=-1.0)
@@ -105,6 +101,9 @@ def test_budgets_and_workers_that_cannot_be():
         search(case, seconds=float("nan"))
     with pytest.raises(InputError, match="workers must be at least 1"):
         search(case, evaluations=1, workers=0)
+    schedule = strategy("1f1b")(strategy("1f1b").shape(4, 8))
+    with pytest.raises(ShapeError, match=r"cannot start from .*the search is for 2 ranks, 2 stages"):
+        search(case, evaluations=1, start=schedule)
 
 
 def test_an_interruption_keeps_the_best_so_far():
@@ -132,18 +131,8 @@ def test_the_history_falls_and_ends_with_the_result():
 
 def test_overlap_is_used_where_it_gains():
     case = problem(Placement.v(3), 8, limit=3, choices=Choices(split=False))
-    together = case.costs.__class__(
-        case.costs.forward,
-        case.costs.backward,
-        case.costs.backward_input,
-        case.costs.backward_weight,
-        case.costs.recompute,
-        case.costs.memory,
-        overlap=np.full(6, 9.0),
-        transfer=case.costs.transfer,
-    )
     apart = search(case, evaluations=4_000)
-    joined = search(Problem(case.placement, 8, together, case.limits, choices=Choices(split=False)), evaluations=4_000)
+    joined = search(replace(case, costs=replace(case.costs, overlap=np.full(6, 9.0))), evaluations=4_000)
     assert joined.schedule.joined.any()
     assert joined.value < apart.value
     check(joined.schedule, memory=case.memory_limit).require_valid()
@@ -151,15 +140,8 @@ def test_overlap_is_used_where_it_gains():
 
 def test_caps_in_bytes_hold_what_is_static():
     case = problem(Placement.linear(3), 6)
-    memory = case.costs.memory.__class__(np.full(3, 10.0), np.full(3, 4.0), np.full(3, 100.0), in_bytes=True)
-    costs = case.costs.__class__(
-        case.costs.forward,
-        case.costs.backward,
-        case.costs.backward_input,
-        case.costs.backward_weight,
-        case.costs.recompute,
-        memory,
-    )
+    memory = Memory(np.full(3, 10.0), np.full(3, 4.0), np.full(3, 100.0), in_bytes=True)
+    costs = replace(case.costs, memory=memory)
     result = search(Problem(case.placement, 6, costs, Limits(np.full(3, 124.0), False)), evaluations=3000)
     assert result.simulation.memory.peak_bytes is not None
     assert result.simulation.memory.peak_bytes.max() <= 124

@@ -14,7 +14,6 @@ import yaml
 from nemo_automodel.components.distributed.pipelining.autopipeline import AutoPipeline
 from nemo_automodel.components.training.step_scheduler import StepScheduler
 from nemo_automodel.recipes._dist_utils import parse_distributed_section
-from torch.testing._internal.distributed.fake_pg import FakeStore
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from pipeplan.formats import Training
@@ -22,6 +21,7 @@ from pipeplan.passes import insert_recompute
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.automodel import automodel_settings
 from tests.extensions.training.runtime.torch_schedules import from_torch
+from tests.peers.stand_ins import ranks_of
 from tests.peers.torchtitan.exports import Case, layout, published
 
 LAYERS, REPLICAS = 9, 3
@@ -132,8 +132,7 @@ def pipelines(case: Case, keys: Any) -> Iterator[Any]:
     """The pipeline of each rank."""
     config = parse_distributed_section(keys["distributed"])["pipeline_config"]
     for rank in range(case.schedule.ranks):
-        dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=case.schedule.ranks)
-        try:
+        with ranks_of(case.schedule.ranks, rank):
             mesh = dist.device_mesh.init_device_mesh("cpu", (case.schedule.ranks,), mesh_dim_names=("pp",))
             pipeline = AutoPipeline(
                 world_mesh=mesh,
@@ -146,8 +145,6 @@ def pipelines(case: Case, keys: Any) -> Iterator[Any]:
                 module_fqns_per_model_part=config.module_fqns_per_model_part,
             )
             yield pipeline.build(model(), loss_fn=torch.nn.CrossEntropyLoss())
-        finally:
-            dist.destroy_process_group()
 
 
 def model() -> torch.nn.Module:

@@ -12,11 +12,9 @@ import typing
 from dataclasses import dataclass, fields
 from enum import Enum
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -26,6 +24,7 @@ import typing_extensions
 from packaging.version import Version
 
 from tests.peers.bridge import import_bare
+from tests.peers.stand_ins import StandIn, StandIns, gpu
 
 OTHERS = (
     "datasets",
@@ -40,9 +39,6 @@ OTHERS = (
     "webdataset",
 )
 """Packages that stand-ins replace where they are not installed."""
-
-CAPABILITIES = {"ampere": 8, "hopper": 9, "blackwell": 10}
-"""Major number of the compute capability by the generation of a GPU."""
 
 PACKAGES = (
     *("bridge", "bridge.models", "bridge.models.gpt", "bridge.models.hybrid", "bridge.models.mamba"),
@@ -77,33 +73,11 @@ class Job:
     cases: dict[str, Case]
 
 
-class StandIn(ModuleType):
+class WithClasses(StandIn):
     """A module that has any name: a class, a decorator or a function."""
 
-    __version__ = "99.0"
-
     def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return type(name, (), {}) if name[0].isupper() and self.__name__ != "triton" else mock.MagicMock(name=name)
-
-
-class StandIns(MetaPathFinder, Loader):
-    """Finds stand-ins for what is missing, and for the modules below it."""
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if any(name == missing or name.startswith(f"{missing}.") for missing in self.names):
-            return ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return StandIn(spec.name)
-
-    def exec_module(self, module: ModuleType) -> None:
-        pass
+        return type(name, (), {}) if name[0].isupper() and self.__name__ != "triton" else super().__getattr__(name)
 
 
 def main(job: Job) -> dict[str, dict[str, str]]:
@@ -118,7 +92,8 @@ def imported() -> ModuleType:
     """``megatron.bridge.training.config``."""
     if not hasattr(typing, "override"):
         typing.override = typing_extensions.override  # type: ignore[attr-defined]
-    sys.meta_path.insert(0, StandIns(tuple(name for name in OTHERS if "." in name or find_spec(name) is None)))
+    missing = tuple(name for name in OTHERS if "." in name or find_spec(name) is None)
+    sys.meta_path.insert(0, StandIns(missing, WithClasses))
     for package in PACKAGES:
         import_bare(f"megatron.{package}")
     training: Any = sys.modules["megatron.training"]
@@ -150,14 +125,8 @@ def judged(config: Any, case: Case) -> dict[str, str]:
         vars(module).update(members)
         sys.modules[module.__name__] = module
     sys.modules["megatron.bridge"].recipes = sys.modules["megatron.bridge.recipes"]  # type: ignore[attr-defined]
-    major = CAPABILITIES[case.generation]
-    gpu = SimpleNamespace(major=major, minor=0, name=case.gpu, total_memory=80 << 30)
     users = {"WORLD_SIZE": str(case.gpus), "RANK": "0", "LOCAL_RANK": "0"}
-    with (
-        mock.patch.dict(os.environ, case.variables | users),
-        mock.patch.object(torch.cuda, "get_device_properties", return_value=gpu),
-        mock.patch.object(torch.cuda, "get_device_capability", return_value=(major, 0)),
-    ):
+    with mock.patch.dict(os.environ, case.variables | users), gpu(case.gpu, case.generation):
         try:
             exec(case.code, {"__name__": "__main__"})
             [container] = containers

@@ -10,10 +10,10 @@ from pipeplan.extensions.planning.workload import model
 from pipeplan.formats import Training
 from pipeplan.model import Schedule
 from pipeplan.passes import insert_recompute
-from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.bridge import bridge_settings
 from tests.peers.bridge.container import Case, Job
 from tests.peers.bridge.test_planned import SOURCES, model_of
+from tests.peers.plans import published
 from tests.peers.planted import planted_code
 from tests.processes import run_ranks
 
@@ -25,16 +25,12 @@ pretrain(scheduled(recipes.recipe()), None)
 """
 
 
-def schedule_of(name: str, ranks: int, microbatches: int, chunks: int = 1) -> Schedule:
-    return STRATEGIES[name](STRATEGIES[name].shape(ranks, microbatches, chunks))
-
-
 SHAPES: dict[str, tuple[Schedule, tuple[int, ...] | None]] = {
-    "1f1b": (schedule_of("1f1b", 4, 8), (9, 8, 8, 7)),
-    "without layers": (schedule_of("1f1b", 4, 8), None),
-    "recomputed": (insert_recompute(schedule_of("1f1b", 2, 4)), None),
-    "interleaved on two ranks": (schedule_of("interleaved-1f1b", 2, 4, 2), None),
-    "interleaved": (schedule_of("interleaved-1f1b", 4, 8, 2), (3, 4, 4, 4, 4, 4, 5, 4)),
+    "1f1b": (published("1f1b", 4, 8), (9, 8, 8, 7)),
+    "without layers": (published("1f1b", 4, 8), None),
+    "recomputed": (insert_recompute(published("1f1b", 2, 4)), None),
+    "interleaved on two ranks": (published("interleaved-1f1b", 2, 4, 2), None),
+    "interleaved": (published("interleaved-1f1b", 4, 8, 2), (3, 4, 4, 4, 4, 4, 5, 4)),
 }
 
 

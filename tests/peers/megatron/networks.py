@@ -6,21 +6,20 @@ gates, norms and positions.
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 from unittest.mock import patch
 
 import torch
-import torch.distributed as dist
 from megatron.core import parallel_state
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_decoder_layer_specs
 from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.transformer import TransformerConfig, multi_latent_attention
 from megatron.core.transformer.torch_norm import WrappedTorchNorm
 from megatron.core.transformer.transformer_block import TransformerBlockSubmodules
-from torch.testing._internal.distributed.fake_pg import FakeStore
+
+from tests.peers.stand_ins import ranks_of
 
 UNGATED = ("gpt2", "gpt_bigcode", "gpt_neox", "falcon", "opt", "starcoder2", "nemotron", "mpt")
 LEARNED = ("gpt2", "gpt_bigcode", "opt")
@@ -115,17 +114,17 @@ class Parts:
 
 def sizes(cases: dict[str, Size]) -> Iterator[tuple[str, Parts]]:
     """Parameters of Megatron's own modules, built without memory: one layer of each kind."""
-    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=1)
-    with ExitStack() as stack:
-        stack.callback(dist.destroy_process_group)
-        stack.enter_context(patch("torch.cuda.current_device", lambda: torch.device("meta")))
+    with (
+        ranks_of(1),
+        patch("torch.cuda.current_device", lambda: torch.device("meta")),
         # It asks for a class of Transformer Engine, which is not here.
-        stack.enter_context(patch.object(multi_latent_attention, "HAVE_TE", False))
+        patch.object(multi_latent_attention, "HAVE_TE", False),
+    ):
         parallel_state.initialize_model_parallel(create_gloo_process_groups=False)
-        stack.callback(parallel_state.destroy_model_parallel)
         for name, case in cases.items():
             with torch.device("meta"):
                 yield name, counted(case)
+        parallel_state.destroy_model_parallel()
 
 
 class Core(torch.nn.Module):

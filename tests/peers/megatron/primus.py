@@ -8,7 +8,6 @@ import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -16,8 +15,7 @@ import torch
 
 from tests.peers.megatron import trainer
 from tests.peers.megatron.expected import plain
-
-trainer.MISSING = (*trainer.MISSING, "loguru", "termcolor")
+from tests.peers.stand_ins import gpu
 
 KINDS = {"F": "F", "B": "I", "W": "W", "BW": "B"}
 """Our kinds of Primus's compute nodes."""
@@ -51,7 +49,7 @@ def main(job: Job) -> dict[str, dict[str, str]]:
     (root / "third_party" / "Megatron-LM").symlink_to(megatron)
     sys.path.insert(0, str(root))
     with mock.patch.object(torch, "compile", lambda function, **_: function):
-        arguments = trainer.imported(Path(megatron))
+        arguments = trainer.imported(Path(megatron), "loguru", "termcolor")
     schema = import_module("primus.core.config.schema_check")
     known = schema.build_schema(root, "megatron"), schema.build_allowlist(root, "megatron", None)
     return {name: judged(arguments, schema, known, root, case) for name, case in job.cases.items()}
@@ -61,12 +59,7 @@ def judged(arguments: Any, schema: Any, known: tuple[Any, Any], root: Path, case
     path = root / "experiment.yaml"
     path.write_text(case.text)
     users = {"PRIMUS_MODEL": "llama3_70B", "WORLD_SIZE": str(case.gpus), "RANK": "0", "LOCAL_RANK": "0"}
-    gpu = SimpleNamespace(major=9, minor=0, name="MI300X", total_memory=192 << 30)
-    with (
-        mock.patch.dict(os.environ, users),
-        mock.patch.object(torch.cuda, "get_device_properties", return_value=gpu),
-        mock.patch.object(torch.cuda, "get_device_capability", return_value=(9, 0)),
-    ):
+    with mock.patch.dict(os.environ, users), gpu("MI300X", "hopper", gib=192):
         unknown, _ = schema.scan_file(path, "megatron", *known, "experiment.yaml")
         faults = {finding.key: "not a key of Primus's or Megatron-LM's" for finding in unknown}
         experiment = import_module("primus.core.config.primus_config").load_primus_config(path)

@@ -10,14 +10,13 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
-import torch.distributed as dist
 from megatron.core import parallel_state
 from megatron.core.enums import ModelType
 from megatron.core.pipeline_parallel import combined_1f1b, schedules
-from torch.testing._internal.distributed.fake_pg import FakeStore
 
 from tests.peers.megatron.flags import Configured
 from tests.peers.megatron.on_cpu import on_cpu
+from tests.peers.stand_ins import ranks_of
 
 
 class Chunk(torch.nn.Module):
@@ -31,16 +30,14 @@ class Chunk(torch.nn.Module):
 @contextmanager
 def one_rank(rank: int, ranks: int) -> Iterator[Callable[[Configured], list[tuple[str, ...]]]]:
     """Within, what this rank runs of a configuration: one op after the other, and overlapped pairs as pairs."""
-    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=ranks)
-    try:
-        with on_cpu():
+    with ranks_of(ranks, rank), on_cpu():
+        try:
             parallel_state.initialize_model_parallel(
                 pipeline_model_parallel_size=ranks, create_gloo_process_groups=False
             )
             yield lambda asked: recorded(asked, rank)
-    finally:
-        parallel_state.destroy_model_parallel()
-        dist.destroy_process_group()
+        finally:
+            parallel_state.destroy_model_parallel()
 
 
 def recorded(asked: Configured, rank: int) -> list[tuple[str, ...]]:

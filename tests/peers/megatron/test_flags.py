@@ -65,25 +65,8 @@ def test_every_layout_has_the_layers_that_we_meant(data: st.DataObject):
 
 
 PIECES = (
-    "E",
-    "Et*2",
-    "t",
-    "tt",
-    "t*3",
-    "(t|)*2",
-    "(tt|t)*2",
-    "(t*2|)*3",
-    "m",
-    "m*2",
-    "L",
-    "tL",
-    "mL",
-    "|",
-    "|",
-    "|",
-    ",",
-    "x",
-    "*",
+    *("E", "Et*2", "t", "tt", "t*3", "(t|)*2", "(tt|t)*2", "(t*2|)*3", "m", "m*2", "L", "tL", "mL"),
+    *("|", "|", "|", ",", "x", "*"),
 )
 
 
@@ -164,42 +147,21 @@ def test_layers_are_divided_as_megatron_does(ran: Callable[[str], None]):
     ran(f"its strings as ours, and its layers of each stage in {divided} divisions")
 
 
-@pytest.mark.parametrize("flag", ["num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage"])
-def test_megatron_takes_no_number_of_layers_beside_a_layout(flag: str):
-    """Its trainer names these two flags ``--decoder-first-pipeline-num-layers`` and ``-last-``."""
-    text = laid_out()
-    with pytest.raises(ValueError, match="cannot be set with other pipeline layout arguments"):
-        configured(text, **{flag: 1})
-
-
 def test_what_megatron_refuses_beside_a_layout_is_named():
+    """Its trainer names the numbers of layers ``--decoder-first-pipeline-num-layers`` and ``-last-``."""
     text = laid_out()
-    for name in ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split"):
-        assert f"--{name.replace('_', '-')}" in unwrapped(text)
+    named = ("account_for_embedding_in_pipeline_split", "account_for_loss_in_pipeline_split")
+    for name in (*named, "num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage"):
+        assert f"--{name.replace('_', '-')}" in unwrapped(text) or name not in named
         with pytest.raises(ValueError, match="cannot be set with other pipeline layout arguments"):
-            configured(text, **{name: True})
+            configured(text, **{name: True if name in named else 1})
 
 
-NEEDED: dict[str, tuple[Any, str]] = {
-    "num_moe_experts": (None, "mixture of experts"),
-    "expert_model_parallel_size": (1, "--expert-model-parallel-size >= 2"),
-    "moe_token_dispatcher_type": ("allgather", "--moe-token-dispatcher-type alltoall or flex"),
-    "bf16": (False, "--bf16 or --fp16"),
-}
-
-
-@pytest.mark.parametrize("name", NEEDED)
-def test_what_overlapped_pairs_need_is_said(name: str):
-    without, sentence = NEEDED[name]
-    text = overlapped()
-    assert NEEDED.keys() == MIXTURE_OF_EXPERTS.keys()
-    assert configured(text).config.overlap_moe_expert_parallel_comm
-    assert sentence in unwrapped(text)
-    with pytest.raises((AssertionError, ValueError)):
-        configured(text, **{name: without})
-
-
-EXCLUDED: dict[str, dict[str, Any]] = {
+NOT_OVERLAPPED: dict[str, dict[str, Any]] = {
+    "mixture of experts": {"num_moe_experts": None},
+    "--expert-model-parallel-size >= 2": {"expert_model_parallel_size": 1},
+    "--moe-token-dispatcher-type alltoall or flex": {"moe_token_dispatcher_type": "allgather"},
+    "--bf16 or --fp16": {"bf16": False},
     "--moe-shared-expert-overlap": {"moe_shared_expert_overlap": True, "moe_shared_expert_intermediate_size": 8},
     "--recompute-granularity full": {
         "recompute_granularity": "full",
@@ -209,14 +171,17 @@ EXCLUDED: dict[str, dict[str, Any]] = {
     "--recompute-num-layers": {"recompute_num_layers": 1},
     "--recompute-method": {"recompute_method": "uniform"},
 }
+"""What overlapped pairs need or exclude, as the text says it, and arguments with which Megatron refuses them."""
 
 
-@pytest.mark.parametrize("flag", EXCLUDED)
-def test_what_overlapped_pairs_exclude_is_said(flag: str):
+@pytest.mark.parametrize("words", NOT_OVERLAPPED)
+def test_what_overlapped_pairs_need_and_exclude_is_said(words: str):
     text = overlapped()
-    assert flag in unwrapped(text)
+    assert configured(text).config.overlap_moe_expert_parallel_comm
+    assert words in unwrapped(text)
+    assert MIXTURE_OF_EXPERTS.keys() <= {name for arguments in NOT_OVERLAPPED.values() for name in arguments}
     with pytest.raises((AssertionError, ValueError)):
-        configured(text, **EXCLUDED[flag])
+        configured(text, **NOT_OVERLAPPED[words])
 
 
 def test_delayed_weights_exclude_the_legacy_experts_before_0_17():
@@ -248,9 +213,8 @@ def test_full_recomputation_is_accepted(ran: Callable[[str], None]):
 
 
 def test_a_flag_that_no_field_has_is_refused():
-    text = laid_out().replace("--num-layers", "--number-of-layers")
     with pytest.raises(SystemExit):
-        configured(text)
+        configured(laid_out().replace("--num-layers", "--number-of-layers"))
 
 
 def unwrapped(text: str) -> str:

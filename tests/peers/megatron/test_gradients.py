@@ -15,62 +15,31 @@ from tests.processes import run_ranks
 BATCHED = (("overlap_p2p_comm", False), ("batch_p2p_comm", True))
 SAME = 1e-12
 
+
+def export_of(strategy: str, ranks: int, microbatches: int, chunks: int = 1, **more: Any) -> dict[str, Any]:
+    """Arguments of :func:`pipeplan.export`."""
+    shape = {"ranks": ranks, "microbatches": microbatches} | ({"chunks": chunks} if chunks > 1 else {})
+    return {"strategy": strategy, **shape, **more}
+
+
+LOOP, OVERLAP = "interleaved-1f1b", "interleaved-1f1b-overlap"
 EXPORTED: dict[str, dict[str, Any]] = {
-    "1f1b": {"strategy": "1f1b", "ranks": 4, "microbatches": 6, "layers_per_stage": (0, 2, 3, 1), "mtp_layers": 2},
-    "1f1b of few": {"strategy": "1f1b", "ranks": 4, "microbatches": 2},
-    "1f1b of two": {"strategy": "1f1b", "ranks": 2, "microbatches": 3, "data_parallel": 2, "microbatch_size": 2},
-    "1f1b of one": {"strategy": "1f1b", "ranks": 1, "microbatches": 3, "data_parallel": 4},
-    "interleaved": {"strategy": "interleaved-1f1b", "ranks": 4, "microbatches": 9, "chunks": 3, "group_size": 5},
-    "interleaved, uneven": {
-        "strategy": "interleaved-1f1b",
-        "ranks": 4,
-        "microbatches": 8,
-        "chunks": 2,
-        "layers_per_stage": (0, 2, 1, 0, 1, 3, 1, 1),
-        "mtp_layers": 1,
-    },
-    "interleaved, all in the warm-up": {"strategy": "interleaved-1f1b", "ranks": 4, "microbatches": 4, "chunks": 2},
-    "interleaved of two": {
-        "strategy": "interleaved-1f1b",
-        "ranks": 2,
-        "microbatches": 8,
-        "chunks": 3,
-        "group_size": 4,
-        "data_parallel": 2,
-    },
-    "overlap": {"strategy": "interleaved-1f1b-overlap", "ranks": 4, "microbatches": 9, "chunks": 2, "group_size": 5},
-    "overlap, uneven": {
-        "strategy": "interleaved-1f1b-overlap",
-        "ranks": 4,
-        "microbatches": 8,
-        "chunks": 2,
-        "layers_per_stage": (1, 2, 3, 1, 2, 1, 0, 2),
-        "mtp_layers": 1,
-    },
-    "overlap of two": {
-        "strategy": "interleaved-1f1b-overlap",
-        "ranks": 2,
-        "microbatches": 4,
-        "chunks": 2,
-        "data_parallel": 2,
-    },
-    "overlap of one": {"strategy": "1f1b-overlap", "ranks": 1, "microbatches": 4, "data_parallel": 4},
-    "overlap, weights delayed": {
-        "strategy": "interleaved-1f1b-overlap",
-        "ranks": 4,
-        "microbatches": 8,
-        "chunks": 2,
-        "split_backward": True,
-        "layers_per_stage": (1, 2, 3, 1, 2, 1, 2, 2),
-    },
-    "overlap of two, weights delayed": {
-        "strategy": "interleaved-1f1b-overlap",
-        "ranks": 2,
-        "microbatches": 6,
-        "chunks": 3,
-        "split_backward": True,
-        "data_parallel": 2,
-    },
+    "1f1b": export_of("1f1b", 4, 6, layers_per_stage=(0, 2, 3, 1), mtp_layers=2),
+    "1f1b of few": export_of("1f1b", 4, 2),
+    "1f1b of two": export_of("1f1b", 2, 3, data_parallel=2, microbatch_size=2),
+    "1f1b of one": export_of("1f1b", 1, 3, data_parallel=4),
+    "interleaved": export_of(LOOP, 4, 9, 3, group_size=5),
+    "interleaved, uneven": export_of(LOOP, 4, 8, 2, layers_per_stage=(0, 2, 1, 0, 1, 3, 1, 1), mtp_layers=1),
+    "interleaved, all in the warm-up": export_of(LOOP, 4, 4, 2),
+    "interleaved of two": export_of(LOOP, 2, 8, 3, group_size=4, data_parallel=2),
+    "overlap": export_of(OVERLAP, 4, 9, 2, group_size=5),
+    "overlap, uneven": export_of(OVERLAP, 4, 8, 2, layers_per_stage=(1, 2, 3, 1, 2, 1, 0, 2), mtp_layers=1),
+    "overlap of two": export_of(OVERLAP, 2, 4, 2, data_parallel=2),
+    "overlap of one": export_of("1f1b-overlap", 1, 4, data_parallel=4),
+    "overlap, weights delayed": export_of(
+        OVERLAP, 4, 8, 2, split_backward=True, layers_per_stage=(1, 2, 3, 1, 2, 1, 2, 2)
+    ),
+    "overlap of two, weights delayed": export_of(OVERLAP, 2, 6, 3, split_backward=True, data_parallel=2),
 }
 """What is asked of :func:`pipeplan.export`."""
 
@@ -81,53 +50,18 @@ def exported(asked: Mapping[str, Any]) -> str:
 
 
 GPT: dict[str, dict[str, Any]] = {
-    "1f1b, its first and last stage without layers": {
-        "strategy": "1f1b",
-        "ranks": 4,
-        "microbatches": 4,
-        "layers_per_stage": (0, 2, 1, 0),
-    },
-    "1f1b of two, a layer of further tokens": {
-        "strategy": "1f1b",
-        "ranks": 2,
-        "microbatches": 4,
-        "layers_per_stage": (1, 2),
-        "mtp_layers": 1,
-        "microbatch_size": 2,
-        "data_parallel": 2,
-    },
-    "1f1b of two without a layout, a layer of further tokens": {
-        "strategy": "1f1b",
-        "ranks": 2,
-        "microbatches": 2,
-        "mtp_layers": 1,
-        "data_parallel": 2,
-    },
-    "interleaved, empty stages, two layers of further tokens": {
-        "strategy": "interleaved-1f1b",
-        "ranks": 4,
-        "microbatches": 8,
-        "chunks": 2,
-        "layers_per_stage": (0, 2, 1, 1, 0, 1, 1, 0),
-        "mtp_layers": 2,
-    },
-    "interleaved of two": {
-        "strategy": "interleaved-1f1b",
-        "ranks": 2,
-        "microbatches": 4,
-        "chunks": 2,
-        "layers_per_stage": (1, 1, 2, 1),
-        "data_parallel": 2,
-    },
-    "overlap of two with experts on two": {
-        "strategy": "interleaved-1f1b-overlap",
-        "ranks": 2,
-        "microbatches": 4,
-        "chunks": 2,
-        "layers_per_stage": (1, 2, 1, 1),
-        "mtp_layers": 1,
-        "data_parallel": 2,
-    },
+    "1f1b, its first and last stage without layers": export_of("1f1b", 4, 4, layers_per_stage=(0, 2, 1, 0)),
+    "1f1b of two, a layer of further tokens": export_of(
+        "1f1b", 2, 4, layers_per_stage=(1, 2), mtp_layers=1, microbatch_size=2, data_parallel=2
+    ),
+    "1f1b of two without a layout, a layer of further tokens": export_of("1f1b", 2, 2, mtp_layers=1, data_parallel=2),
+    "interleaved, empty stages, two layers of further tokens": export_of(
+        LOOP, 4, 8, 2, layers_per_stage=(0, 2, 1, 1, 0, 1, 1, 0), mtp_layers=2
+    ),
+    "interleaved of two": export_of(LOOP, 2, 4, 2, layers_per_stage=(1, 1, 2, 1), data_parallel=2),
+    "overlap of two with experts on two": export_of(
+        OVERLAP, 2, 4, 2, layers_per_stage=(1, 2, 1, 1), mtp_layers=1, data_parallel=2
+    ),
 }
 """The same for Megatron's own model."""
 

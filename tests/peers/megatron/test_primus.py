@@ -14,9 +14,9 @@ import pytest
 
 from pipeplan.formats import Training
 from pipeplan.model import Schedule
-from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.primus import ALGORITHMS, primus_settings
 from tests.peers.megatron.primus import Case, Job
+from tests.peers.plans import published
 from tests.processes import run_ranks
 
 VARIABLE = "PIPEPLAN_PRIMUS_SOURCE"
@@ -30,17 +30,13 @@ pytestmark = [
 REPLICAS, SIZE, SEQUENCE = 2, 2, 2048
 
 
-def schedule_of(name: str, ranks: int, microbatches: int, chunks: int | None = None) -> Schedule:
-    return STRATEGIES[name](STRATEGIES[name].shape(ranks, microbatches, chunks))
-
-
 SHAPES: dict[str, tuple[Schedule, tuple[int, ...] | None]] = {
-    "1f1b": (schedule_of("1f1b", 4, 8), None),
-    "1f1b with layers": (schedule_of("1f1b", 4, 8), (21, 20, 20, 19)),
-    "interleaved on two ranks": (schedule_of("interleaved-1f1b", 2, 4, 2), None),
-    "interleaved with layers": (schedule_of("interleaved-1f1b", 4, 8, 2), (9, *[10] * 6, 11)),
+    "1f1b": (published("1f1b", 4, 8), None),
+    "1f1b with layers": (published("1f1b", 4, 8), (21, 20, 20, 19)),
+    "interleaved on two ranks": (published("interleaved-1f1b", 2, 4, 2), None),
+    "interleaved with layers": (published("interleaved-1f1b", 4, 8, 2), (9, *[10] * 6, 11)),
 } | {
-    f"{name} of {ranks} ranks and {microbatches} microbatches": (schedule_of(name, ranks, microbatches), None)
+    f"{name} of {ranks} ranks and {microbatches} microbatches": (published(name, ranks, microbatches), None)
     for name, (_, least) in ALGORITHMS.items()
     for ranks in (2, 4, 5, 8)
     if 80 % (ranks * (2 if name == "zbv" else 1)) == 0

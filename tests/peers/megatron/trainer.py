@@ -11,10 +11,8 @@ from argparse import SUPPRESS, ArgumentParser
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -25,15 +23,13 @@ from packaging.version import Version
 
 from tests.peers.megatron.expected import wrong
 from tests.peers.shell import Launch
+from tests.peers.stand_ins import StandIns, gpu
 
 BESIDE = ("--no-rope-fusion",)
 """The fusion needs Transformer Engine."""
 
 PROGRAMS = ("pretrain_gpt.py", "pretrain_hybrid.py")
-MISSING: tuple[str, ...] = ("six", "triton", "megatron.training.tokenizer")
-CAPABILITIES = {"ampere": 8, "hopper": 9, "blackwell": 10}
-"""Major number of the compute capability by the generation of a GPU."""
-
+MISSING = ("six", "triton", "megatron.training.tokenizer")
 TRANSFORMER_ENGINE = "2.10.0"
 """From this release on, moving activations to the host needs a variable."""
 
@@ -57,32 +53,6 @@ class Job:
     cases: dict[str, Case]
 
 
-class StandIn(ModuleType):
-    """A module that has any name."""
-
-    __version__ = "99.0"
-
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return mock.MagicMock(name=name)
-
-
-class StandIns(MetaPathFinder, Loader):
-    """Finds stand-ins for what is missing, and for the modules below it."""
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        if any(name == missing or name.startswith(f"{missing}.") for missing in MISSING):
-            return ModuleSpec(name, self, is_package=True)
-        return None
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        return StandIn(spec.name)
-
-    def exec_module(self, module: ModuleType) -> None:
-        pass
-
-
 def main(job: Job) -> dict[str, dict[str, str]]:
     """What of each case is not as planned, by argument; a refusal stands under the name of its error."""
     with mock.patch.object(torch, "compile", lambda function, **_: function):
@@ -90,10 +60,10 @@ def main(job: Job) -> dict[str, dict[str, str]]:
     return {name: judged(arguments, case) for name, case in job.cases.items()}
 
 
-def imported(source: Path) -> ModuleType:
-    """``megatron.training.arguments`` of a source."""
+def imported(source: Path, *more: str) -> ModuleType:
+    """``megatron.training.arguments`` of a source; more modules may be missing."""
     sys.path.insert(0, str(source))
-    sys.meta_path.insert(0, StandIns())
+    sys.meta_path.insert(0, StandIns((*MISSING, *more)))
     if not hasattr(typing, "override"):
         typing.override = typing_extensions.override  # type: ignore[attr-defined]
     training = ModuleType("megatron.training")
@@ -113,13 +83,10 @@ def judged(arguments: Any, case: Case) -> dict[str, str]:
     words = case.launch.after(program)
     variables = case.launch.variables | {"WORLD_SIZE": str(case.gpus), "RANK": "0"}
     command = [program, *words, *BESIDE]
-    major = CAPABILITIES[case.generation]
-    gpu = SimpleNamespace(major=major, minor=0, name=case.generation, total_memory=80 << 30)
     with (
         mock.patch.dict(os.environ, variables),
         mock.patch.object(sys, "argv", command),
-        mock.patch.object(torch.cuda, "get_device_properties", return_value=gpu),
-        mock.patch.object(torch.cuda, "get_device_capability", return_value=(major, 0)),
+        gpu(case.generation, case.generation),
     ):
         try:
             parsed = arguments.parse_args()

@@ -6,21 +6,13 @@ any names stands in for it. Which device there is torchtitan asks when it is imp
 
 import sys
 from importlib.util import find_spec
-from types import ModuleType
 from unittest import mock
 
 import torch
 
+from tests.peers.stand_ins import StandIn
+
 KERNELS = "torchtitan.distributed.minimal_async_ep.kernels"
-
-
-class StandIn(ModuleType):
-    """A module that has any name."""
-
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return mock.Mock(name=name)
 
 
 if find_spec("triton") is None:

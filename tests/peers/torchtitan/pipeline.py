@@ -1,14 +1,11 @@
 """torchtitan's own ``pipeline_llm`` on its llama3 debug model, without weights and in one process."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.testing._internal.distributed.fake_pg import FakeStore
 from torchtitan.components.loss import CrossEntropyLoss
 from torchtitan.config import CompileConfig, ParallelismConfig, TrainingConfig
 from torchtitan.distributed import ParallelDims
@@ -22,16 +19,6 @@ class Built:
 
     schedule: Any
     stages: dict[int, list[str]]
-
-
-@contextmanager
-def ranks_of(number: int, rank: int = 0) -> Iterator[None]:
-    """A process group of ``number`` ranks of which this process is one and the others are nobody."""
-    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=number)
-    try:
-        yield
-    finally:
-        dist.destroy_process_group()
 
 
 def built(parallelism: ParallelismConfig, training: TrainingConfig, layers: int) -> Built:

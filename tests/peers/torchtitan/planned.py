@@ -1,4 +1,4 @@
-"""A configuration for torchtitan's ConfigManager with the sections that a plan's flags set.
+"""A configuration for torchtitan's ConfigManager with the sections that an export's or a plan's flags set.
 
 ``--module tests.peers.torchtitan.planned --config planned``. The types are those of ``Trainer.Config``, the whole of which
 imports the packages that load data and log.
@@ -12,7 +12,7 @@ from torchtitan.distributed.activation_checkpoint import ActivationCheckpointing
 
 @dataclass
 class Config:
-    """What a plan sets."""
+    """What the flags set."""
 
     hf_assets_path: str = "."
     dump_folder: str = "."

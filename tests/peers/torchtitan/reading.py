@@ -11,15 +11,10 @@ from torchtitan.config import ConfigManager
 
 @dataclass(frozen=True)
 class Job:
-    """The words of each command line, for a config of a module of ours.
-
-    ``source`` is the folder that torchtitan must be from, None for any.
-    """
+    """The words of each command line, and the folder that torchtitan must be from, None for any."""
 
     words: Sequence[tuple[str, ...]]
     source: str | None = None
-    module: str = "tests.peers.torchtitan.debug"
-    config: str = "debug"
 
 
 @dataclass(frozen=True)
@@ -35,6 +30,8 @@ def main(job: Job) -> list[Settings]:
     assert job.source is None or Path(torchtitan.__path__[0]).parent.samefile(job.source)
     parsed = []
     for words in job.words:
-        config = ConfigManager().parse_args(["--module", job.module, "--config", job.config, *words])
+        config = ConfigManager().parse_args(
+            ["--module", "tests.peers.torchtitan.planned", "--config", "planned", *words]
+        )
         parsed.append(Settings(asdict(config.parallelism), asdict(config.training)))
     return parsed

@@ -100,8 +100,7 @@ def test_the_main_branch_reads_every_plan_as_planned(monkeypatch: pytest.MonkeyP
     plans = [each for each in everything if each[0].mtp_layers == 0 or each[2].pipeline == 1]
     flags = [flags_of(*each, versions={"torchtitan": "main"})["torchtitan"] for each in plans]
     texts = [words_of_plan(each.text)[4:] for each in flags]
-    job = Job([*texts, ()], SOURCE, module=PLANNED["MODULE"], config=PLANNED["CONFIG"])
-    [parsed] = run_ranks("tests.peers.torchtitan.reading", 1, job)
+    [parsed] = run_ranks("tests.peers.torchtitan.reading", 1, Job([*texts, ()], SOURCE))
     *settings, defaults = parsed
     for (model, _, configuration), each, text in zip(plans, settings, flags, strict=True):
         parallelism, of_training = planned_settings(model, configuration, next(iter(text.files), ""), "main")

@@ -16,8 +16,9 @@ from pipeplan.passes import in_order_of_losses
 from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers.torchtitan_layout import module_names
 from tests.extensions.training.runtime.torch_schedules import from_torch
+from tests.peers.stand_ins import ranks_of
 from tests.peers.torchtitan.exports import Case, exported, layout, published
-from tests.peers.torchtitan.pipeline import Built, built, ranks_of
+from tests.peers.torchtitan.pipeline import Built, built
 
 LAYERS = 12
 

@@ -4,6 +4,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -12,7 +13,19 @@ from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import distribute_tensor
 
 from tests.peers.torchtitan_trainer.jobs import Step, Trained
-from tests.peers.torchtitan_trainer.on_cpu import answer_for_the_cpu
+
+
+def answer_for_the_cpu() -> None:
+    """Answer torchtitan's queries of its device, which it makes when it is imported, with the CPU."""
+    cpu: Any = torch.cpu
+    torch._utils._get_available_device_type = lambda: "cpu"
+    cpu.get_device_name = lambda device=None: "CPU"
+    cpu.get_device_properties = lambda device=None: SimpleNamespace(total_memory=1 << 40)
+    cpu.memory_stats = lambda device=None: {}
+    cpu.reset_peak_memory_stats = lambda device=None: None
+    cpu.empty_cache = lambda: None
+    cpu.current_device = lambda: 0
+
 
 answer_for_the_cpu()
 

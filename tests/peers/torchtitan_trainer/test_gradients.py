@@ -12,9 +12,9 @@ import torch
 
 import pipeplan
 from pipeplan.formats import Training
-from pipeplan.model import Schedule, format_cells, parse_schedule
+from pipeplan.model import format_cells, parse_schedule
 from pipeplan.passes import in_order_of_losses, insert_recompute
-from pipeplan.strategies import STRATEGIES
+from tests.peers.plans import published as named
 from tests.peers.torchtitan.exports import Case, exported, layout, published, words
 from tests.peers.torchtitan_trainer.jobs import LAYERS, Step
 from tests.processes import run_ranks
@@ -63,10 +63,6 @@ def wrong(found: Gradients, right: Gradients) -> list[str]:
 
 def near(found: torch.Tensor | None, right: torch.Tensor | None) -> bool:
     return found is not None and right is not None and torch.allclose(found, right, atol=1e-6, rtol=1e-4)
-
-
-def named(name: str, ranks: int, microbatches: int, chunks: int | None = None) -> Schedule:
-    return STRATEGIES[name](STRATEGIES[name].shape(ranks, microbatches, chunks))
 
 
 def of_flags(case: Case, folder: Path, name: str = "plan", training: Training | None = None, config: str = "") -> Step:

@@ -56,11 +56,15 @@ def language_model(name: str) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key not in STRAY}
 
 
+def configured(config: dict[str, Any]) -> Any:
+    """The library's configuration."""
+    return AutoConfig.for_model(**config | {"model_type": SAME_AS.get(config["model_type"], config["model_type"])})
+
+
 def theirs(config: dict[str, Any]) -> int:
     """Parameters of the library's model; a tied matrix counts once, and the bias that selects experts is one."""
-    kind = SAME_AS.get(config["model_type"], config["model_type"])
     with torch.device("meta"):
-        built = AutoModelForCausalLM.from_config(AutoConfig.for_model(**{**config, "model_type": kind}))
+        built = AutoModelForCausalLM.from_config(configured(config))
     chosen = ("e_score_correction_bias", "expert_bias")
     biases = sum(math.prod(buffer.shape) for name, buffer in built.named_buffers() if name.endswith(chosen))
     return sum(math.prod(each.shape) for each in built.parameters()) + biases
@@ -86,8 +90,7 @@ def test_published_files(name: str, ran: Callable[[str], None]) -> None:
 def test_files_that_the_library_saves_again(name: str, tmp_path: Path) -> None:
     """It writes all fields, some under newer names; nearly all of them are known."""
     config = language_model(name)
-    kind = SAME_AS.get(config["model_type"], config["model_type"])
-    AutoConfig.for_model(**{**config, "model_type": kind}).save_pretrained(tmp_path)
+    configured(config).save_pretrained(tmp_path)
     again, once = read_config(tmp_path), read_config(config)
     unread = set(again.details.unread.split(", ")) - set(once.details.unread.split(", ")) - {""}
     assert unread <= set(UNREAD.get(config["model_type"], ()))
@@ -99,8 +102,7 @@ def test_files_that_the_library_saves_again(name: str, tmp_path: Path) -> None:
 def test_rotary_positions(name: str) -> None:
     """Share, base and scaling are those of the library's own configuration, where every layer has the same."""
     config = language_model(name)
-    kind = SAME_AS.get(config["model_type"], config["model_type"])
-    rope = getattr(AutoConfig.for_model(**{**config, "model_type": kind}), "rope_parameters", None) or {}
+    rope = getattr(configured(config), "rope_parameters", None) or {}
     shape = read_config(config)
     if shape.positions != "rope" or config["model_type"] in ("deepseek_v4", "dbrx"):
         return  # DBRX's own base is under another key, and DeepSeek-V4 has two bases.

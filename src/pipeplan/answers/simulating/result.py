@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, Protocol, final
 
 import msgspec
 import numpy as np
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from pipeplan.answers.parts import Part
     from pipeplan.drawing import View, Windows
-    from pipeplan.extensions.search.answers.search_record import SearchRecord
     from pipeplan.formats import Content, Format, Training
     from pipeplan.simulation import IdleTimes, LocatedWindow
 
@@ -90,6 +89,22 @@ class ResultRecord(Record, frozen=True, kw_only=True):
     peak_parameter_bytes: list[float] | UnsetType = UNSET
 
 
+class SearchFigures(Protocol):
+    """What a result reads of the record of its search; the record has further figures, which the search defines."""
+
+    @property
+    def bound(self) -> Bound:
+        """The best lower bound on the objective."""
+
+    @property
+    def frees_memory(self) -> bool:
+        """True if the search was free to recompute or offload."""
+
+    @property
+    def layers_per_stage(self) -> tuple[int, ...] | UnsetType:
+        """Number of layers of each stage, if the search decided the layout."""
+
+
 @final
 class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Figures of one schedule on one set of costs.
@@ -116,8 +131,8 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
     _settings = Evidence[Settings | None]()
     """Settings that it was simulated on; None if its costs come from elsewhere, such as a plan or a search."""
 
-    search = Evidence["SearchRecord | None"]()
-    """Figures of the search that found the schedule, which its JSON has as further keys; None without a search."""
+    search = Evidence[Any]()
+    """Record of the search that found the schedule, which its JSON has as further keys; None without a search."""
 
     @property
     def peak(self) -> float:
@@ -187,7 +202,7 @@ def result_of(
     limits: Limits | None = None,
     warnings: Iterable[str] = (),
     notes: Iterable[str] = (),
-    search: SearchRecord | None = None,
+    search: SearchFigures | None = None,
     settings: Settings | None = None,
     sharding: ShardingUsed | UnsetType = UNSET,
 ) -> Result:
@@ -197,7 +212,7 @@ def result_of(
     that may recompute or offload, or decides the layout, has proven its bound for such schedules as well; the simulation's
     bound is not.
     """
-    narrow = search is not None and (search.decided.frees_memory or search.layers_per_stage is not UNSET)
+    narrow = search is not None and (search.frees_memory or search.layers_per_stage is not UNSET)
     bounds = [] if narrow else [simulation.bound]
     if search is not None:
         bounds.append(search.bound)
@@ -319,7 +334,7 @@ def bound_is_of_recomputed(result: Result) -> bool:
     return result.search is None and bool(recomputed_stages(result.schedule))
 
 
-def _covered(schedule: Schedule, limits: Limits | None, search: SearchRecord | None) -> str:
+def _covered(schedule: Schedule, limits: Limits | None, search: SearchFigures | None) -> str:
     """Return for which schedules a lower bound holds."""
     layouts = search is not None and search.layers_per_stage is not UNSET
     narrow = search is None and bool(recomputed_stages(schedule))
@@ -433,8 +448,8 @@ def _gap(result: Result) -> str:
 
 def _all_layouts(result: Result) -> tuple[int, ...] | None:
     """Return the layers of each stage, if a search decided them; its bound is then over all layouts."""
-    layout = UNSET if result.search is None else result.search.layers_per_stage
-    return None if layout is UNSET else layout
+    search: SearchFigures | None = result.search
+    return None if search is None or search.layers_per_stage is UNSET else search.layers_per_stage
 
 
 def _step_rows(result: Result, times: Times) -> list[tuple[str, str]]:

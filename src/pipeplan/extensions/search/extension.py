@@ -28,7 +28,7 @@ EXTENSION = Extension(
     ),
     answers={
         "answer-pareto": "pipeplan.extensions.search.answers.fronts:ParetoFront",
-        "pipeplan-result": "pipeplan.extensions.search.answers.searched_result:SearchedResult",
+        "pipeplan-result": "pipeplan.extensions.search.answers.search_record:SearchedResult",
     },
     names={
         "answers.fronts": "ParetoFront",

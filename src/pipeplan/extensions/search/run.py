@@ -84,6 +84,9 @@ class Run:
         Every improvement.
     published, tried, every_published
         The best published schedule that fits, of those tried so far; their names; whether these are all.
+    whole
+        The search that this one is a part of, which judges what is found here, waits for kernels and reports; itself if it
+        is no part of another.
     """
 
     def __init__(
@@ -94,8 +97,10 @@ class Run:
         seed: int = 0,
         workers: int = 1,
         report: Callable[[SearchProgress], None] | None = None,
+        part_of: Run | None = None,
     ) -> None:
         self.problem = problem
+        self.whole = self if part_of is None else part_of
         self.encoder = Encoder(problem)
         self.budget = budget
         self.seed = seed
@@ -119,8 +124,12 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """True if the budget is spent, or the best schedule is optimal."""
-        return self.budget.is_spent or self.is_optimal
+        """True if the budget is spent, or the best schedule is optimal, here or as the whole search judges it."""
+        return self.budget.is_spent or self.is_optimal or (self._is_part and self.whole.is_over)
+
+    @property
+    def _is_part(self) -> bool:
+        return self.whole is not self
 
     @property
     def compiled_after(self) -> float | None:
@@ -130,12 +139,13 @@ class Run:
     @property
     def lacks_kernels(self) -> bool:
         """True if the search continues while a kernel that it waited for is still being compiled."""
-        return self._late is not None and (self._late.cancelled() or not self._late.done())
+        late = self.whole._late
+        return late is not None and (late.cancelled() or not late.done())
 
     @property
     def original(self) -> Problem:
         """Problem as it was posed, from which strategies that depend on costs make their schedules."""
-        return self.problem
+        return self.whole.problem
 
     @property
     def is_optimal(self) -> bool:
@@ -145,7 +155,7 @@ class Run:
     @property
     def needs_no_start(self) -> bool:
         """True if no schedule can be judged better than the best one: starts need not be tried."""
-        return self.is_optimal
+        return self.whole.is_optimal
 
     @property
     def lineages(self) -> list[Lineage]:
@@ -175,8 +185,10 @@ class Run:
         """Take a lineage if it is the best of its name."""
         before = self._lineages.get(lineage.name)
         if before is None or lineage.value < before.value:
-            self._lineages[lineage.name] = lineage = replace(lineage, candidate=lineage.candidate.copy())
-            self.take_judged(self.judged(lineage))
+            taken = self._lineages[lineage.name] = replace(lineage, candidate=lineage.candidate.copy())
+            self.take_judged(self.judged(taken))
+        if self._is_part:
+            self.whole.take(lineage)
 
     def judged(self, lineage: Lineage) -> Lineage:
         """Return the lineage as it is judged."""
@@ -187,14 +199,16 @@ class Run:
 
     def take_as_it_is(self, schedule: Schedule, name: str, candidate: Candidate) -> None:
         """Take a schedule that fits unchanged, messages included, if its candidate does not describe all of it."""
-        if not self.problem.is_judged:
+        problem = self.whole.problem
+        if not problem.is_judged:
             return
         try:
-            judged = self.problem.judge(schedule)
+            judged = problem.judge(schedule)
         except DeadlockError:  # its own messages never meet
             return
-        schedule = self.problem.sharded(schedule)
-        self.take_judged(Lineage(name, name, candidate.copy(), candidate.value, schedule, judged))
+        self.whole.take_judged(
+            Lineage(name, name, candidate.copy(), candidate.value, problem.sharded(schedule), judged)
+        )
 
     def take_judged(self, lineage: Lineage) -> None:
         """Take a judged lineage if it is the best of its name; one that does not fit with its collectives is ignored."""
@@ -220,13 +234,12 @@ class Run:
 
     def take_published(self, schedule: Schedule, rival: Published) -> None:
         """Take a published schedule as the one to beat if it is the best by judged value."""
-        if self.problem.is_judged:
-            rival = replaced(rival, value=self.problem.judge(schedule))
-            if not np.isfinite(rival.value):
-                return
-        if rival.beats(self.published, self.problem.placement.chunks):
-            self.published = rival
+        own = replaced(rival, value=self.problem.judge(schedule)) if self.problem.is_judged else rival
+        if np.isfinite(own.value) and own.beats(self.published, self.problem.placement.chunks):
+            self.published = own
             self.report_progress()
+        if self._is_part:
+            self.whole.take_published(schedule, rival)
 
     def offer_schedule(self, schedule: Schedule, name: str) -> float:
         """Take a valid schedule of this placement and number of microbatches as a separate lineage, if it fits.
@@ -270,13 +283,19 @@ class Run:
         return self.encoder.decode(lineage.candidate) if lineage.schedule is None else lineage.schedule
 
     def raise_bound(self, bound: Bound) -> None:
-        """Take a lower bound if it is better than the best one so far."""
+        """Take a lower bound if it is better than the best one so far; that of a plan also holds for judged values."""
         if bound.value > self.bound.value:
             self.bound = bound
             self.report_progress()
+        # Within limits, the plan reserves memory of collectives that another schedule may do without.
+        if self._is_part and (self.original.sharding is None or self.problem.limits is None):
+            self.whole.raise_bound(bound)
 
     def report_progress(self) -> None:
-        """Report the progress of the search."""
+        """Report the progress of the whole search."""
+        if self._is_part:
+            self.whole.report_progress()
+            return
         best = self.best
         if self._report is None or best is None:
             return
@@ -298,7 +317,7 @@ class Run:
 
     def report_meanwhile(self) -> None:
         """Report the progress if there was no report for a while."""
-        if self.budget.seconds - self._reported >= REPORT_EVERY:
+        if self.budget.seconds - self.whole._reported >= REPORT_EVERY:
             self.report_progress()
 
     def map(self, work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> list[Outcome]:
@@ -330,6 +349,9 @@ class Run:
         """
         limit = self.budget.limit_seconds
         if limit is None or self.is_over:
+            return
+        if self._is_part:
+            self.whole.compile(kernel, inputs, outputs)
             return
         if self._compiler is None:
             self._compiler = ThreadPoolExecutor(1)

@@ -14,7 +14,7 @@ from pipeplan.extensions.planning.answers.one_configuration import ChosenConfigu
 from pipeplan.extensions.planning.answers.plans import Plan
 from pipeplan.extensions.review.answers.result import Review
 from pipeplan.extensions.search import FrontMark, Published
-from pipeplan.extensions.search.answers.searched_result import SearchedResult
+from pipeplan.extensions.search.answers.search_record import SearchedResult
 from pipeplan.extensions.web.editing.edit_texts import EditedShape
 from pipeplan.extensions.web.editing.edits import Edit
 from pipeplan.foundation.records import Record, without_indents

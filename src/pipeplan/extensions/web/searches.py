@@ -16,8 +16,8 @@ from pipeplan.extensions.search import SearchProgress
 from pipeplan.extensions.search.answers.fronts import ParetoFront
 from pipeplan.extensions.search.answers.options import AUTO
 from pipeplan.extensions.search.answers.problems import DEFAULT_CHUNKS
+from pipeplan.extensions.search.answers.search_record import searched_figures
 from pipeplan.extensions.search.answers.search_words import decisions_of, gain_of
-from pipeplan.extensions.search.answers.searched_result import searched_figures
 from pipeplan.extensions.search.answers.searches import pareto, search, usable_cores
 from pipeplan.extensions.web.faults import as_json, at_field
 from pipeplan.extensions.web.records import (

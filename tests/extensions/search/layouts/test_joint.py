@@ -13,7 +13,7 @@ from pipeplan.extensions.search.choices import USUAL
 from pipeplan.extensions.search.joint import LayoutSpace, joint_search
 from pipeplan.extensions.search.joint.least import LeastBounds
 from pipeplan.extensions.search.joint.proposals import Proposals
-from pipeplan.extensions.search.joint.space import layout_at, positions
+from pipeplan.extensions.search.layouts.problem import bounds_of, counts_of
 from pipeplan.foundation.errors import InfeasibleError, InputError
 from pipeplan.model import Placement
 from tests.extensions.search.case import Case, numbers, whole
@@ -140,7 +140,7 @@ def test_bounds_hold_for_every_layout():
         )
         bounds, bounds_of_layouts = LeastBounds(space), []
         for layout in layouts_of(len(layers), placement.stages):
-            at = positions(layout)[None]
+            at = bounds_of(layout)[None]
             problem = space.problem(layout)
             if limit is not None:
                 assert (problem is None) == bool(space.excess(at)[0] > 0)
@@ -174,7 +174,7 @@ def test_roles_keep_the_ends_of_the_model():
     layers = [ends["embedding"], *[block] * 5, ends["mtp"], ends["head"]]
     space = space_of(layers, Placement.linear(3))
     proposals = Proposals(space, LeastBounds(space))
-    assert [layout_at(bounds) for bounds in proposals.all()] == [
+    assert [counts_of(bounds) for bounds in proposals.all()] == [
         layout for layout in layouts_of(8, 3) if layout[-1] >= 2
     ]
     assert space.balanced()[-1] >= 2

@@ -12,8 +12,13 @@ from pipeplan.answers.answers import Listing
 from pipeplan.answers.parts import columns, facts, line
 from pipeplan.answers.simulating.result import Result
 from pipeplan.extensions.search import FrontMark, undominated_marks
+from pipeplan.extensions.search.answers.search_record import (
+    PublishedSchedule,
+    SearchedResult,
+    SearchRecord,
+    searched_figures,
+)
 from pipeplan.extensions.search.answers.search_words import NOTHING, costs_in_words
-from pipeplan.extensions.search.answers.searched_result import SearchedResult, searched_figures
 from pipeplan.foundation.readable import Times, memory_text, percent, size_texts
 from pipeplan.foundation.records import Evidence, Record, holding
 from pipeplan.model import needs_in_words, one_line
@@ -22,7 +27,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from pipeplan.drawing.front import FrontView
-    from pipeplan.extensions.search.answers.search_record import PublishedSchedule, SearchRecord
     from pipeplan.formats import Content, Format
 
 
@@ -53,8 +57,8 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
     @property
     def search(self) -> SearchRecord:
         """Figures of the search that found the schedule."""
-        assert self.result.search is not None
-        return self.result.search
+        search: SearchRecord = self.result.search
+        return search
 
     @property
     def best_published(self) -> PublishedSchedule | None:
@@ -105,9 +109,11 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
 
         scale = 2.0**30 if self.in_bytes else 1.0
         first = self.points[0].result
+        placement = first.schedule.placement
+        shape = f"{placement.ranks} ranks, {placement.stages} stages ({placement.name})"
         objective = {"makespan": "makespan", "span": "longest span"}[self.points[0].search.objective.name]
         return FrontView(
-            title=_title(first),
+            title=f"{shape}, {first.schedule.microbatches} microbatches",
             memory_label="peak memory (GiB)" if self.in_bytes else "peak memory (activations)",
             time_label=objective,
             points=[(point.peak / scale, point.value) for point in self.points],
@@ -224,9 +230,3 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
             peaks = f"{least.peak / 2**30:.1f} to {most.peak / 2**30:.1f} GiB"
         longest, shortest = times.number(least.value), times.text(most.value)
         return f"<ParetoFront of {len(self.points)} points: {peaks}, {longest} to {shortest}>"
-
-
-def _title(result: Result) -> str:
-    placement = result.schedule.placement
-    shape = f"{placement.ranks} ranks, {placement.stages} stages ({placement.name})"
-    return f"{shape}, {result.schedule.microbatches} microbatches"

@@ -218,10 +218,8 @@ ORDERS_UP_TO = 16_384
 
 def published_here(solution: SearchResult) -> PublishedSchedule | None:
     """Return the best published schedule of the searched placement; None if none fits."""
-    best, problem = solution.published, solution.problem
-    if best is None:
-        return None
-    return PublishedSchedule(schedule=best.name, placement=problem.placement.name, value=best.value)
+    best, placement = solution.published, solution.problem.placement.name
+    return None if best is None else PublishedSchedule(schedule=best.name, placement=placement, value=best.value)
 
 
 def least_need(problem: Problem) -> LeastPeak | None:
@@ -335,22 +333,16 @@ def published_under(problem: Problem, settings: Settings, *, in_bytes: bool) -> 
         if not np.isfinite(limit):
             return free
         limited = replace(settings, memory_limit=limit if in_bytes else f"{limit}act")
-        fitting = [_limited(entry, limited) for entry in free if within(entry.peak, limit)]
+        fitting = [
+            replace(entry, problem=replace(entry.problem, limits=limited.limits(entry.problem.placement)))
+            for entry in free
+            if entry.peak <= limit * (1 + tolerances.MEMORY)
+        ]
         if _size(problem) <= EVERYTHING_UP_TO:
             fitting += _entries(problem, limited, made_from_costs=True)
         return fitting
 
     return under
-
-
-def _limited(entry: PublishedEntry, settings: Settings) -> PublishedEntry:
-    """Return the entry of a problem with the limits of the settings, which its schedule keeps."""
-    return replace(entry, problem=replace(entry.problem, limits=settings.limits(entry.problem.placement)))
-
-
-def within(peak: float, limit: float) -> bool:
-    """Return whether the peak of a rank is within a limit, which is infinite for none."""
-    return peak <= limit * (1 + tolerances.MEMORY)
 
 
 def not_compared(problem: Problem) -> Iterator[str]:

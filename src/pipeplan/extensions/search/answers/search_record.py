@@ -1,6 +1,6 @@
 """Record of a search: how it found its schedule, decisions, proofs, and the gain over published schedules.
 
-Results that no search has found are made without it, so that importing this does not load the solver.
+Importing this does not load the solver.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
 from pipeplan.answers.published import FasterWithMore
+from pipeplan.answers.simulating.result import Result, ResultRecord
 from pipeplan.costs import Communication, Layout
 from pipeplan.foundation.readable import change
 from pipeplan.foundation.records import Evidence, Record, holding
@@ -169,11 +171,47 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
     """Published schedule that needs the least memory, if none of the placement fits."""
 
     @property
+    def frees_memory(self) -> bool:
+        """True if the search was free to recompute or offload."""
+        return self.decided.frees_memory
+
+    @property
     def gain_in_short(self) -> str:
         """The gain after a comma, for one line; empty if no published schedule fits."""
         if self.best_published is None or self.gain is None:
             return ""
         return f", {change(-self.gain)} against {self.best_published.schedule}"
+
+
+class SearchedResult(ResultRecord, frozen=True, kw_only=True):  # noqa: D101
+    # Field by field, because no class can have the fields of two records; a test compares them with those of SearchRecord.
+    __doc__ = Result.__doc__
+
+    found_by: str | UnsetType = UNSET
+    optimal: bool | UnsetType = UNSET
+    evaluations: int | UnsetType = UNSET
+    seconds: float | UnsetType = UNSET
+    interrupted: bool | UnsetType = UNSET
+    compiled_after: float | UnsetType | None = UNSET
+    placements: tuple[PlacementRecord, ...] | UnsetType = UNSET
+    objective: ObjectiveRecord | UnsetType = UNSET
+    communication: Communication | UnsetType = UNSET
+    decided: Decided | UnsetType = UNSET
+    best_published: PublishedSchedule | UnsetType | None = UNSET
+    gain: float | UnsetType | None = UNSET
+    best_published_anywhere: PublishedSchedule | UnsetType | None = UNSET
+    gain_anywhere: float | UnsetType | None = UNSET
+    faster_with_more: tuple[FasterWithMore, ...] | UnsetType = UNSET
+    layers_per_stage: tuple[int, ...] | UnsetType = UNSET
+
+
+SearchedResult.__name__ = "Result"  # its name in schemas
+
+
+def searched_figures(result: Result) -> dict[str, Any]:
+    """Return the fields of :class:`SearchedResult` for a result that a search found."""
+    assert result.search is not None
+    return asdict(result) | asdict(result.search)
 
 
 def record_of(

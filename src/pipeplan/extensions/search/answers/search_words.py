@@ -34,7 +34,15 @@ LONGER_SECONDS = 60
 
 def gain_of(record: SearchRecord, unit: str) -> tuple[str, ...]:
     """Return sentences on the gain over the best published schedule of the placement, and of any, and on what needs more."""
-    return tuple(_gains(record, unit))
+    here, anywhere = record.best_published, record.best_published_anywhere
+    published = [published for published in (here, anywhere, *record.faster_with_more) if published is not None]
+    times = Times.of((record.objective.value, *(candidate.value for candidate in published)), unit)
+    sentences = [_gain_here_in_words(record, here, times)]
+    if anywhere is not None and anywhere != here and record.gain_anywhere is not None:
+        sentences.append(_gain_anywhere_in_words(anywhere, record.gain_anywhere, times))
+    if record.faster_with_more:
+        sentences.append(faster_with_more_in_words(record.faster_with_more, times))
+    return tuple(sentences)
 
 
 def decisions_of(record: SearchRecord) -> tuple[str, ...]:
@@ -92,23 +100,6 @@ def _is_answer(other: PlacementRecord, record: SearchRecord) -> bool:
     return other.placement == record.placement and other.layers_per_stage == record.layers_per_stage
 
 
-def _gains(record: SearchRecord, unit: str) -> Iterator[str]:
-    here, anywhere = record.best_published, record.best_published_anywhere
-    times = Times.of(
-        (
-            record.objective.value,
-            *(published.value for published in (here, anywhere) if published is not None),
-            *(published.value for published in record.faster_with_more),
-        ),
-        unit,
-    )
-    yield _gain_here_in_words(record, here, times)
-    if anywhere is not None and anywhere != here and record.gain_anywhere is not None:
-        yield _gain_anywhere_in_words(anywhere, record.gain_anywhere, times)
-    if record.faster_with_more:
-        yield faster_with_more_in_words(record.faster_with_more, times)
-
-
 def _gain_here_in_words(record: SearchRecord, here: PublishedSchedule | None, times: Times) -> str:
     if here is None or record.gain is None:
         need = record.least_need
@@ -136,8 +127,7 @@ def _gain_anywhere_in_words(anywhere: PublishedSchedule, gain: float, times: Tim
     if gain > NOTHING:
         return f"Of all placements the best published one is {named}: this is {percent(gain)} shorter."
     if gain < -NOTHING:
-        sentence = f"On another placement {named} is {percent(1 - 1 / (1 - gain))} shorter than this"
-        return f"{sentence}."
+        return f"On another placement {named} is {percent(1 - 1 / (1 - gain))} shorter than this."
     return f"Of all placements the best published one is {named}, as short as this."
 
 
@@ -180,33 +170,26 @@ def _range(load: Floats, times: Times) -> str:
 
 _DOES: dict[Spared, str] = {"recompute": "recomputes", "offload": "offloads"}
 
-_NOTHING_SPARED: dict[tuple[str, ...], str] = {
-    ("recompute",): "recomputes nothing",
-    ("offload",): "offloads nothing",
-    ("recompute", "offload"): "recomputes and offloads nothing",
-}
-
 
 def decided_in_words(decided: Decided) -> tuple[str, ...]:
     """Return the decisions, a clause each: ``recomputes 3 of 24 microbatches on stage 2: costs 1.2% of the time, ...``."""
-    return tuple(_clauses(decided))
-
-
-def _clauses(decided: Decided) -> Iterator[str]:
+    clauses = []
     spared: list[Spared] = [how for how in _DOES if how in decided.choices]
     for how in spared:
         if (price := decided.prices.get(how)) is not None:
             which = _which((decided.recomputed if how == "recompute" else decided.offloaded), decided.microbatches)
             time = f"costs {percent(price.time)} of the time" if price.time > 0 else "costs no time"
             memory = f"{memory_text(price.memory, in_activations=not price.in_bytes)} on rank {price.rank}"
-            yield f"{_DOES[how]} {which}: {time}, saves {memory if price.memory > 0 else 'nothing at the peak'}"
-    if none := _NOTHING_SPARED.get(tuple(how for how in spared if how not in decided.prices)):
-        yield none
+            saved = memory if price.memory > 0 else "nothing at the peak"
+            clauses.append(f"{_DOES[how]} {which}: {time}, saves {saved}")
+    if none := [_DOES[how] for how in spared if how not in decided.prices]:
+        clauses.append(f"{' and '.join(none)} nothing")
     if "split" in decided.choices and decided.full_backwards:
         whole = decided.full_backwards + decided.split_backwards
-        yield f"splits {decided.split_backwards:,} of {whole:,} backwards"
+        clauses.append(f"splits {decided.split_backwards:,} of {whole:,} backwards")
     if decided.overlapped_pairs:
-        yield f"overlaps {decided.overlapped_pairs:,} pairs of a forward and a backward"
+        clauses.append(f"overlaps {decided.overlapped_pairs:,} pairs of a forward and a backward")
+    return tuple(clauses)
 
 
 MOST_GROUPS = 3
@@ -249,6 +232,7 @@ def search_table_parts(
     times = Times.of((search.objective.value, search.objective.lower_bound), costs.time_unit)
     stopped = _uncompiled(search) + (", stopped by the user" if search.interrupted else "")
     tried = "schedule" if search.evaluations == 1 else "schedules"
+    layout = search.layers_per_stage
     rows = [
         ("gain", " ".join(gain_of(search, costs.time_unit))),
         *_made_small(search, times),
@@ -256,7 +240,7 @@ def search_table_parts(
             "found by",
             f"{search.found_by}, of {search.evaluations:,} {tried} tried in {search.seconds:.1f} s{stopped}",
         ),
-        *_layout_rows(search, placement),
+        *([] if layout is UNSET else [("layers per stage", layout_in_words(layout, placement))]),
         *([("placement", placements_in_words(search, times))] if len(search.placements) > 1 else []),
         ("costs", costs_in_words(costs, placement)),
         ("memory limit", limit_in_words(limits)),
@@ -266,13 +250,6 @@ def search_table_parts(
     if transfers := transfers_in_words(costs.communication, costs.streams):
         rows.append(("transfers", transfers))
     return [facts(rows, above=1)]
-
-
-def _layout_rows(search: SearchRecord, placement: Placement) -> list[tuple[str, str]]:
-    """Return the layers of each stage if the search decided them; of several chunks, by chunk."""
-    if search.layers_per_stage is UNSET:
-        return []
-    return [("layers per stage", layout_in_words(search.layers_per_stage, placement))]
 
 
 def layout_in_words(layout: Sequence[int], placement: Placement) -> str:

@@ -137,11 +137,9 @@ def searched(
         return _laid_out(options, settings, progress, outputs)
     problems = _expressible(problems_of(settings, options), outputs)
     schedules = _starts(options, settings, problems)
-    workers = usable_cores() if options.workers is None else options.workers
-    seconds = 10.0 if options.seconds is options.evaluations is None else options.seconds
-    effort = Effort(seconds=seconds, evaluations=options.evaluations, workers=workers)
+    effort = _effort(options)
     everywhere = published_everywhere(problems[0], settings)
-    here = searched_here(seed=options.seed, workers=workers, effort=effort, progress=progress)
+    here = searched_here(seed=options.seed, workers=effort.workers, effort=effort, progress=progress)
     allowed = searched_needs(options, settings, schedules)
     competing = _competing(everywhere, settings, allowed) if options.placement == AUTO else []
     competing = [entry for entry in competing if _is_expressible(entry.schedule, entry.problem, outputs)]
@@ -149,6 +147,13 @@ def searched(
     return result_found(
         best.result, settings, allowed=allowed, published=everywhere, tried=best.tried, starts=bool(schedules)
     )
+
+
+def _effort(options: SearchOptions) -> Effort:
+    """Return the budget of a search: ten seconds without one."""
+    seconds = 10.0 if options.seconds is options.evaluations is None else options.seconds
+    workers = usable_cores() if options.workers is None else options.workers
+    return Effort(seconds=seconds, evaluations=options.evaluations, workers=workers)
 
 
 def _laid_out(
@@ -164,9 +169,7 @@ def _laid_out(
     examples = [space.example for space in spaces]
     expressible = _expressible(examples, outputs)
     spaces = [space for space, example in zip(spaces, examples, strict=True) if example in expressible]
-    workers = usable_cores() if options.workers is None else options.workers
-    seconds = 10.0 if options.seconds is options.evaluations is None else options.seconds
-    effort = Effort(seconds=seconds, evaluations=options.evaluations, workers=workers)
+    effort = _effort(options)
     best = joint_search(spaces, effort, seed=options.seed, progress=progress)
     assert best.layout is not None
     laid = replace(settings, layers_per_stage=best.layout)
@@ -351,11 +354,9 @@ def _expressible(problems: list[Problem], outputs: Sequence[Path]) -> list[Probl
     """Return the problems whose schedules the formats of outputs can hold. Raises InputError if there are none."""
     if not outputs:
         return problems
-    examples = [_one_by_one(problem) for problem in problems]
-    pairs = zip(problems, examples, strict=True)
-    expressible = [problem for problem, example in pairs if _is_expressible(example, problem, outputs)]
+    expressible = [problem for problem in problems if _is_expressible(_one_by_one(problem), problem, outputs)]
     if not expressible:
-        _require_expressible(examples[0], problems[0], outputs)
+        _require_expressible(_one_by_one(problems[0]), problems[0], outputs)
     return expressible
 
 

@@ -110,14 +110,10 @@ class _Set:
     @property
     def reason(self) -> str:
         """Reason of the bound, as a sentence."""
-        return proven(NOTHING_BETTER if self.model.scope.whole else self._in_words, self._proofs.run.problem)
-
-    @property
-    def _in_words(self) -> str:
-        if len(self.ranks) == 1:
-            return f"rank {self.ranks[0]} alone cannot be done sooner"
-        listed = ", ".join(map(str, self.ranks[:-1]))
-        return f"ranks {listed} and {self.ranks[-1]} together cannot be done sooner"
+        *others, last = map(str, self.ranks)
+        some = f"ranks {', '.join(others)} and {last} together" if others else f"rank {last} alone"
+        whole = self.model.scope.whole
+        return proven(NOTHING_BETTER if whole else f"{some} cannot be done sooner", self._proofs.run.problem)
 
 
 class _Sets:
@@ -154,18 +150,16 @@ class _Sets:
                 self.may_grow = False
                 if self._grow():
                     continue
-            if not open_ and not self._look_closer():
-                return None
+            if not open_:
+                # Exact values of sets that were known well enough.
+                rough = [one for one in self.sets.values() if one.close]
+                for one in rough:
+                    one.close = 0
+                if not rough:
+                    return None
             self.seconds *= 2
             self.may_grow = True
         return None
-
-    def _look_closer(self) -> bool:
-        """Require exact values of sets that were known well enough; return true if there are any."""
-        rough = [one for one in self.sets.values() if one.close]
-        for one in rough:
-            one.close = 0
-        return bool(rough)
 
     def _question(self, one: _Set, left: float) -> Proof:
         """Return the next proof for a set of ranks: that it cannot keep to the bound, nor to a few units more."""

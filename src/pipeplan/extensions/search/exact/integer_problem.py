@@ -167,10 +167,6 @@ class IntegerProblem:
         """Return the duration of a job."""
         return self.time[job.kind][job.stage]
 
-    def decides_on(self, job: Job) -> bool:
-        """Return true if a job is a backward that may run in full or as halves."""
-        return job.kind is Kind.I and self.may_be_full[job.stage]
-
     def time_if_full(self, job: Job) -> int:
         """Return the duration of an I that runs as a full backward; its W then takes none."""
         return self.time[Kind.B][job.stage] if job.kind is Kind.I else 0

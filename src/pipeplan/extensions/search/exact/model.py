@@ -60,7 +60,7 @@ class ExactModel:
             job: self.model.new_bool_var("")
             for jobs in self.scope.ranks.values()
             for job in jobs
-            if integers.decides_on(job)
+            if job.kind is Kind.I and integers.may_be_full[job.stage]
         }
         self._literals: dict[tuple[Job, Job], BoolVarT | bool] = {}
         # Precedences first, then the resources of each rank, then what they imply.

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from importlib.util import find_spec
 from math import ceil, isfinite
 from queue import Empty, SimpleQueue
@@ -79,11 +78,14 @@ class Proofs:
     ----------
     integers
         The problem in whole numbers.
+    evaluation_seconds
+        Seconds of solver work that count as one evaluation.
     """
 
     def __init__(self, run: Run) -> None:
         self.run, self.integers = run, IntegerProblem(run.problem)
         self.repeatable = run.budget.evaluations_left is not None
+        self.evaluation_seconds = evaluation_seconds(run)
         self._events: SimpleQueue[tuple[Proof, Schedule | None, int]] = SimpleQueue()
 
     @property
@@ -104,11 +106,6 @@ class Proofs:
         """The value to be beaten, in units; more than any schedule needs while none is known."""
         best = self.run.best
         return self.integers.horizon + 1 if best is None else self.integers.value_in_units(best.value)
-
-    @cached_property
-    def evaluation_seconds(self) -> float:
-        """Return the seconds of solver work that count as one evaluation."""
-        return evaluation_seconds(self.run)
 
     def carry_out(
         self, source: Callable[[], Proof | None], done: Callable[[Proof], None], *, side_by_side: int

@@ -30,7 +30,8 @@ from functools import cached_property
 
 import numpy as np
 
-from pipeplan.extensions.search.joint.space import LayoutSpace, Numbers
+from pipeplan.extensions.search.joint.space import LayoutSpace
+from pipeplan.extensions.search.layouts.problem import Numbers
 from pipeplan.model import Floats, tolerances
 from pipeplan.simulation import Bound
 
@@ -177,14 +178,25 @@ class LeastBounds:
         turns: Floats = np.where(turn >= 0, heads + hops, 0.0)
         return turns
 
+    @property
+    def _memory_bounds(self) -> bool:
+        """True if memory times makespan bounds the makespan: limits in bytes, and activations that all stay until W."""
+        problem, limits = self.space.example, self.space.limits
+        in_bytes = limits is not None and not limits.in_activations
+        return (
+            in_bytes
+            and self._plain
+            and self.onward
+            and problem.costs.factors is None
+            and not problem.choices.frees_memory
+        )
+
     def of_memory(self, bounds: Numbers) -> Floats:
         """Return bounds of ranks by their memory limits, shape (layouts, ranks); 0 without limits in bytes."""
         space, problem = self.space, self.space.example
         placement, limits = space.placement, space.limits
         areas = np.zeros((len(bounds), placement.ranks))
-        if limits is None or limits.in_activations or problem.choices.frees_memory or not self._plain:
-            return areas
-        if problem.costs.factors is not None or not self.onward or placement.copies > 1:
+        if limits is None or not self._memory_bounds or placement.copies > 1:
             return areas
         sums = space.sums
         share = problem.microbatches / placement.copies
@@ -341,11 +353,8 @@ class LeastBounds:
         """Return the least makespan in which the memory of all ranks holds all activations."""
         space, problem = self.space, self.space.example
         limits = space.limits
-        nothing = Bound(0.0, "")
-        if limits is None or limits.in_activations or problem.choices.frees_memory or not self._plain:
-            return nothing
-        if problem.costs.factors is not None or not self.onward or not problem.costs.memory.in_bytes:
-            return nothing
+        if limits is None or not self._memory_bounds or not problem.costs.memory.in_bytes:
+            return Bound(0.0, "")
         activation, freed, static = np.diff(space.sums[:, 4:], axis=0).T
         trips = self.way[_F, -1] - self.way[_F, :-1] + self.way[_I, -1] - self.way[_I, :-1]
         weights = np.diff(self.way[_W])

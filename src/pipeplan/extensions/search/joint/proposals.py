@@ -11,15 +11,23 @@ import numpy as np
 
 from pipeplan.costs import Layer, Layout
 from pipeplan.extensions.search.joint.least import LeastBounds
-from pipeplan.extensions.search.joint.space import LayoutSpace, Numbers, layout_at, positions
+from pipeplan.extensions.search.joint.space import LayoutSpace
 from pipeplan.extensions.search.layouts.best import search as best_of_order
 from pipeplan.extensions.search.layouts.order import OrderGraph
-from pipeplan.extensions.search.layouts.problem import Deadline, Laid, LayoutProblem, descend
+from pipeplan.extensions.search.layouts.problem import (
+    Deadline,
+    Laid,
+    LayoutProblem,
+    Numbers,
+    bounds_of,
+    counts_of,
+    descend,
+    shifted,
+)
 from pipeplan.extensions.search.layouts.stages import (
     MOST_LAYERS,
     LaidLayer,
     LayerOption,
-    LayerParts,
     RankPeaks,
     StageOption,
     StageTables,
@@ -99,12 +107,12 @@ class Proposals:
 
         Only those whose quick bound is ``below`` a value.
         """
-        neighbours = shifted(positions(layout))
+        neighbours = _moved(bounds_of(layout))
         neighbours = neighbours[self.space.possible(neighbours)]
         neighbours = neighbours[self.space.excess(neighbours) <= 0]
         values = self.least.quick(neighbours)
         neighbours, values = neighbours[values < below], values[values < below]
-        layouts = [layout_at(bounds) for bounds in neighbours]
+        layouts = [counts_of(bounds) for bounds in neighbours]
         problem = self._of_order(schedule)
         if problem is not None and layouts:
             # The longest path of the order, and those through all the work of a rank, bound its makespan on any layout.
@@ -126,49 +134,46 @@ class Proposals:
             order, tables, RankPeaks(schedule, limits.values.tolist() if limits and in_bytes else None)
         )
 
-    @property
-    def _parts(self) -> LayerParts:
-        assert self._tables is not None
-        return self._tables.parts
-
     def _laid(self, layout: Layout) -> Laid:
-        counts = list(layout)
-        counts[0] -= len(self._parts.start)
-        counts[-1] -= len(self._parts.end)
-        return Laid(tuple(counts), (0,) * len(counts))
+        return Laid(self._with_ends(layout, -1), (0,) * len(layout))
 
     def _whole(self, counts: Sequence[int]) -> Layout | None:
         """Return the layout with the layers at both ends; None if a stage would take no time."""
-        layout = list(counts)
-        layout[0] += len(self._parts.start)
-        layout[-1] += len(self._parts.end)
-        bounds = positions(layout)
-        return tuple(layout) if bool(self.space.possible(bounds[None])[0]) else None
+        layout = self._with_ends(counts, 1)
+        return layout if bool(self.space.possible(bounds_of(layout)[None])[0]) else None
+
+    def _with_ends(self, counts: Sequence[int], times: int) -> Layout:
+        """Return the layout with the layers that are fixed to its ends added, or taken away if ``times`` is -1."""
+        assert self._tables is not None
+        parts, layout = self._tables.parts, list(counts)
+        layout[0] += times * len(parts.start)
+        layout[-1] += times * len(parts.end)
+        return tuple(layout)
 
     def least_bound(self, start: Layout) -> Layout:
         """Return a local optimum of the quick bounds from a layout: within the limits first, then fast, then even."""
-        bounds = positions(start)
+        bounds = bounds_of(start)
         for wide in (False, True):
             for _ in range(MOST_STEPS):
                 best = self._score(bounds[None])[0]
-                neighbours = shifted(bounds, None if wide else self._slowest(bounds))
+                neighbours = _moved(bounds, None if wide else self._slowest(bounds))
                 neighbours = neighbours[self.space.possible(neighbours)]
                 scores = self._score(neighbours) if len(neighbours) else np.array([np.inf])
                 number = int(scores.argmin())
                 if not scores[number] < best * (1 - tolerances.ROUNDING):
                     break
                 bounds = neighbours[number]
-        return layout_at(bounds)
+        return counts_of(bounds)
 
     def other(self, layout: Layout, random: np.random.Generator) -> Layout:
         """Return a local optimum of the quick bounds from a layout in which some layers, chosen at random, have moved."""
-        bounds = positions(layout)
+        bounds = bounds_of(layout)
         for _ in range(int(random.integers(2, 2 + MOST_KICKS))):
-            neighbours = shifted(bounds)
+            neighbours = _moved(bounds)
             neighbours = neighbours[self.space.possible(neighbours)]
             if len(neighbours):
                 bounds = neighbours[random.integers(len(neighbours))]
-        return self.least_bound(layout_at(bounds))
+        return self.least_bound(counts_of(bounds))
 
     @property
     def one_stage_each(self) -> tuple[Layout, ...]:
@@ -177,7 +182,7 @@ class Proposals:
             return ()
         bounds = self.least.one_stage_each[1]
         fits = self.space.possible(bounds[None])[0] and self.space.excess(bounds[None])[0] <= 0
-        return (layout_at(bounds),) if fits else ()
+        return (counts_of(bounds),) if fits else ()
 
     def _slowest(self, bounds: Numbers) -> Bools:
         """Return the mask of the stages that a layout's largest quick bound is on."""
@@ -208,19 +213,15 @@ class Proposals:
         return bounds[self.space.possible(bounds)]
 
 
-def shifted(bounds: Numbers, stages: Bools | None = None) -> Numbers:
-    """Return the positions after moving one layer from any stage to any other, and all stages between by one.
+def _moved(bounds: Numbers, stages: Bools | None = None) -> Numbers:
+    """Return the bounds after moving one layer from any stage to any other, and all stages between by one.
 
     With a mask of ``stages``, only moves that begin or end on one of them.
     """
-    count = len(bounds) - 1
-    pairs = ~np.eye(count, dtype=np.bool_)
+    pairs = ~np.eye(len(bounds) - 1, dtype=np.bool_)
     if stages is not None:
         pairs &= stages[:, None] | stages[None, :]
-    giving, taking = np.nonzero(pairs)
-    at = np.arange(count + 1)
-    moved: Numbers = bounds + (at > taking[:, None]).astype(np.intp) - (at > giving[:, None])
-    return moved
+    return shifted(bounds, *np.nonzero(pairs))
 
 
 def _laid(layer: Layer) -> LaidLayer:

@@ -40,12 +40,19 @@ from pipeplan.extensions.search import (
     together,
     value_as_is,
 )
-from pipeplan.extensions.search.joint.answers import nothing_fits, placements_tried, published_beside
-from pipeplan.extensions.search.joint.entries import Branch, LayoutEntry, best_orders
+from pipeplan.extensions.search.joint.entries import (
+    Branch,
+    LayoutEntry,
+    best_orders,
+    nothing_fits,
+    placements_tried,
+    published_beside,
+)
 from pipeplan.extensions.search.joint.least import LeastBounds
 from pipeplan.extensions.search.joint.proposals import Proposals
-from pipeplan.extensions.search.joint.space import LayoutSpace, layout_at
+from pipeplan.extensions.search.joint.space import LayoutSpace
 from pipeplan.extensions.search.joint.spending import Spending
+from pipeplan.extensions.search.layouts.problem import counts_of
 from pipeplan.foundation.errors import InfeasibleError
 from pipeplan.model import Schedule, tolerances
 from pipeplan.simulation import Bound
@@ -194,7 +201,7 @@ class _JointSearch:
             bounds = bounds[space.excess(bounds) <= 0]
             for at, quick in zip(bounds, proposals.least.quick(bounds).tolist(), strict=True):
                 bound = max(Bound(quick, "the least bound of all layouts"), branch.least, key=attrgetter("value"))
-                branch.entries[layout_at(at)] = LayoutEntry(branch, layout_at(at), bound)
+                branch.entries[counts_of(at)] = LayoutEntry(branch, counts_of(at), bound)
         branch.orders, tried = best_orders(space)
         self.budget.evaluations += tried
         for layout in dict.fromkeys((level, proposals.least_bound(level), *proposals.one_stage_each)):

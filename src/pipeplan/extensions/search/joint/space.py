@@ -8,30 +8,18 @@ from functools import cached_property
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pipeplan.costs import Costs, Layer, Layout, Limits, balanced
 from pipeplan.extensions.search import Problem
+from pipeplan.extensions.search.layouts.problem import Numbers
 from pipeplan.foundation.errors import InfeasibleError, InputError
 from pipeplan.model import Bools, Floats, MemoryUse, Placement, counted, tolerances
-
-Numbers = NDArray[np.intp]
 
 MOST_LAYERS = 1_024
 """Maximum number of layers; the tables of runs of layers grow with its square."""
 
 ProblemOf = Callable[[Layout], Problem]
 """Callback that returns the problem of a layout, without a memory limit."""
-
-
-def positions(layout: Sequence[int]) -> Numbers:
-    """Return the first layer of every stage, and the end of the last one; shape (stages + 1,)."""
-    return np.concatenate(([0], np.cumsum(layout))).astype(np.intp)
-
-
-def layout_at(bounds: Numbers) -> Layout:
-    """Return the layout with these :func:`positions`."""
-    return tuple(np.diff(bounds).tolist())
 
 
 @dataclass(frozen=True, eq=False)

@@ -125,7 +125,7 @@ DESCENT = 0.3
 
 def start_of(problem: LayoutProblem, even: Laid | None, deadline: Deadline) -> Laid:
     """Return the start of branch and bound: the best local optimum from even, balanced and chunkwise layouts."""
-    starts = best_evens(problem) or [_thriftiest_even(problem)]
+    starts = best_evens(problem) or [min(_evens(problem), key=lambda laid: float(problem.peaks.over(problem.of(laid))))]
     if (level := balanced(problem)) is not None:
         starts.append(level)
     if even and problem.order.schedule.placement.chunks > 1:
@@ -186,13 +186,8 @@ def _best_chunkwise(problem: LayoutProblem, even: Laid, deadline: Deadline) -> L
     return best
 
 
-def _thriftiest_even(problem: LayoutProblem) -> Laid:
-    return min(_evens(problem), key=lambda laid: float(problem.peaks.over(problem.of(laid))))
-
-
 TURN = 0.4
 """Fraction of the remaining time for branch and bound, and then for a walk."""
-
 
 ALONE = 0.8
 """The same fraction if ranks have one stage each: branch and bound is then soon complete."""
@@ -248,7 +243,13 @@ def best_layout(
     """
     made = _schedule(schedule, shape)
     parts = parts_of(layers)
-    _require_layers(parts, made.stages)
+    needed = made.stages - bool(parts.start) - bool(parts.end and made.stages > 1)
+    if len(parts.middle) < needed:
+        raise ShapeError(
+            f"{len(parts.middle)} transformer layers are too few for {made.stages} stages: every stage without the "
+            "embedding or the head needs one",
+            field="layers",
+        )
     choices = choices_of(parts, some_layers, made.stages)
     problem = LayoutProblem(
         OrderGraph(made, transfer, overhead), StageTables(parts, choices, host_bandwidth), RankPeaks(made, limits)
@@ -285,16 +286,6 @@ def _schedule(schedule: Schedule | Strategy | str, shape: Shape | None) -> Sched
         raise ShapeError("a strategy needs a shape: pass ranks, microbatches and chunks", field="ranks")
     rule = strategy(schedule) if isinstance(schedule, str) else schedule
     return rule(shape)
-
-
-def _require_layers(parts: LayerParts, stages: int) -> None:
-    needed = stages - bool(parts.start) - bool(parts.end and stages > 1)
-    if len(parts.middle) < needed:
-        raise ShapeError(
-            f"{len(parts.middle)} transformer layers are too few for {stages} stages: every stage without the embedding or "
-            "the head needs one",
-            field="layers",
-        )
 
 
 def choices_of(parts: LayerParts, some_layers: Sequence[str], stages: int) -> tuple[StageOption, ...]:

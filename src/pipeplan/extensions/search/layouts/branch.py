@@ -41,29 +41,19 @@ class StageArcs:
         return slice(begin, end)
 
 
-class LimitRows:
-    """Upper limits on lengths of arcs: the cuts, and the memory of each rank.
+def limit_rows(problem: LayoutProblem, below: float) -> tuple[Floats, Floats]:
+    """Return upper limits on lengths of arcs: the memory of each rank, then the cuts.
 
-    Attributes
-    ----------
-    weights
-        Weight of each feature of a stage; shape (rows, stages, 7).
-    most
-        Maximum length of a layout; shape (rows,).
+    Weights of the features of each stage, shape (rows, stages, 7), and the maximum length of a layout, shape (rows,).
     """
-
-    def __init__(self, problem: LayoutProblem, below: float) -> None:
-        peaks, stages = problem.peaks, problem.stages
-        bounded = _fullest(problem)
-        held = np.zeros((len(bounded), stages, FEATURES))
-        held[:, :, BYTES] = peaks.rows[bounded]
-        cuts = np.zeros((len(problem.constants), stages, FEATURES))
-        cuts[:, :, TIMES] = problem.counts
-        self.weights: Floats = np.concatenate((held, cuts))
-        self.most: Floats = np.concatenate((peaks.limits[peaks.rank][bounded], below - problem.constants))
-
-    def __len__(self) -> int:
-        return len(self.most)
+    peaks, stages = problem.peaks, problem.stages
+    bounded = _fullest(problem)
+    held = np.zeros((len(bounded), stages, FEATURES))
+    held[:, :, BYTES] = peaks.rows[bounded]
+    cuts = np.zeros((len(problem.constants), stages, FEATURES))
+    cuts[:, :, TIMES] = problem.counts
+    most = np.concatenate((peaks.limits[peaks.rank][bounded], below - problem.constants))
+    return np.concatenate((held, cuts)), most
 
 
 def _fullest(problem: LayoutProblem) -> Numbers:
@@ -88,11 +78,16 @@ class Arcs:
         Makespan that a layout must stay below to be of interest.
     deadline
         Time after which no more arcs are dropped.
+
+    Attributes
+    ----------
+    weights, most
+        The :func:`limit_rows`.
     """
 
     def __init__(self, problem: LayoutProblem, below: float, deadline: Deadline) -> None:
         self.problem = problem
-        self.rows = LimitRows(problem, below)
+        self.weights, self.most = limit_rows(problem, below)
         self.stages = [possible(problem, stage, below) for stage in range(problem.stages)]
         self._eliminate(deadline)
 
@@ -101,19 +96,14 @@ class Arcs:
         """True if no layout remains."""
         return any(not len(stage.first) for stage in self.stages)
 
-    @property
-    def count(self) -> int:
-        """Number of remaining arcs."""
-        return sum(len(stage.first) for stage in self.stages)
-
     def _eliminate(self, deadline: Deadline) -> None:
         """Drop arcs on no path within a row's limit: first by the newest rows, those of the ranks, then by all."""
-        some = slice(max(len(self.rows) - self.problem.order.schedule.ranks, 0), None)
+        some = slice(max(len(self.most) - self.problem.order.schedule.ranks, 0), None)
         # Dropping arcs lengthens the shortest paths, so each set of rows is used twice.
         for rows in (some, some, slice(None), slice(None)):
             if self.empty or deadline.passed():
                 return
-            weights, most = self.rows.weights[rows], self.rows.most[rows]
+            weights, most = self.weights[rows], self.most[rows]
             lengths = [self.lengths(number, weights) for number in range(self.problem.stages)]
             from_start = self._shortest_from_start(lengths)
             to_end = self._shortest_to_end(lengths)
@@ -166,29 +156,23 @@ def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
     first = (at >= least_before) & ((at == 0) | (stage > 0))
     stop = (layers - at >= least_behind) & ((at == layers) | (stage < stages - 1))
     microbatches = problem.order.schedule.microbatches // placement.copies
-    allowed = problem.exists(stage) & first[:, None] & stop
-    allowed &= microbatches * (problem.takes(stage) + _beside(problem, stage)) <= below
+    table, exists, takes = problem.of_stage(stage)
+    allowed = exists & first[:, None] & stop
+    allowed &= microbatches * (takes + _beside(problem, stage)) <= below
     number, begin, end = np.nonzero(allowed)
-    features = problem.of_stage(stage)[number, begin, end]
+    features = table[number, begin, end]
     fits = _fits_alone(problem, stage, features)
     arcs = StageArcs(begin[fits], end[fits], number[fits], features[fits])
-    return _sorted_undominated(arcs, alone=_alone(problem, stage))
+    holds = problem.peaks.holds
+    return _sorted_undominated(arcs, alone=bool((holds[holds[:, stage]].sum(axis=1) == 1).all()))
 
 
 def _beside(problem: LayoutProblem, stage: int) -> float:
     """Return a lower bound on the time of the other stages of a stage's rank for one microbatch."""
-    placement, least = problem.order.schedule.placement, min(_shortest(layer) for layer in problem.tables.parts.middle)
+    placement = problem.order.schedule.placement
+    least = min(option.time for layer in problem.tables.parts.middle for option in layer.options)
     others = [other for other in placement.stages_on(placement.rank_of[0][stage]) if other != stage]
     return least * sum(0 < other < problem.stages - 1 for other in others)
-
-
-def _shortest(layer: LaidLayer) -> float:
-    return min(option.time for option in layer.options)
-
-
-def _alone(problem: LayoutProblem, stage: int) -> bool:
-    holds = problem.peaks.holds
-    return bool((holds[holds[:, stage]].sum(axis=1) == 1).all())
 
 
 def _fits_alone(problem: LayoutProblem, stage: int, features: Floats) -> NDArray[np.bool_]:
@@ -242,8 +226,8 @@ class Capacity:
         own = np.where(holds[: len(self.cuts), :, None], counts, np.inf)
         self._own = np.minimum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
         self._layers = np.array([_least(layer) for layer in parts.middle])
-        self._start = counts[:, 0] @ _sum(parts.start)
-        self._end = counts[:, stages - 1] @ _sum(parts.end)
+        self._start = counts[:, 0] @ sum(map(_least, parts.start), np.zeros(3))
+        self._end = counts[:, stages - 1] @ sum(map(_least, parts.end), np.zeros(3))
 
     def bound(self, stage: int, first: int, lengths: Floats) -> float:
         """Return a lower bound on layouts whose stages before ``stage`` are fixed and hold the layers before ``first``.
@@ -275,11 +259,6 @@ def _least(layer: LaidLayer) -> Floats:
     times = [(option.forward, option.backward_input, option.backward_weight) for option in layer.options]
     least: Floats = np.array(times).min(axis=0)
     return least
-
-
-def _sum(layers: tuple[LaidLayer, ...]) -> Floats:
-    total: Floats = np.array([_least(layer) for layer in layers]).sum(axis=0) if layers else np.zeros(3)
-    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,9 +310,8 @@ class LayoutBranching:
         self.deadline = deadline
         self.capacity = Capacity(problem)
         self.arcs = Arcs(problem, self.below, deadline)
-        self.held = len(self.arcs.rows) - len(problem.constants)
-        self.weights = self.arcs.rows.weights
-        self.most = self.arcs.rows.most
+        self.weights, self.most = self.arcs.weights, self.arcs.most
+        self.held = len(self.most) - len(problem.constants)
 
     def run(self) -> BranchedLayouts:
         """Search the most promising nodes first, until a layout is better, none is left, or time is up."""

@@ -7,9 +7,9 @@ shifts everything between them, or changes the choices of stages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from time import monotonic
 
 import numpy as np
@@ -88,8 +88,18 @@ class Laid:
 
     @property
     def bounds(self) -> Numbers:
-        """First layer of every stage, and the end of the last one; shape (stages + 1,)."""
-        return np.array([*accumulate(self.counts, initial=0)], np.intp)
+        """The :func:`bounds_of` its stages."""
+        return bounds_of(self.counts)
+
+
+def bounds_of(counts: Sequence[int]) -> Numbers:
+    """Return the first layer of every stage, and the end of the last one; shape (stages + 1,)."""
+    return np.array([*accumulate(counts, initial=0)], np.intp)
+
+
+def counts_of(bounds: Numbers) -> tuple[int, ...]:
+    """Return the number of layers of each stage."""
+    return tuple(np.diff(bounds).tolist())
 
 
 @dataclass(eq=False)
@@ -135,20 +145,10 @@ class LayoutProblem:
         """Number of layers to lay out."""
         return self.tables.layers
 
-    def of_stage(self, stage: int) -> Floats:
-        """Return the table of a stage."""
-        table: Floats = self._of_role[self._role[stage]]
-        return table
-
-    def exists(self, stage: int) -> Bools:
-        """Return a mask of the possible entries of a stage's table."""
-        mask: Bools = self._exists[self._role[stage]]
-        return mask
-
-    def takes(self, stage: int) -> Floats:
-        """Return the time of F, I and W together for every entry of a stage's table."""
-        times: Floats = self._takes[self._role[stage]]
-        return times
+    def of_stage(self, stage: int) -> tuple[Floats, Bools, Floats]:
+        """Return the table of a stage; for each entry, whether it is possible, and its time of F, I and W together."""
+        role = self._role[stage]
+        return self._of_role[role], self._exists[role], self._takes[role]
 
     def features(self, bounds: Numbers, choices: Numbers) -> Floats:
         """Return the features of stages, shape (..., stages, 7), for bounds (..., stages + 1) and choices (..., stages)."""
@@ -202,11 +202,6 @@ class LayoutProblem:
         times = self.of(laid)[:, TIMES]
         for here in self.peaks.holds:
             self.add(self.order.path(np.where(here[:, None], PROBE * times.max(), times))[1])
-
-
-def counts_of(bounds: Numbers) -> tuple[int, ...]:
-    """Return the number of layers of each stage."""
-    return tuple(int(stop - first) for first, stop in pairwise(bounds.tolist()))
 
 
 MOST_STAGES = 200_000
@@ -358,7 +353,7 @@ def _moves(problem: LayoutProblem, laid: Laid, *, wide: bool) -> tuple[Numbers, 
     # ``wide``, shift a layer and choose anew on both.
     most = MOST_STAGES // stages
     giving, taking = _pairs(stages, most)
-    moved = [(_shifted(bounds, giving, taking), np.broadcast_to(choices, (len(giving), stages)))]
+    moved = [(shifted(bounds, giving, taking), np.broadcast_to(choices, (len(giving), stages)))]
     if options > 1:
         stage, choice = map(np.ravel, np.indices((stages, options)))
         moved.append((_still(bounds, len(stage)), _chosen(choices, stage, choice)))
@@ -368,7 +363,7 @@ def _moves(problem: LayoutProblem, laid: Laid, *, wide: bool) -> tuple[Numbers, 
         near, far = _pairs(stages, most // options**2)
         pair, first, second = map(np.ravel, np.indices((len(near), options, options)))
         both = _chosen(_chosen(choices, near[pair], first), far[pair], second)
-        moved.append((_shifted(bounds, near, far)[pair], both))
+        moved.append((shifted(bounds, near, far)[pair], both))
     return np.concatenate([move[0] for move in moved]), np.concatenate([move[1] for move in moved])
 
 
@@ -379,7 +374,7 @@ def _pairs(stages: int, most: int) -> tuple[Numbers, Numbers]:
     return one[near], other[near]
 
 
-def _shifted(bounds: Numbers, giving: Numbers, taking: Numbers) -> Numbers:
+def shifted(bounds: Numbers, giving: Numbers, taking: Numbers) -> Numbers:
     """Return bounds with one layer moved between stages, a row per pair; unchanged if the first stage has none."""
     # Bounds after the giving stage move down by one layer, those after the taking stage up.
     at = np.arange(len(bounds))

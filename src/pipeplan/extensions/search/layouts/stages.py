@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, field, fields, replace
 from itertools import dropwhile, takewhile
 from math import inf, isfinite
 
@@ -58,10 +57,10 @@ class LayerOption:
     transient_bytes: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
+        for own in fields(self):
+            value = getattr(self, own.name)
             if isinstance(value, int | float) and not 0 <= value < inf:
-                words = field.name.replace("_", " ")
+                words = own.name.replace("_", " ")
                 raise CostError(f"invalid layer: {words} is {value}, expected a finite number >= 0", field="layers")
 
     @property
@@ -248,6 +247,7 @@ class StageTables:
     parts: LayerParts
     choices: tuple[StageOption, ...]
     host_bandwidth: float = inf
+    _made: dict[tuple[bool, bool], Floats] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def layers(self) -> int:
@@ -255,29 +255,12 @@ class StageTables:
         return len(self.parts.middle)
 
     def of_stage(self, stage: int, stages: int) -> Floats:
-        """Return the table of a stage, given the number of stages."""
-        if stages == 1:
-            return self._only
-        return self._first if stage == 0 else self._last if stage == stages - 1 else self._middle
-
-    @cached_property
-    def _middle(self) -> Floats:
-        return self._table((), ())
-
-    @cached_property
-    def _first(self) -> Floats:
-        return self._table(self.parts.start, ())
-
-    @cached_property
-    def _last(self) -> Floats:
-        return self._table((), self.parts.end)
-
-    @cached_property
-    def _only(self) -> Floats:
-        return self._table(self.parts.start, self.parts.end)
-
-    def _table(self, start: Sequence[LaidLayer], end: Sequence[LaidLayer]) -> Floats:
-        return np.stack([self._of_choice(choice, start, end) for choice in self.choices])
+        """Return the table of a stage, given the number of stages; made once for each kind of stage."""
+        first, last = stage == 0, stage == stages - 1
+        if (first, last) not in self._made:
+            start, end = self.parts.start if first else (), self.parts.end if last else ()
+            self._made[first, last] = np.stack([self._of_choice(choice, start, end) for choice in self.choices])
+        return self._made[first, last]
 
     def _of_choice(self, choice: StageOption, start: Sequence[LaidLayer], end: Sequence[LaidLayer]) -> Floats:
         layers, count = self.layers, choice.layers
