@@ -164,8 +164,7 @@ class Estimate(Record, frozen=True, kw_only=True):
     @cached_property
     def configuration(self) -> Configuration:
         """Configuration of the prediction, with its layout filled in."""
-        configuration: Configuration = self.settings.configuration()
-        return configuration
+        return self.settings.configuration()
 
 
 Objective = Literal["step-time", "cost", "gpus"]
