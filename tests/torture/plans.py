@@ -76,7 +76,7 @@ def attempt(seed: int, _folder: Path) -> str:
         if answer.best is not None and answer.best.peak_bytes <= limit:
             require_usual(request, answer)
         require(answer, recipe, f"{trainer}'s own is worse than a recipe")
-        if answer.best is not None and answer.best.peak_bytes <= free.memory_limit:
+        if answer.best is not None and answer.best.peak_memory_gib <= free.memory_limit_gib:
             require(free, answer.best.step_time, f"the free answer is worse than {trainer}'s own")
     return "nothing fits" if free.best is None else "fits"
 

@@ -10,10 +10,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.extensions.planning import Configuration
-from pipeplan.extensions.planning.answers.configurations import in_words
+from pipeplan.extensions.planning import Configuration, configuration_document
 from pipeplan.extensions.planning.answers.one_configuration import look
-from pipeplan.extensions.planning.flags import cluster_of, configuration_document, model_of, read_configuration
+from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.flags import cluster_of, model_of, read_configuration
 from pipeplan.extensions.planning.hardware import cluster
 from pipeplan.extensions.planning.workload import model
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, UnknownNameError

@@ -17,7 +17,7 @@ from pipeplan.extensions.planning.choice.recipes import of_practice
 from pipeplan.extensions.planning.choice.trainers import widened
 from pipeplan.extensions.planning.fitting import default_limit, fit_of, largest_limit, widest_limit
 from pipeplan.extensions.planning.hardware import cluster
-from pipeplan.extensions.planning.results import Totals
+from pipeplan.extensions.planning.plan_records import Totals
 from pipeplan.extensions.planning.workload import model
 from pipeplan.foundation.errors import UnknownNameError
 from pipeplan.trainers import TRAINERS

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime
-from pipeplan.extensions.planning.choice.comparing import differences, lost_because
+from pipeplan.extensions.planning.choice.comparing import lost_because
+from pipeplan.extensions.planning.choice.describing import differences
 from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.records import titles_of
 

@@ -147,8 +147,8 @@ def test_models_of_2026_are_estimated(name: str):
     document = {"model": json.loads((CONFIGS / f"{name}.json").read_text()), "cluster": GPUS}
     document |= {"global_batch": 1024, "sequence": 8192, "pp": 8, "ep": 1 if experts is None else 8}
     (row,) = pipeplan.estimate(document)
-    assert row.step_time_s is not None
-    assert 0.02 < row.mfu < 0.6
+    assert row.estimate is not None
+    assert 0.02 < row.estimate.mfu < 0.6
 
 
 @pytest.mark.parametrize("name", ["NVIDIA-Nemotron-3-Nano-30B-A3B-BF16"])

@@ -13,11 +13,10 @@ from msgspec.structs import asdict, astuple
 from pipeplan.answers.answers import Listing
 from pipeplan.answers.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.extensions.planning import Configuration, CostsFrom, ErrorBar, Estimate, GpuMemory, StepTime
+from pipeplan.extensions.planning.choice.describing import in_words
 from pipeplan.extensions.planning.configuration import ConfigurationRecord
-from pipeplan.extensions.planning.answers.configurations import in_words
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.workload import ModelShape
-from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.readable import percent
 from pipeplan.foundation.records import Evidence, Record, holding, titles_of
 from pipeplan.model import counted, one_line
@@ -76,7 +75,9 @@ class ConfigurationRow:
 def estimated_row(row: ConfigurationRow, estimate: Estimate | None, refused: str | None = None) -> EstimatedRow:
     """Return the row of a configuration, with its estimate or the reason why there is none."""
     if estimate is None:
-        null = dict.fromkeys(("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar"))
+        null: dict[str, Any] = dict.fromkeys(
+            ("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar")
+        )
         return holding(EstimatedRow(id=row.id, assumed=row.assumed, refused=refused, **null), estimate=None)
     keys = zip(estimate.__struct_encode_fields__, astuple(estimate), strict=True)
     figures: dict[str, Any] = dict(keys) | {"assumed": tuple(dict.fromkeys((*row.assumed, *estimate.assumed)))}
@@ -144,11 +145,11 @@ def step_in_words(estimate: Estimate) -> str:
     return f"{figure(estimate.step_time)} s ({share}interval {low}-{high} s)"
 
 
-def estimate_parts(estimate: Estimate, limit: float | None = None) -> Iterator[RenderableType]:
-    """Return the tables of the step's time and of each rank's memory."""
+def estimate_parts(estimate: Estimate, limit_gib: float = inf) -> Iterator[RenderableType]:
+    """Return the tables of the step's time and of each rank's memory; ranks above the limit are marked."""
     yield _spent(estimate)
     yield line()
-    yield _held(estimate, limit)
+    yield _held(estimate, limit_gib)
     yield line()
 
 
@@ -163,18 +164,18 @@ def _spent(estimate: Estimate) -> RenderableType:
     return table
 
 
-def _held(estimate: Estimate, limit: float | None) -> RenderableType:
+def _held(estimate: Estimate, limit_gib: float) -> RenderableType:
     held = [asdict(rank) for rank in estimate.memory]
     used = {name: title for name, title in titles_of(GpuMemory).items() if any(rank[name] for rank in held)}
-    totals, most = estimate.peak_memory_by_rank_gib, inf if limit is None else limit / GIBIBYTE
-    heading = "rank, GiB" if max(totals) <= most else f"rank, GiB (! over {most:.1f})"
+    totals = estimate.peak_memory_by_rank_gib
+    heading = "rank, GiB" if max(totals) <= limit_gib else f"rank, GiB (! over {limit_gib:.1f})"
     titles = [title.replace(" ", "\n") for title in used.values()]
     table = columns(heading, *titles, "total", least=titles[::-1])
     shown = shown_ranks(len(held))
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")
-        mark = " !" if totals[rank] > most else ""
+        mark = " !" if totals[rank] > limit_gib else ""
         parts = (f"{held[rank][name]:.1f}" for name in used)
         table.add_row(f"{rank}{mark}", *parts, f"{totals[rank]:.1f}")
     return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -32,17 +32,16 @@ from pipeplan.extensions.planning.choice.trials import LayoutTask, Rounds, Trial
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.error_bars import error_bar
 from pipeplan.extensions.planning.fitting import comfortable
-from pipeplan.extensions.planning.results import (
+from pipeplan.extensions.planning.plan_records import (
+    BestConfiguration,
     Counts,
-    Estimate,
-    Objective,
-    PlanResult,
-    SearchedOrder,
+    SearchedRecord,
     Sensitivity,
     Totals,
-    TrainerPlan,
 )
+from pipeplan.extensions.planning.results import Estimate, Fit
 from pipeplan.foundation.errors import PipeplanError
+from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.records import replaced
 from pipeplan.foundation.sweeps import sweep
 
@@ -153,7 +152,7 @@ class Planning:
         self._known: dict[str, Estimate | None] = {} if known is None else known
         self._tried: set[str] = set()
         self._varied: list[Sensitivity] = []
-        self.searched: SearchedOrder | None = None
+        self.searched: SearchedRecord | None = None
         self.stopped = False
         self.refused = ""
 
@@ -410,49 +409,42 @@ class Planning:
         """Value of the best; infinite if nothing fits."""
         return inf if self.best is None else self._pool.value(self.best)
 
-    def own_plan(self, trainer: str) -> TrainerPlan:
-        """Return the best configuration as the plan of a trainer."""
-        best = self.best
-        if best is None:
-            return TrainerPlan(trainer=trainer, reason=self.refused or "no configuration fits")
-        return TrainerPlan(trainer=trainer, estimate=self._with_bar(best), fit=self._pool.fit(best))
+    @property
+    def fit(self) -> Fit | None:
+        """Whether the peak of the best fits; None if nothing does."""
+        return None if self.best is None else self._pool.fit(self.best)
 
-    def result(self, objective: Objective, others: Sequence[Planning] = ()) -> PlanResult:
-        """Return the best configuration with its comparisons, or the closest miss if nothing fits.
+    def result(self, others: Sequence[Planning] = ()) -> dict[str, Any]:
+        """Return the fields of a plan: the best configuration with its comparisons, or the closest miss if nothing fits.
 
         ``others`` are the runs for other trainers: they count, and the best is at most as far from theirs as the gap says.
         """
         plannings = [self, *(other for other in others if other is not self)]
         answer = self._closest_miss() if self.best is None else self._comparisons(self.best, plannings)
         # Counted last, because either of them bounds further configurations.
-        return PlanResult(
-            objective=objective,
-            memory_limit=self._pool.comfort,
-            counts=_total(planning.counts() for planning in plannings),
-            seconds=max(planning.spent for planning in plannings),
-            complete=all(planning.exhausted for planning in plannings) or answer.get("optimality_gap") == 0,
-            left_out=left_out(self._whole),
-            interrupted=any(planning.stopped for planning in plannings),
+        return {
             **answer,
-        )
+            "memory_limit_gib": self._pool.comfort / GIBIBYTE,
+            "counts": _total(planning.counts() for planning in plannings),
+            "seconds": max(planning.spent for planning in plannings),
+            "complete": all(planning.exhausted for planning in plannings) or answer["optimality_gap"] == 0,
+            "left_out": left_out(self._whole),
+            "interrupted": any(planning.stopped for planning in plannings),
+        }
 
     def _closest_miss(self) -> dict[str, Any]:
-        miss = closest_miss(self._whole, max(self._seconds - self.spent, AFTERWARDS))
         # The search also tried what could fit within the error of predictions.
-        return {"closest_miss": miss and replace(miss, over_by=miss.estimate.peak_bytes - self._pool.comfort)}
-
-    def _with_bar(self, best: Estimate) -> Estimate:
-        cluster = self._pool.requests[best.configuration.gpus].cluster
-        return replaced(best, error_bar=error_bar(self._whole.model, cluster, best.configuration, best.step_time))
+        seconds = max(self._seconds - self.spent, AFTERWARDS)
+        return {"closest_miss": closest_miss(self._whole, self._pool.comfort, seconds), "optimality_gap": None}
 
     def _comparisons(self, best: Estimate, plannings: Sequence[Planning]) -> dict[str, Any]:
         cluster = self._pool.requests[best.configuration.gpus].cluster
+        bar = error_bar(self._whole.model, cluster, best.configuration, best.step_time)
         return {
             **self._pool.comparisons(best, self._varied),
-            "best": self._with_bar(best),
+            "best": BestConfiguration(**self._pool.described(replaced(best, error_bar=bar)), flags={}),
             "optimality_gap": self._gap(best, plannings),
             "totals": Totals.of(best, self._tokens, cluster.gpu.price),
-            "searched": self.searched,
         }
 
     def _gap(self, best: Estimate, plannings: Sequence[Planning]) -> float:

@@ -20,7 +20,7 @@ from pipeplan.extensions.planning.choice.trainers import TrainerRuns
 from pipeplan.extensions.planning.estimates.seconds import TimeFactors
 from pipeplan.extensions.planning.fitting import default_limit
 from pipeplan.extensions.planning.hardware import Cluster
-from pipeplan.extensions.planning.results import Objective, PlanResult
+from pipeplan.extensions.planning.plan_records import Objective, PlanResult
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.foundation.errors import InputError, UnknownNameError
 

@@ -15,7 +15,8 @@ from pipeplan.extensions.planning.estimates.estimating import estimate
 from pipeplan.extensions.planning.estimates.seconds import TimeFactors
 from pipeplan.extensions.planning.estimates.software import software
 from pipeplan.extensions.planning.hardware import Cluster
-from pipeplan.extensions.planning.results import Estimate, Objective
+from pipeplan.extensions.planning.plan_records import Objective
+from pipeplan.extensions.planning.results import Estimate
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
 from pipeplan.foundation.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Schedule

@@ -11,6 +11,7 @@ from math import inf
 from pathlib import Path
 from typing import TypedDict
 
+from pipeplan.extensions.planning.choice.describing import in_words
 from pipeplan.extensions.planning.choice.legality import UNUSUAL
 from pipeplan.extensions.planning.choice.nothing_fits import refusal, thriftiest
 from pipeplan.extensions.planning.choice.planning import OUTERMOST, Planning
@@ -22,9 +23,12 @@ from pipeplan.extensions.planning.choice.request import (
     parts,
     with_cluster,
 )
+from pipeplan.extensions.planning.choice.sentences import plan_result
 from pipeplan.extensions.planning.fitting import widest_limit
-from pipeplan.extensions.planning.results import Estimate, Objective, PlanResult, TrainerPlan
+from pipeplan.extensions.planning.plan_records import Objective, PlanResult, TrainerPlanRecord
+from pipeplan.extensions.planning.results import Estimate
 from pipeplan.foundation.errors import InfeasibleError, PipeplanError, ShapeError
+from pipeplan.foundation.records import holding
 
 
 def requests_of(request: PlanRequest) -> dict[str, PlanRequest]:
@@ -132,11 +136,20 @@ class TrainerRun:
         return (inf if value == inf else self.width), value
 
     @property
-    def own_plan(self) -> TrainerPlan:
+    def own_plan(self) -> TrainerPlanRecord:
         """The plan of the trainer."""
-        if self.planning is None:
-            return TrainerPlan(trainer=self.trainer, reason=str(self.error or "no configuration fits"))
-        return self.planning.own_plan(self.trainer)
+        best = None if self.planning is None else self.planning.best
+        refused = str(self.error or "") if self.planning is None else self.planning.refused
+        plan = TrainerPlanRecord(
+            trainer=self.trainer,
+            configuration="" if best is None else in_words(best.configuration),
+            software="" if best is None else best.configuration.software,
+            step_time_s=None if best is None else best.step_time,
+            peak_memory_gib=None if best is None else best.peak_memory_gib,
+            fit=None if self.planning is None else self.planning.fit,
+            reason="" if best is not None else refused or "no configuration fits",
+        )
+        return holding(plan, estimate=best)
 
     @property
     def fits(self) -> bool:
@@ -278,12 +291,13 @@ class TrainerRuns:
                 field="deadline",
             )
         others = [other.planning for other in self.runs if other.planning is not None and other.width == run.width]
-        result = planning.result(self.objective, [other for other in others if other.best is not None])
-        searched = next((other.searched for other in others if other.searched is not None), None)
         shown = [other for other in self.runs if other is run or not other.any_trainer] if planning.best else []
-        return replace(
-            result,
+        return plan_result(
+            self.request.model,
+            self.request.cluster,
+            objective=self.objective,
             trainer=run.trainer if run.fits else "",
             by_trainer=tuple(other.own_plan for other in shown if other.trainer),
-            searched=searched,
+            searched=next((other.searched for other in others if other.searched is not None), None),
+            **planning.result([other for other in others if other.best is not None]),
         )

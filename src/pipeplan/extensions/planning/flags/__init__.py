@@ -16,9 +16,6 @@ if TYPE_CHECKING:
         cluster_of as cluster_of,
     )
     from pipeplan.extensions.planning.flags.configurations import (
-        configuration_document as configuration_document,
-    )
-    from pipeplan.extensions.planning.flags.configurations import (
         is_configuration as is_configuration,
     )
     from pipeplan.extensions.planning.flags.configurations import (
