@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import asdict
@@ -23,18 +24,17 @@ from pipeplan.extensions.planning import (
     widest_limit,
 )
 from pipeplan.extensions.planning.choice.describing import in_words
-from pipeplan.extensions.planning.flags import flags_of
+from pipeplan.extensions.planning.flags import flags_of, read_configuration
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.plan_records import FlagsRecord
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.formats import TrainerSettings
+from pipeplan.foundation.documents import read_document
 from pipeplan.foundation.errors import PipeplanError
-from pipeplan.foundation.files import GIBIBYTE
+from pipeplan.foundation.files import GIBIBYTE, MEBIBYTE
 from pipeplan.model import Schedule
 from pipeplan.simulation import simulate
 from pipeplan.trainers import plan_trainer, plan_trainers
-
-_MEBIBYTE = 2**20
 
 
 def simulated(
@@ -150,10 +150,15 @@ def costs_planned_for(model: ModelShape, cluster: Cluster, configuration: Config
     return Config(settings=settings, schedule=configuration.schedule)
 
 
+def costs_in(path: Path) -> Config:
+    """Return the costs of a configuration that comes with pipeplan, as a plan predicts them."""
+    return costs_planned_for(*read_configuration(read_document(path, "configuration"), None))
+
+
 def _digits(value: float) -> float:
     """Round to four digits, which is more than a prediction is worth."""
     return float(f"{value:.4g}")
 
 
 def _mebibytes(value: float) -> float:
-    return float(round(value / _MEBIBYTE) * _MEBIBYTE)
+    return float(round(value / MEBIBYTE) * MEBIBYTE)

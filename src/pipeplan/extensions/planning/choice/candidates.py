@@ -271,22 +271,14 @@ def left_out(request: PlanRequest) -> tuple[str, ...]:
 
 def unusual(request: PlanRequest, configuration: Configuration) -> tuple[Rule, ...]:
     """Return the rules of practice that a configuration breaks, without those of fields that the user fixed."""
-    draft = {field: getattr(configuration, field) for field in (*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS)}
+    draft = {field: getattr(configuration, field) for field in _ORDER}
     free = (rule for rule in UNUSUAL.values() if rule.choice not in request.fixed)
     return tuple(rule for rule in free if not rule.holds(request, draft))
 
 
-_RULES_OF: dict[str, list[Rule]] = {}
-
-
-def _plan_rules() -> None:
-    """Assign each rule to the last field that it needs."""
-    order = [*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS]
-    for rule in RULES:
-        _RULES_OF.setdefault(max(rule.needs, key=order.index), []).append(rule)
-
-
-_plan_rules()
+_ORDER = (*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS)
+_RULES_OF = {field: [rule for rule in RULES if max(rule.needs, key=_ORDER.index) == field] for field in _ORDER}
+"""Rules by the last field that they need: each is checked as soon as it has a value."""
 
 
 def frames(
@@ -353,7 +345,7 @@ def _extended(
     for value in request.fixed.get(field) or values(request, draft):
         draft[field] = value
         broken = next(
-            (rule for rule in _RULES_OF.get(field, ()) if rule.name not in without and not rule.admits(request, draft)),
+            (rule for rule in _RULES_OF[field] if rule.name not in without and not rule.admits(request, draft)),
             None,
         )
         if broken is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from pipeplan.extensions.planning.choice.branching import Opened, Space, VariantGroup
+from pipeplan.extensions.planning.choice.branching import Space, VariantGroup
 from pipeplan.extensions.planning.choice.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
 from pipeplan.extensions.planning.choice.describing import differences
@@ -104,9 +104,8 @@ def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Co
         (frame for frame in space.frames() if _apart(frame, here) <= 2), key=lambda frame: _apart(frame, here)
     )
     for number, frame in enumerate(islice(near, MOST_NEIGHBOURS)):
-        opened = Opened(space, frame)
-        groups = [group for order in opened.orders if (group := VariantGroup(opened, order)).settle(limit)]
-        yield from _best_of_each(groups, by_schedule=number == 0)
+        groups = [VariantGroup(space, frame, order) for order in space.laid_orders(frame)]
+        yield from _best_of_each((group for group in groups if group.settle(limit)), by_schedule=number == 0)
     order = {name: getattr(chosen, name) for name in VARIANT_FIELDS}
     for saving in space.savings(here):
         if not saving["offload"] and len(saving["recompute"]) < max(1, len(chosen.recompute)):

@@ -12,7 +12,6 @@ from pipeplan.extensions.planning.choice.request import (
     NO_TRAINERS,
     PlanListener,
     PlanRequest,
-    PlanTrainer,
     read_fixed,
     value_of,
 )
@@ -23,6 +22,7 @@ from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.plan_records import Objective, PlanResult
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.foundation.errors import InputError, UnknownNameError
+from pipeplan.trainers import Trainer
 
 DEFAULT_TOKENS = 1e12
 """Tokens for which totals are given unless the user names a number."""
@@ -66,7 +66,7 @@ def plan(
     workers: int = 1,
     store: Path | None = None,
     calibration: TimeFactors | None = None,
-    trainers: Mapping[str, PlanTrainer] = NO_TRAINERS,
+    trainers: Mapping[str, Trainer] = NO_TRAINERS,
     progress: PlanListener | None = None,
 ) -> PlanResult:
     """Return the configuration to train with; :func:`pipeplan.plan` describes the other parameters.
@@ -127,6 +127,8 @@ def plan(
         tokens=tokens,
         deadline=deadline,
         limit=limit,
+        workers=workers,
+        store=store,
     )
-    run.run(workers=workers, store=store, strict=memory_limit is not None)
-    return run.result(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
+    run.run(strict=memory_limit is not None)
+    return run.result(ORDER_SHARE * seconds if order_seconds is None else order_seconds)

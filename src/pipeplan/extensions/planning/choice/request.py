@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.estimating import estimate
@@ -21,33 +21,9 @@ from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precisi
 from pipeplan.foundation.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Schedule
 from pipeplan.strategies import strategy
+from pipeplan.trainers import Trainer
 
-
-class PlanTrainer(Protocol):
-    """Properties of a trainer that the planner needs."""
-
-    @property
-    def aliases(self) -> tuple[str, ...]:
-        """Further names of the trainer."""
-
-    @property
-    def software(self) -> str:
-        """Row of the software table that describes the trainer."""
-
-    @property
-    def schedules(self) -> frozenset[str] | None:
-        """Names of the schedules that it supports; None: any."""
-
-    @property
-    def refuses(self) -> Callable[[ModelShape], str] | None:
-        """Function that returns why it cannot build a model, empty if it can; None: it builds every model."""
-
-    @property
-    def read_layout(self) -> Callable[[str], tuple[int, ...]] | None:
-        """Reader of the trainer's text for the layers of each stage; it raises InputError. None: no such text."""
-
-
-NO_TRAINERS: Mapping[str, PlanTrainer] = MappingProxyType({})
+NO_TRAINERS: Mapping[str, Trainer] = MappingProxyType({})
 
 Fixed = Mapping[str, tuple[Any, ...]]
 """Allowed values by field of the configuration."""
@@ -196,7 +172,7 @@ def written(field: str, value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, PlanTrainer] = NO_TRAINERS) -> dict[str, tuple[Any, ...]]:
+def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, Trainer] = NO_TRAINERS) -> dict[str, tuple[Any, ...]]:
     """Return the allowed values of the fixed fields.
 
     Parameters
@@ -241,7 +217,7 @@ def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, PlanTrainer] = NO_
     return fixed
 
 
-def _read(choice: PlanChoice, value: Any, trainers: Mapping[str, PlanTrainer]) -> Any:
+def _read(choice: PlanChoice, value: Any, trainers: Mapping[str, Trainer]) -> Any:
     readers = [trainer.read_layout for trainer in trainers.values()] if choice.field == "layers" else []
     for read_layout in filter(None, readers):
         with suppress(InputError):
@@ -289,7 +265,7 @@ class PlanRequest:
     memory_limit: float
     fixed: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: MappingProxyType({}))
     allowed: frozenset[str] = frozenset()
-    trainers: Mapping[str, PlanTrainer] = field(default_factory=lambda: NO_TRAINERS)
+    trainers: Mapping[str, Trainer] = field(default_factory=lambda: NO_TRAINERS)
     calibration: TimeFactors | None = None
 
     def __post_init__(self) -> None:
@@ -389,11 +365,6 @@ def parts(cluster: Cluster, objective: Objective) -> list[Cluster]:
         halves.append(part_of(cluster, 1, inner))
     whole = [part_of(cluster, count, cluster.per_node) for count in nodes]
     return [*reversed(halves), *whole]
-
-
-def with_cluster(request: PlanRequest, cluster: Cluster) -> PlanRequest:
-    """Return the same request for another cluster."""
-    return replace(request, cluster=cluster)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from functools import partial
 from itertools import takewhile
 from math import inf
 from pathlib import Path
-from typing import TypedDict
 
 from pipeplan.extensions.planning.choice.describing import in_words
 from pipeplan.extensions.planning.choice.legality import UNUSUAL
@@ -21,7 +20,6 @@ from pipeplan.extensions.planning.choice.request import (
     PlanRequest,
     Value,
     parts,
-    with_cluster,
 )
 from pipeplan.extensions.planning.choice.sentences import plan_result
 from pipeplan.extensions.planning.fitting import widest_limit
@@ -97,13 +95,6 @@ def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
         yield from (replace(request, memory_limit=limit, allowed=request.allowed | names) for limit in limits)
 
 
-class Sweeps(TypedDict):
-    """Options of :func:`~pipeplan.foundation.sweeps.sweep` with which estimates run."""
-
-    workers: int
-    store: Path | None
-
-
 @dataclass(slots=True, eq=False)
 class TrainerRun:
     """Run for one trainer.
@@ -174,28 +165,29 @@ class TrainerRuns:
     tokens: float
     deadline: float | None
     limit: float
+    workers: int
+    store: Path | None
     runs: list[TrainerRun] = field(default_factory=list)
     known: dict[str, Estimate | None] = field(default_factory=dict)
     _begin: float = field(default_factory=time.monotonic)
 
-    def run(self, *, workers: int, store: Path | None, strict: bool) -> None:
+    def run(self, *, strict: bool) -> None:
         """Run all phases but the order search, one trainer after the other; Ctrl-C ends them early.
 
         ``strict`` keeps the memory limit.
         """
-        sweeps: Sweeps = {"workers": workers, "store": store}
         own = requests_of(self.request)
         joins = "any-schedule" in self.request.allowed and not self._is_named
         shares = len(own) + (joins or not own)
         try:
             # Megatron's spaces are the largest: the last have the time that the others leave.
             for name, request in reversed(own.items()):
-                self._run(TrainerRun(name, request), shares, strict, sweeps)
+                self._run(TrainerRun(name, request), shares, strict)
             self.runs.reverse()
             if not own or joins or not (self._is_named or self._best.fits):
                 names = [name for name, trainer in self.request.trainers.items() if trainer.schedules is None]
                 run = TrainerRun(names[0] if names else "", without_trainer(self.request), any_trainer=True)
-                self._run(run, shares, strict, sweeps)
+                self._run(run, shares, strict)
         except KeyboardInterrupt:
             if not self._best.fits:
                 raise
@@ -204,7 +196,7 @@ class TrainerRuns:
                     run.planning.stopped = True
         best = self._best.planning
         if best is not None:
-            best.vary(**sweeps)
+            best.vary(workers=self.workers, store=self.store)
 
     @property
     def _best(self) -> TrainerRun:
@@ -216,7 +208,7 @@ class TrainerRuns:
         trainers = self.request.trainers
         return any(trainers[name].schedules is not None for name in self.request.fixed.get("trainer", ()))
 
-    def _run(self, run: TrainerRun, shares: int, strict: bool, sweeps: Sweeps) -> None:
+    def _run(self, run: TrainerRun, shares: int, strict: bool) -> None:
         """Run the request of a trainer, and wider ones if nothing fits. Raises KeyboardInterrupt after an interruption."""
         self.runs.append(run)
         place = len(self.runs) - 1
@@ -225,7 +217,7 @@ class TrainerRuns:
             run.error = ShapeError(reason, field="trainer")
             return
         everything, cluster = replace(run.request, allowed=frozenset(UNUSUAL)), self.request.cluster
-        if all(refusal(with_cluster(everything, part)) is not None for part in parts(cluster, self.objective)):
+        if all(refusal(replace(everything, cluster=part)) is not None for part in parts(cluster, self.objective)):
             run.error = refusal(everything)
             return
         usual, *between, widest = widened(run.request, strict=strict)
@@ -235,7 +227,7 @@ class TrainerRuns:
             if wider in skipped and thriftiest(wider, must_fit=True) is None:
                 continue
             planning = run.planning = Planning(
-                [with_cluster(wider, part) for part in parts(cluster, self.objective)],
+                [replace(wider, cluster=part) for part in parts(cluster, self.objective)],
                 self.value,
                 self.seconds,
                 None if self.progress is None else partial(self._tell, place, max(shares, place + 1)),
@@ -245,7 +237,7 @@ class TrainerRuns:
                 known=self.known,
                 latest=self._begin + OUTERMOST * self.seconds * min(1.0, (place + 1) / shares),
             )
-            planning.run(**sweeps)
+            planning.run(workers=self.workers, store=self.store)
             planning.fall_back()
             if planning.stopped:
                 raise KeyboardInterrupt
@@ -264,7 +256,7 @@ class TrainerRuns:
             )
         )
 
-    def result(self, order_seconds: float, workers: int) -> PlanResult:
+    def result(self, order_seconds: float) -> PlanResult:
         """Return the plan of the best trainer, with every trainer's own; the closest miss if nothing fits.
 
         Raises
@@ -281,7 +273,7 @@ class TrainerRuns:
             raise error
         for other in self.runs:
             if other.any_trainer and other.planning is not None:
-                other.planning.search_orders(order_seconds, workers)
+                other.planning.search_orders(order_seconds, self.workers)
         if planning.best is None and not planning.estimated and planning.refused:
             raise InfeasibleError(f"no valid configuration can be estimated: {planning.refused}", field="fix")
         if planning.best is not None and self.deadline is not None and planning.best.step_time > self.deadline:

@@ -387,17 +387,11 @@ def layout_of(model: ModelShape, configuration: Configuration) -> tuple[int, ...
     Raises
     ------
     ShapeError
-        If the layout has another number of stages or layers.
+        If the layout has another number of layers.
     """
-    if configuration.layers is None:
-        return even_layout(model.layers, configuration.stages)
     layout = configuration.layers
-    if len(layout) != configuration.stages:
-        raise ShapeError(
-            f"layers: {len(layout)} values for {configuration.stages} stages "
-            f"({configuration.pipeline} ranks x {configuration.chunks} chunks)",
-            field="layers",
-        )
+    if layout is None:
+        return even_layout(model.layers, configuration.stages)
     if sum(layout) != model.layers or min(layout) < 0:
         raise ShapeError(f"layers add up to {sum(layout)}; expected {model.layers} for {model.name}", field="layers")
     return layout
