@@ -35,7 +35,7 @@ from pipeplan.extensions.planning.hardware import cluster
 from pipeplan.extensions.planning.workload import model
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import GIBIBYTE
-from pipeplan.foundation.sweeps import sweep
+from pipeplan.foundation.sweeps import SweepTask, sweep
 
 CANDIDATES = 10_000
 
@@ -327,7 +327,7 @@ def candidates_a_second(count: int) -> None:
             each.failure is None
             for each in sweep(
                 partial(tried, model=request.model, cluster=here, calibration=None),
-                [trial.task for trial in trials],
+                [SweepTask(trial.key, trial) for trial in trials],
                 answer=Estimate,
                 asked=identity(request.model, here, None),
                 workers=workers,

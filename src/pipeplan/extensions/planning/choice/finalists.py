@@ -23,7 +23,7 @@ from pipeplan.extensions.planning.estimates.software import op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import (
     LayerCosts,
     even_layout,
-    layer_costs,
+    layer_sums,
     layout_of,
     stage_costs,
     transfer_bytes,
@@ -135,9 +135,9 @@ def laid_layers(
     dense, expert = state_of_one(configuration)
     copies = memory_rules(configuration.software).copy_bytes(configuration.precision)
     priced = {
-        written("recompute", modules): layer_costs(
+        written("recompute", modules): layer_sums(
             model, cluster, configuration, recompute=modules, calibration=calibration
-        )
+        ).layers
         for modules in choices
     }
     laid: list[LaidLayer] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import astuple
 from functools import partial
@@ -175,11 +175,6 @@ class Planning:
     def exhausted(self) -> bool:
         """True if every valid configuration was estimated or ruled out."""
         return all(branching.exhausted for branching in self._branchings)
-
-    @property
-    def estimated(self) -> bool:
-        """True if anything was estimated."""
-        return bool(self._pool.plain)
 
     @property
     def best(self) -> Estimate | None:
@@ -420,37 +415,33 @@ class Planning:
         ``others`` are the runs for other trainers: they count, and the best is at most as far from theirs as the gap says.
         """
         plannings = [self, *(other for other in others if other is not self)]
-        answer = self._closest_miss() if self.best is None else self._comparisons(self.best, plannings)
+        best, comfort = self.best, self._pool.comfort
+        answer: dict[str, Any]
+        if best is None:
+            seconds = max(self._seconds - self.spent, AFTERWARDS)
+            answer = {"closest_miss": closest_miss(self._whole, comfort, seconds), "optimality_gap": None}
+        else:
+            cluster = self._pool.requests[best.configuration.gpus].cluster
+            bar = error_bar(self._whole.model, cluster, best.configuration, best.step_time)
+            until = time.monotonic() + BOUNDING
+            least = min(planning.least(until) for planning in plannings)
+            answer = {
+                **self._pool.comparisons(best, self._varied),
+                "best": BestConfiguration(**self._pool.described(replaced(best, error_bar=bar)), flags={}),
+                "optimality_gap": max(0.0, self._pool.value(best) / least - 1),
+                "totals": Totals.of(best, self._tokens, cluster.gpu.price),
+            }
         # Counted last, because either of them bounds further configurations.
+        counts = [astuple(planning.counts()) for planning in plannings]
         return {
             **answer,
-            "memory_limit_gib": self._pool.comfort / GIBIBYTE,
-            "counts": _total(planning.counts() for planning in plannings),
+            "memory_limit_gib": comfort / GIBIBYTE,
+            "counts": Counts(**dict(zip(Counts.__slots__, map(sum, zip(*counts, strict=True)), strict=True))),
             "seconds": max(planning.spent for planning in plannings),
             "complete": all(planning.exhausted for planning in plannings) or answer["optimality_gap"] == 0,
             "left_out": left_out(self._whole),
             "interrupted": any(planning.stopped for planning in plannings),
         }
-
-    def _closest_miss(self) -> dict[str, Any]:
-        # The search also tried what could fit within the error of predictions.
-        seconds = max(self._seconds - self.spent, AFTERWARDS)
-        return {"closest_miss": closest_miss(self._whole, self._pool.comfort, seconds), "optimality_gap": None}
-
-    def _comparisons(self, best: Estimate, plannings: Sequence[Planning]) -> dict[str, Any]:
-        cluster = self._pool.requests[best.configuration.gpus].cluster
-        bar = error_bar(self._whole.model, cluster, best.configuration, best.step_time)
-        return {
-            **self._pool.comparisons(best, self._varied),
-            "best": BestConfiguration(**self._pool.described(replaced(best, error_bar=bar)), flags={}),
-            "optimality_gap": self._gap(best, plannings),
-            "totals": Totals.of(best, self._tokens, cluster.gpu.price),
-        }
-
-    def _gap(self, best: Estimate, plannings: Sequence[Planning]) -> float:
-        """Return the maximum distance of the best from any configuration, as a fraction."""
-        until = time.monotonic() + BOUNDING
-        return max(0.0, self._pool.value(best) / min(planning.least(until) for planning in plannings) - 1)
 
     def least(self, until: float) -> float:
         """Return a lower bound on the value of every configuration, which is tightened until a time."""
@@ -471,8 +462,3 @@ class Planning:
             too_slow=max(0, legal - over - estimated),
             estimated=len(self._tried),
         )
-
-
-def _total(counts: Iterable[Counts]) -> Counts:
-    """Return the sums of counts."""
-    return Counts(**{name: sum(values) for name, *values in zip(Counts.__slots__, *map(astuple, counts), strict=True)})
