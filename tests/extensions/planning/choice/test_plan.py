@@ -1,6 +1,5 @@
 """Plans: what is chosen, why others lost, and what is said where nothing can be chosen."""
 
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -177,8 +176,6 @@ def test_nothing_fits_and_what_would():
     assert miss.over_by_gib == pytest.approx(miss.peak_memory_gib - result.memory_limit_gib)
     assert miss.over_by_gib > 0
     assert "with 16 GPUs" in miss.change
-    fits = planned("h100-sxm:8x4", "llama3-70b", global_batch=8, fix={"tp": 4, "cp": 8, "recompute": "full"}).best
-    assert fits is not None
 
 
 def test_a_fixed_choice_in_the_way_is_the_cheapest_change():
@@ -200,17 +197,11 @@ def test_the_fewest_gpus_that_meet_a_deadline():
     assert few.configuration.gpus < 32
     smaller = planned(f"h100-sxm:8x{few.configuration.gpus // 16}").best
     assert smaller is None or smaller.step_time > 3 * whole.step_time
+    cheap = planned("h100-sxm:8x4", objective="cost", seconds=1e-6).best
+    assert cheap is not None
+    assert cheap.step_time * cheap.configuration.gpus <= whole.step_time * 32
     with pytest.raises(InfeasibleError, match=r"deadline of 0\.001 s per step: the fastest step on all 32 GPUs"):
         planned("h100-sxm:8x4", objective="gpus", deadline=0.001)
-
-
-@pytest.mark.slow
-def test_the_least_cost_is_no_more_gpu_seconds_than_the_fastest():
-    fast, cheap = (planned("h100-sxm:8x4", objective=objective).best for objective in ("tokens", "cost"))
-    assert fast is not None
-    assert cheap is not None
-    assert cheap.step_time * cheap.configuration.gpus <= fast.step_time * fast.configuration.gpus
-    assert cheap.configuration.gpus < 32
 
 
 @pytest.mark.parametrize(
@@ -241,11 +232,6 @@ def test_a_schedule_that_is_made_for_a_limit_is_tried_under_several():
     assert result.best.configuration.in_flight in {4, 5, 6, 8}
 
 
-def test_a_cluster_without_gpus():
-    with pytest.raises(ShapeError, match="the cluster has no GPUs"):
-        plan(MODEL, replace(CLUSTER, nodes=0), global_batch=8, sequence=4096)
-
-
 def test_a_plan_that_is_stopped_answers_with_what_it_has():
     def stop(progress: PlanProgress) -> None:
         if progress.phase == "comparing":
@@ -273,7 +259,7 @@ def test_a_better_order_is_searched_for_where_none_is_fixed():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [0, 1, 8])
+@pytest.mark.parametrize("number", [0, 8])
 def test_a_plan_is_as_fast_as_what_was_published(number):
     question = QUESTIONS[number]
     result = plan(
