@@ -22,11 +22,11 @@ from typing import Any
 
 import pipeplan
 from pipeplan.extensions.planning import Configuration, Estimate, PlanResult, estimate
-from pipeplan.extensions.planning.answers.configurations import in_words
 from pipeplan.extensions.planning.choice.branching import Space
 from pipeplan.extensions.planning.choice.candidates import as_configuration
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
 from pipeplan.extensions.planning.choice.comparing import lost_because
+from pipeplan.extensions.planning.choice.describing import in_words
 from pipeplan.extensions.planning.choice.request import PlanRequest
 from pipeplan.extensions.planning.choice.trials import Trial, identity, tried
 from pipeplan.extensions.planning.fitting import default_limit, largest_limit
@@ -34,7 +34,8 @@ from pipeplan.extensions.planning.flags import cluster_of
 from pipeplan.extensions.planning.hardware import cluster
 from pipeplan.extensions.planning.workload import model
 from pipeplan.foundation.errors import PipeplanError
-from pipeplan.foundation.sweeps import sweep
+from pipeplan.foundation.files import GIBIBYTE
+from pipeplan.foundation.sweeps import SweepTask, sweep
 
 CANDIDATES = 10_000
 
@@ -215,7 +216,7 @@ def answer(question: Question, seconds: float, workers: int) -> tuple[float, flo
         answer within the error of predictions gives up the difference. None if nothing fits.
     """
     begin = time.monotonic()
-    found = pipeplan.plan(
+    planned = pipeplan.plan(
         question.model,
         cluster_of(question.cluster),
         global_batch=question.global_batch,
@@ -225,18 +226,17 @@ def answer(question: Question, seconds: float, workers: int) -> tuple[float, flo
         workers=workers,
     )
     took = time.monotonic() - begin
-    planned = found.planned
     print(f"{question.name}, {question.global_batch:,} sequences of {question.sequence:,} tokens")
     if planned.best is None:
-        print(f"  nothing fits: {found.miss}")
+        print(f"  nothing fits: {planned.miss}")
         return None
     print(f"  plan    {_line(planned.best)}; {planned.fit}")
     notes = (
         f"gives up {planned.given_up:.1%}: {planned.simpler_because}" if planned.simpler_because else "",
         f"unusual: {'; '.join(planned.unusual)}" if planned.unusual else "",
         ""
-        if found.pipelined is None
-        else f"pipeline {'won' if found.pipelined.won else 'lost'}: {found.pipelined.because}",
+        if planned.pipelined is None
+        else f"pipeline {'won' if planned.pipelined.won else 'lost'}: {planned.pipelined.because}",
     )
     for note in filter(None, notes):
         print(f"          {note}")
@@ -282,7 +282,7 @@ def _compared(question: Question, planned: PlanResult) -> float | None:
     there, public = found
     ratio = there.step_time / best.step_time
     print(f"  public  {_line(there)}; {public.source}")
-    why = lost_because(there, best, planned.memory_limit) if ratio >= 1 else "given up for simplicity"
+    why = lost_because(there, best, planned.memory_limit_gib * GIBIBYTE) if ratio >= 1 else "given up for simplicity"
     missed = ratio * (1 + INDISTINGUISHABLE) < 1
     print(f"  public / plan {ratio:.3f}: {'MISSED, better beyond the tie-break' if missed else why}")
     return ratio
@@ -327,7 +327,7 @@ def candidates_a_second(count: int) -> None:
             each.failure is None
             for each in sweep(
                 partial(tried, model=request.model, cluster=here, calibration=None),
-                [trial.task for trial in trials],
+                [SweepTask(trial.key, trial) for trial in trials],
                 answer=Estimate,
                 asked=identity(request.model, here, None),
                 workers=workers,

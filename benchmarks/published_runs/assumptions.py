@@ -17,7 +17,7 @@ from pipeplan.extensions.planning.estimates.memory import rank_memory
 from pipeplan.extensions.planning.estimates.memory_rules import memory_rules
 from pipeplan.extensions.planning.estimates.running import schedule_of
 from pipeplan.extensions.planning.estimates.software import software
-from pipeplan.extensions.planning.estimates.stages import layer_costs, stage_costs
+from pipeplan.extensions.planning.estimates.stages import layer_sums, stage_costs
 from pipeplan.extensions.planning.fitting import default_limit
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.workload import Execution, ModelShape, RankParameters, layers_of, state_bytes
@@ -40,7 +40,7 @@ def balanced_layout(model: ModelShape, cluster: Cluster, configuration: Configur
 
     The smallest possible time of the slowest stage is found by bisection; stages are then filled from the first.
     """
-    costs = layer_costs(model, cluster, configuration)
+    costs = layer_sums(model, cluster, configuration).layers
     times = [layer.forward + layer.backward_input + layer.backward_weight for layer in costs]
     kinds = [layer.layer.kind for layer in costs]
     body = [time for time, kind in zip(times, kinds, strict=True) if kind in ("dense", "moe")]

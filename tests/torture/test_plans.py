@@ -79,7 +79,7 @@ def test_no_plan_is_worse_than_a_subset_or_a_recipe(seed: int) -> None:
         if answer.best is not None and answer.best.peak_bytes <= limit:
             require_usual(request, answer)
         require(answer, recipe, f"{trainer}'s own is worse than a recipe")
-        if answer.best is not None and answer.best.peak_bytes <= free.memory_limit:
+        if answer.best is not None and answer.best.peak_memory_gib <= free.memory_limit_gib:
             require(free, answer.best.step_time, f"the free answer is worse than {trainer}'s own")
 
 

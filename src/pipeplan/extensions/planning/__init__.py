@@ -6,10 +6,11 @@ _HOMES = {
     "calibration": (
         "Calibration CalibrationRecord Correction read_calibration require_calibration_file write_calibration"
     ),
+    "choice.describing": "configuration_document",
     "choice.finalists": "best_layout_of",
     "choice.legality": "UNUSUAL",
     "choice.plans": "DEFAULT_TOKENS plan",
-    "choice.request": "CHOICES PlanListener PlanProgress part_of read_fixed short_name written",
+    "choice.request": "CHOICES PlanListener PlanProgress read_fixed short_name written",
     "configuration": "Configuration",
     "error_bars": "error_bar",
     "estimates.calibrating": "calibrated updated_by_run",
@@ -19,9 +20,7 @@ _HOMES = {
     "estimates.software": "EARLY software",
     "estimates.stages": "even_layout layout_of stage_costs",
     "fitting": "default_limit fit_of widest_limit",
-    "results": (
-        "ClosestMiss CostsFrom Counts ErrorBar Estimate Fit GpuMemory Objective Pipelined PlanResult RunnerUp "
-        "SearchedOrder Sensitivity StepTime Totals TrainerPlan"
-    ),
+    "plan_records": "Objective PlanResult",
+    "results": "CostsFrom ErrorBar Estimate Fit GpuMemory StepTime",
 }
 __all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from math import inf
-from typing import Any, Literal, get_args, get_type_hints
-
-import msgspec
+from typing import Literal, get_args
 
 from pipeplan.extensions.planning.workload import RECOMPUTE, Precision
 from pipeplan.foundation.errors import InputError, ShapeError, UnknownNameError
@@ -19,11 +17,8 @@ _COUNTS = (
     *("sequence", "global_batch", "microbatch_size"),
     *("tensor", "pipeline", "context", "data", "expert", "expert_tensor", "chunks", "replicate"),
 )
-
-
-def _require_count(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ShapeError(f"{name.replace('_', ' ')} must be an integer >= 1, got {value!r}", field=name)
+_OPTIONAL_COUNTS = {"group_size": None, "lora_rank": 0, "document": None}
+"""Counts that may be left out, and their values then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,18 +107,16 @@ class Configuration:
     op_gap: float | None = None
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
-            _require_count(name, getattr(self, name))
-        if self.group_size is not None:
-            _require_count("group_size", self.group_size)
+        for name in (*_COUNTS, *_OPTIONAL_COUNTS):
+            value = getattr(self, name)
+            if name in _OPTIONAL_COUNTS and value == _OPTIONAL_COUNTS[name]:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ShapeError(f"{name.replace('_', ' ')} must be an integer >= 1, got {value!r}", field=name)
         if self.zero not in get_args(Zero):
             raise InputError(f"invalid zero {self.zero!r}: expected 0, 1, 2 or 3", field="zero")
         if self.precision not in get_args(Precision):
             raise UnknownNameError("precision", str(self.precision), get_args(Precision), field="precision")
-        if self.lora_rank != 0:
-            _require_count("lora_rank", self.lora_rank)
-        if self.document is not None:
-            _require_count("document", self.document)
         if self.data * self.context % self.replicate:
             raise ShapeError(
                 f"replicate {self.replicate} does not divide data {self.data} x context {self.context}",
@@ -201,26 +194,42 @@ class Configuration:
     @property
     def record(self) -> ConfigurationRecord:
         """Settings for JSON."""
-        return ConfigurationRecord(**_values(self), gpus=self.gpus, microbatches=self.microbatches)
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        return ConfigurationRecord(**settings, gpus=self.gpus, microbatches=self.microbatches)
 
 
-def _values(settings: Any) -> dict[str, Any]:
-    return {field.name: getattr(settings, field.name) for field in fields(Configuration)}
+class ConfigurationRecord(Record, frozen=True, kw_only=True):
+    """What a configuration chooses, with the GPUs and microbatches that makes."""
 
+    # In the JSON of a configuration, none of these may be left out: a configuration's own fields have defaults.
+    sequence: int
+    global_batch: int
+    microbatch_size: int
+    tensor: int
+    pipeline: int
+    context: int
+    data: int
+    expert: int
+    expert_tensor: int
+    chunks: int
+    schedule: str
+    group_size: int | None
+    in_flight: float | None
+    layers: tuple[int, ...] | None
+    sequence_parallel: bool
+    zero: Zero
+    replicate: int
+    lora_rank: int
+    document: int | None
+    precision: Precision
+    recompute: tuple[str, ...]
+    recompute_by_stage: tuple[tuple[str, ...], ...] | None
+    offload: float | tuple[float, ...]
+    software: str
+    op_gap: float | None
+    gpus: int
+    microbatches: int
 
-def _configuration(record: Any) -> Configuration:
-    return Configuration(**_values(record))
-
-
-# The fields are those of the configuration. In its own JSON they would be optional, because they have defaults.
-ConfigurationRecord: Any = msgspec.defstruct(
-    "ConfigurationRecord",
-    [*get_type_hints(Configuration).items(), ("gpus", int), ("microbatches", int)],
-    bases=(Record,),
-    namespace={
-        "__doc__": "What a configuration chooses, with the GPUs and microbatches that makes.",
-        "configuration": _configuration,
-    },
-    frozen=True,
-    kw_only=True,
-)
+    def configuration(self) -> Configuration:
+        """Return the configuration that this is the record of."""
+        return Configuration(**{field.name: getattr(self, field.name) for field in fields(Configuration)})

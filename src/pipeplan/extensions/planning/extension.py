@@ -11,7 +11,7 @@ EXTENSION = Extension(
         "bundled_configurations": "pipeplan.extensions.planning.answers.bundled_configurations",
         "calibrate_on_run": "pipeplan.extensions.planning.answers.calibrations:calibrate_on_run",
         "calibrated": "pipeplan.extensions.planning.answers.calibrations:calibrated",
-        "costs_of_configuration": "pipeplan.extensions.planning.answers.bundled:costs_in",
+        "costs_of_configuration": "pipeplan.extensions.planning.answers.one_configuration:costs_in",
         "require_calibration_file": "pipeplan.extensions.planning:require_calibration_file",
     },
     commands=(

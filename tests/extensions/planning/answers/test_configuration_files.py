@@ -10,13 +10,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeplan.extensions.planning import Configuration
-from pipeplan.extensions.planning.answers.configurations import in_words
+from pipeplan.extensions.planning import Configuration, configuration_document
 from pipeplan.extensions.planning.answers.one_configuration import look
-from pipeplan.extensions.planning.flags import cluster_of, configuration_document, model_of, read_configuration
+from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.flags import cluster_of, model_of, read_configuration
 from pipeplan.extensions.planning.hardware import cluster
 from pipeplan.extensions.planning.workload import model
-from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, UnknownNameError
+from pipeplan.foundation.errors import FormatError, InputError, UnknownNameError
 
 ASKED = {"model": "llama3-8b", "cluster": "h100-sxm:8x2", "global_batch": 64, "sequence": 8192}
 
@@ -54,8 +54,6 @@ def test_copies_of_a_sharded_state_are_read_and_written():
     assert (found.data, found.replicate, found.shards) == (16, 2, 8)
     assert in_words(found).endswith("ZeRO-3 in 2 copies")
     assert read_configuration(configuration_document(shape, machines, found)) == (shape, machines, found)
-    with pytest.raises(PipeplanError, match="invalid replicate 0: expected an integer >= 1"):
-        read_configuration(ASKED | {"replicate": 0})
 
 
 def test_fine_tuning_is_read_and_written_and_has_no_flags():
@@ -81,14 +79,11 @@ def test_models_and_clusters_of_ones_own_are_written_whole():
     ("changes", "kind", "words"),
     [
         ({"model": None}, InputError, "a configuration needs model"),
-        ({"model": "llama3-8x"}, UnknownNameError, "did you mean 'llama3-8b'"),
         ({"global_batch": 0}, InputError, "invalid global_batch 0: expected an integer"),
         ({"tp": 2, "tensor": 2}, InputError, "tp is given twice"),
         ({"tp": 3}, InputError, "does not divide 16 GPUs"),
-        ({"tp": "many"}, InputError, "expected an integer >= 1"),
         ({"recompute_by_stage": "full"}, FormatError, "must be a list with one value per stage"),
         ({"offload": 2}, InputError, "from 0 to 1"),
-        ({"in_flight": "many"}, InputError, "expected a number above 0"),
     ],
 )
 def test_what_is_wrong_is_a_sentence(changes, kind, words):

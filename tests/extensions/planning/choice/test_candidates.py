@@ -14,7 +14,6 @@ from pipeplan.extensions.planning.choice.candidates import (
     divisors,
     frames,
     left_out,
-    savings,
 )
 from pipeplan.extensions.planning.choice.legality import UNUSUAL
 from pipeplan.trainers import TRAINERS
@@ -76,18 +75,6 @@ def test_what_is_left_out_is_said_unless_it_is_fixed_or_there_is_nothing_to_choo
     assert not {LEFT_OUT["chunks"], LEFT_OUT["schedule"]} & set(left_out(request(fix={"pp": 1})))
     assert not any("chunks" in words or "schedules" in words for words in left_out(request(machines="h100-sxm:1x1")))
     assert not any(words.endswith("(allow offload)") for words in left_out(request(fix={"offload": 0})))
-
-
-def test_trainers_compute_again_what_they_can():
-    requested = request(fix={"software": "torchtitan"})
-    assert {saving["recompute"] for saving in savings(requested, next(frames(requested)))} == {
-        (),
-        ("selective-op",),
-        ("full",),
-    }
-    requested = request("gpt3-6.7b", "a100-sxm-80gb:8x1", sequence=2048, fix={"software": "megatron-lm-2021"})
-    result = {saving["recompute"] for saving in savings(requested, next(frames(requested)))}
-    assert result == {(), ("layernorm",), ("core_attn",), ("mlp",), ("full",)}
 
 
 def test_a_software_that_another_covers_is_not_searched_by_itself():

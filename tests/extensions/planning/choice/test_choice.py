@@ -11,13 +11,13 @@ from msgspec import structs
 from pipeplan.extensions.planning import Estimate, plan
 from pipeplan.extensions.planning.choice.candidates import unusual
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE, simpler_because, simplest
-from pipeplan.extensions.planning.choice.legality import UNUSUAL, usual_precision
+from pipeplan.extensions.planning.choice.legality import UNUSUAL
 from pipeplan.extensions.planning.choice.plans import read_allowed
 from pipeplan.extensions.planning.choice.recipes import of_practice
 from pipeplan.extensions.planning.choice.trainers import widened
 from pipeplan.extensions.planning.fitting import default_limit, fit_of, largest_limit, widest_limit
 from pipeplan.extensions.planning.hardware import cluster
-from pipeplan.extensions.planning.results import Totals
+from pipeplan.extensions.planning.plan_records import Totals
 from pipeplan.extensions.planning.workload import model
 from pipeplan.foundation.errors import UnknownNameError
 from pipeplan.trainers import TRAINERS
@@ -96,39 +96,18 @@ def test_a_peak_fits_is_tight_or_does_not_fit():
     ]  # fmt: skip
 
 
-def test_unusual_choices_are_made_only_if_allowed():
+def test_unusual_choices_are_allowed_by_name():
     assert set(UNUSUAL) == {"offload", "zero3-pipeline", "small-chunks", "any-schedule", "any-precision"}
     assert read_allowed(["offload, any-schedule"]) == {"offload", "any-schedule"}
     assert read_allowed(["schedules", "many-chunks,precision"]) == {"any-schedule", "small-chunks", "any-precision"}
     assert read_allowed(["all"]) == set(UNUSUAL)
     with pytest.raises(UnknownNameError, match="did you mean 'offload'"):
         read_allowed(["ofload"])
-    requested: dict[str, Any] = {
-        "global_batch": 16,
-        "sequence": 8192,
-        "seconds": 1e-6,
-        "order_seconds": 0.0,
-        "trainers": TRAINERS,
-    }
-    shape, machines = model("llama3-8b"), cluster("h100-sxm:8x1")
-    usual, wide = (plan(shape, machines, allow=allow, **requested) for allow in ((), ("all",)))
-    assert usual.best is not None
-    assert wide.best is not None
-    assert not usual.unusual
-    assert "offloaded activations (allow offload)" in usual.left_out
-    assert not any("(allow" in words for words in wide.left_out)
-    assert wide.counts.legal > usual.counts.legal
 
 
 def test_what_fits_only_with_an_unusual_choice_is_given_and_named():
     """A limit that only offloading meets: the rules of practice give way, and the answer says so."""
-    requested: dict[str, Any] = {
-        "global_batch": 8,
-        "sequence": 8192,
-        "seconds": 1e-6,
-        "order_seconds": 0.0,
-        "trainers": TRAINERS,
-    }
+    requested: dict[str, Any] = {"global_batch": 8, "sequence": 8192, "seconds": 1e-6, "trainers": TRAINERS}
     fixed = {"tp": 1, "pp": 1, "cp": 1, "zero": 3, "recompute": "none", "precision": "bf16"}
     result = plan(model("llama3-8b"), cluster("h100-sxm:8x1"), memory_limit=55 * 2**30, fix=fixed, **requested)
     assert result.best is not None
@@ -144,13 +123,7 @@ def test_a_limit_of_the_user_is_not_widened():
     assert free[1].memory_limit == widest_limit(ASKED.cluster)
 
 
-def test_the_usual_precision_is_the_model_s_own_where_the_gpu_has_it():
-    assert usual_precision(request("deepseek-v3", "h800:8x256", global_batch=15360)) == "fp8"
-    assert usual_precision(request("deepseek-v3", "a100-80gb:8x256", global_batch=15360)) == "bf16"
-    assert usual_precision(ASKED) == "bf16"
-
-
-@pytest.mark.parametrize("name", ["llama3-70b", "deepseek-v3", "mixtral-8x22b"])
+@pytest.mark.parametrize("name", ["llama3-70b", "deepseek-v3"])
 def test_recipes_that_apply_are_valid(name: str):
     requested = request(name, "h100-sxm:8x32", global_batch=1024, sequence=4096)
     applied = list(of_practice(requested))

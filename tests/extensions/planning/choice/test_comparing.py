@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime
-from pipeplan.extensions.planning.choice.comparing import differences, lost_because
+from pipeplan.extensions.planning.choice.comparing import CHANGES, lost_because, of_change, of_limit
+from pipeplan.extensions.planning.choice.describing import differences
 from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.records import titles_of
 
@@ -58,12 +59,14 @@ def test_the_reason_why_an_estimate_lost(lost, best, deadline, message):
     assert re.fullmatch(message, lost_because(lost, best, LIMIT, deadline))
 
 
-@pytest.mark.parametrize(("part", "title"), [pair for pair in titles_of(StepTime).items() if pair[0] != "compute"])
-def test_a_part_that_grew_is_named_by_its_title(part, title):
-    assert f"% {title} (best plan: " in lost_because(_estimate(memory=50.0, replicas=1, **{part: 20.0}), BEST, LIMIT)
+def test_a_part_that_grew_is_named_by_its_title():
+    for part, title in titles_of(StepTime).items():
+        if part != "compute":
+            loser = _estimate(memory=50.0, replicas=1, **{part: 20.0})
+            assert f"% {title} (best plan: " in lost_because(loser, BEST, LIMIT)
 
 
-CHOSEN = Configuration(sequence=1, global_batch=16, tensor=2, data=4, offload=0.5, zero=3)
+CHOSEN = Configuration(sequence=1, global_batch=16, tensor=2, data=4, offload=0.5, zero=3, recompute=("full",))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +77,7 @@ CHOSEN = Configuration(sequence=1, global_batch=16, tensor=2, data=4, offload=0.
         ({"microbatch_size": 2, "recompute": ("mlp", "layernorm")}, "microbatch 2, recompute mlp+layernorm"),
         ({"offload": 0.25}, "25% offloaded"),
         ({"offload": 0.0, "zero": 1}, "no offload, ZeRO-1"),
+        ({"recompute": ()}, "no recomputation"),
         ({}, "another layout"),
     ],
 )
@@ -81,6 +85,10 @@ def test_only_what_differs_is_named(other, words):
     assert differences(replace(CHOSEN, **other), CHOSEN) == words
 
 
-def test_recomputation_that_is_dropped_is_named():
-    again = replace(CHOSEN, recompute=("full",))
-    assert differences(CHOSEN, again) == "no recomputation"
+def test_an_input_changes_the_choice_beyond_the_error_of_predictions():
+    alike, faster = _estimate(compute=10.1), _estimate(compute=9.0, memory=90.0)
+    assert not of_change(CHANGES[0], BEST, [alike]).changes
+    assert of_change(CHANGES[0], BEST, [alike, faster]).instead == "another layout (12.2% faster)"
+    assert not of_limit(0.9, LIMIT, BEST, [BEST, alike, faster]).changes
+    assert of_limit(1.1, 1.2 * LIMIT, BEST, [BEST, alike, faster]).instead == "another layout (12.2% faster)"
+    assert of_limit(0.1, 0.1 * LIMIT, BEST, [BEST, faster]).instead == "no evaluated configuration fits"

@@ -9,7 +9,6 @@ from pipeplan.extensions.planning.choice.finalists import best_layout_of, held_b
 from pipeplan.extensions.planning.hardware import cluster
 from pipeplan.extensions.planning.workload import model
 from pipeplan.extensions.search.layouts import StageOption, layout_peaks
-from pipeplan.foundation.errors import ShapeError
 from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.simulation import simulate
 
@@ -89,9 +88,3 @@ def test_equal_layers_are_counted():
     dense = layers[1].options
     assert dense[1].backward_input > dense[0].backward_input
     assert dense[1].activation_bytes < dense[0].activation_bytes
-
-
-def test_a_layout_of_other_layers_has_no_peaks():
-    layers = laid_layers(model("llama-3-70b"), H100S, DENSE, ((),))
-    with pytest.raises(ShapeError, match="expected 4 stages with"):
-        layout_peaks(layers, scheduled(model("llama-3-70b"), DENSE), (20, 20, 20, 21), (StageOption(name="none"),) * 4)

@@ -1,6 +1,6 @@
 """Which configurations are legal, and why one is not."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -81,12 +81,6 @@ def test_each_rule_refuses_what_breaks_it(name, requested, changes):
     assert broken_rule(requested, draft) is not None
 
 
-def test_rules_need_fields_that_there_are():
-    known = {field.name for field in fields(Configuration)}
-    assert all(rule.needs <= known for rule in RULES)
-    assert len({rule.name for rule in RULES}) == len(RULES)
-
-
 @given(
     st.sampled_from(sorted(set(STRATEGIES) - {"seq1f1b"})),
     st.integers(2, 5),
@@ -108,12 +102,10 @@ def test_a_shape_is_taken_exactly_where_its_strategy_takes_it(name, ranks, micro
     ("fix", "words"),
     [
         ({"tp": 3}, ("tp=3", "64 attention heads", "valid values of tp: 1, 2, 4, 8")),
-        ({"tp": 8, "dp": 16}, ("tp=8 dp=16", "must equal the 32 GPUs")),
         (
             {"trainer": "megatron", "schedule": "zbv"},
             ("the trainer must support the schedule", "valid values of schedule: 1f1b"),
         ),
-        ({"precision": "nvfp4"}, ("h100-sxm supports only bf16, fp16, fp8", "valid values of precision: bf16")),
         ({"layers": "40,40", "pp": 2}, ("joined by +",)),
     ],
 )

@@ -1,6 +1,5 @@
 """Plans: what is chosen, why others lost, and what is said where nothing can be chosen."""
 
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,7 @@ def result() -> PlanResult:
 def test_the_best_fits_and_is_estimated_as_anyone_estimates_it(result):
     assert result.best is not None
     assert result.complete
-    assert result.best.peak_bytes <= result.memory_limit
+    assert result.best.peak_memory_gib <= result.memory_limit_gib
     again = estimate(MODEL, CLUSTER, result.best.configuration)
     assert again.step_time == pytest.approx(result.best.step_time)
     assert again.error_bar == result.best.error_bar
@@ -51,15 +50,15 @@ def test_the_best_fits_and_is_estimated_as_anyone_estimates_it(result):
 def test_no_runner_up_that_fits_is_better_and_each_says_why_it_lost(result):
     assert len(result.runners_up) >= 4
     for runner in result.runners_up:
-        fits = runner.estimate.peak_bytes <= result.memory_limit
+        fits = runner.peak_memory_gib <= result.memory_limit_gib
         reason = runner.lost_because
-        if fits and runner.estimate.step_time < result.best.step_time:
-            assert runner.estimate.step_time == pytest.approx(result.best.step_time / (1 + result.given_up))
+        if fits and runner.step_time < result.best.step_time:
+            assert runner.step_time == pytest.approx(result.best.step_time / (1 + result.given_up))
             assert f"faster, but {result.simpler_because}" in reason
         else:
             assert reason.startswith("needs") if not fits else ("slower" in reason or "equally fast" in reason)
     degrees = {
-        tuple(getattr(each.estimate.configuration, name) for name in ("tensor", "pipeline", "context", "schedule"))
+        tuple(getattr(each.configuration, name) for name in ("tensor", "pipeline", "context", "schedule"))
         for each in result.runners_up
     }
     assert len(degrees) >= len(result.runners_up) / 2
@@ -67,13 +66,13 @@ def test_no_runner_up_that_fits_is_better_and_each_says_why_it_lost(result):
 
 def test_the_front_trades_time_against_memory(result):
     times = [each.step_time for each in result.front]
-    peaks = [each.peak_bytes for each in result.front]
+    peaks = [each.peak_memory_gib for each in result.front]
     assert result.best.configuration in [each.configuration for each in result.front]
     assert result.front[0].step_time == pytest.approx(result.best.step_time / (1 + result.given_up))
     assert times == sorted(times)
     assert peaks == sorted(peaks, reverse=True)
     assert len(result.front) > 2
-    assert peaks[-1] < 0.5 * result.memory_limit
+    assert peaks[-1] < 0.5 * result.memory_limit_gib
 
 
 def test_every_input_that_is_varied_is_in_the_sensitivity(result):
@@ -102,7 +101,7 @@ def test_two_workers_choose_what_one_does(result):
     other = planned(workers=2)
     assert other.complete
     assert other.best == result.best
-    assert [each.estimate for each in other.runners_up] == [each.estimate for each in result.runners_up]
+    assert other.runners_up == result.runners_up
     assert other.front == result.front
     assert other.sensitivity == result.sensitivity
 
@@ -133,15 +132,15 @@ def test_a_loaded_machine_gives_the_same_answer(result, monkeypatch):
 def test_the_best_with_a_pipeline_is_compared_with_the_best_without(result):
     both = result.pipelined
     assert both is not None
-    assert both.estimate.configuration.pipeline > 1
-    assert both.rival is not None
-    assert both.rival.configuration.pipeline == 1
-    assert min(both.estimate.step_time, both.rival.step_time) <= result.best.step_time
-    assert both.lost_because
+    assert both.configuration.pipeline > 1
+    assert both.won == (result.best.configuration.pipeline > 1)
+    assert both.because.startswith("the best without, ") == both.won
+    if not both.won:
+        assert both.step_time >= result.best.step_time / (1 + result.given_up)
     assert planned(fix={"pp": 1, "tp": 2}, seconds=1e-6).pipelined is None
     fixed = planned(fix={"pp": 4}, seconds=1e-6).pipelined
     assert fixed is not None
-    assert (fixed.rival, fixed.lost_because) == (None, "the pipeline is fixed")
+    assert (fixed.won, fixed.because) == (True, "the pipeline is fixed")
 
 
 def test_zero3_beside_a_pipeline_is_named_where_nothing_else_can_be():
@@ -159,7 +158,7 @@ def test_zero3_beside_a_pipeline_is_named_where_nothing_else_can_be():
 
 def test_what_is_fixed_holds_for_everything_that_is_said():
     result = planned(fix={"schedule": "1f1b", "pp": 4, "recompute": "none", "offload": 0})
-    for each in [result.best, *result.front, *(runner.estimate for runner in result.runners_up)]:
+    for each in [result.best, *result.front, *result.runners_up]:
         assert each is not None
         here = each.configuration
         assert (here.schedule, here.pipeline, here.recompute, here.offload) == ("1f1b", 4, (), 0.0)
@@ -174,10 +173,9 @@ def test_nothing_fits_and_what_would():
     assert not result.front
     miss = result.closest_miss
     assert miss is not None
-    assert miss.over_by == miss.estimate.peak_bytes - result.memory_limit > 0
+    assert miss.over_by_gib == pytest.approx(miss.peak_memory_gib - result.memory_limit_gib)
+    assert miss.over_by_gib > 0
     assert "with 16 GPUs" in miss.change
-    fits = planned("h100-sxm:8x4", "llama3-70b", global_batch=8, fix={"tp": 4, "cp": 8, "recompute": "full"}).best
-    assert fits is not None
 
 
 def test_a_fixed_choice_in_the_way_is_the_cheapest_change():
@@ -199,17 +197,11 @@ def test_the_fewest_gpus_that_meet_a_deadline():
     assert few.configuration.gpus < 32
     smaller = planned(f"h100-sxm:8x{few.configuration.gpus // 16}").best
     assert smaller is None or smaller.step_time > 3 * whole.step_time
+    cheap = planned("h100-sxm:8x4", objective="cost", seconds=1e-6).best
+    assert cheap is not None
+    assert cheap.step_time * cheap.configuration.gpus <= whole.step_time * 32
     with pytest.raises(InfeasibleError, match=r"deadline of 0\.001 s per step: the fastest step on all 32 GPUs"):
         planned("h100-sxm:8x4", objective="gpus", deadline=0.001)
-
-
-@pytest.mark.slow
-def test_the_least_cost_is_no_more_gpu_seconds_than_the_fastest():
-    fast, cheap = (planned("h100-sxm:8x4", objective=objective).best for objective in ("tokens", "cost"))
-    assert fast is not None
-    assert cheap is not None
-    assert cheap.step_time * cheap.configuration.gpus <= fast.step_time * fast.configuration.gpus
-    assert cheap.configuration.gpus < 32
 
 
 @pytest.mark.parametrize(
@@ -240,11 +232,6 @@ def test_a_schedule_that_is_made_for_a_limit_is_tried_under_several():
     assert result.best.configuration.in_flight in {4, 5, 6, 8}
 
 
-def test_a_cluster_without_gpus():
-    with pytest.raises(ShapeError, match="the cluster has no GPUs"):
-        plan(MODEL, replace(CLUSTER, nodes=0), global_batch=8, sequence=4096)
-
-
 def test_a_plan_that_is_stopped_answers_with_what_it_has():
     def stop(progress: PlanProgress) -> None:
         if progress.phase == "comparing":
@@ -264,15 +251,15 @@ def test_a_better_order_is_searched_for_where_none_is_fixed():
     assert result.best is not None
     order = result.searched
     assert order is not None
-    assert order.estimate.step_time < order.instead_of
-    assert order.estimate.peak_bytes <= result.memory_limit
-    assert order.schedule.microbatches == order.estimate.configuration.microbatches
+    assert order.step_time < order.instead_of_s
+    assert order.peak_memory_gib <= result.memory_limit_gib
+    assert order.schedule.microbatches == order.configuration.microbatches
     assert order.optimality_gap >= 0
     assert planned(fix=fix | {"trainer": "megatron"}, allow=["any-schedule"], order_seconds=3.0).searched is None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [0, 1, 8])
+@pytest.mark.parametrize("number", [0, 8])
 def test_a_plan_is_as_fast_as_what_was_published(number):
     question = QUESTIONS[number]
     result = plan(
@@ -302,6 +289,6 @@ def test_configurations_without_a_pipeline_take_no_place_among_those_that_are_la
         fix={"offload": 0, "recompute": "none", "vp": [1, 2]},
     )
     assert result.best is not None
-    shown = [result.best.configuration, *(runner.estimate.configuration for runner in result.runners_up)]
+    shown = [result.best.configuration, *(runner.configuration for runner in result.runners_up)]
     assert sum(each.pipeline == 1 for each in shown[:5]) >= 2
     assert any(len(set(each.layers or ())) > 1 for each in shown)

@@ -31,18 +31,13 @@ def test_the_parts_of_the_step_are_the_step():
     assert parts.expert == parts.recompute == 0
 
 
-def test_flops_and_what_follows_from_them():
-    result = estimate(LLAMA, H100, configuration())
+@pytest.mark.parametrize("precision", ["bf16", "fp8"])
+def test_flops_and_what_follows_from_them(precision):
+    result = estimate(LLAMA, H100, configuration(precision=precision))
     tokens = 128 * 8192
     assert result.flops == pytest.approx(token_flops(LLAMA, 8192).training * tokens)
     assert result.tokens_per_second == pytest.approx(tokens / result.step_time)
-    assert result.mfu == pytest.approx(result.flops / (64 * result.step_time * gpu("h100-sxm").peak["bf16"]))
-
-
-def test_eight_bits_count_against_their_own_peak():
-    result = estimate(LLAMA, H100, configuration(precision="fp8"))
-    assert result.mfu == pytest.approx(result.flops / (64 * result.step_time * gpu("h100-sxm").peak["fp8"]))
-    assert result.step_time < estimate(LLAMA, H100, configuration()).step_time
+    assert result.mfu == pytest.approx(result.flops / (64 * result.step_time * gpu("h100-sxm").peak[precision]))
 
 
 def test_recomputation_by_stage_is_what_each_stage_does():
@@ -102,7 +97,7 @@ def test_beside_a_pipeline_sharded_weights_are_gathered_once_a_step():
     assert few.data == pytest.approx(kept.data)
 
 
-@pytest.mark.parametrize("kind", ["gemm", "attention", "memory", "head", "collective"])
+@pytest.mark.parametrize("kind", ["gemm", "head", "collective"])
 def test_a_calibration_makes_its_kind_slower_and_is_said(kind):
     plain = estimate(LLAMA, H100, configuration())
     result = estimate(LLAMA, H100, configuration(), calibration=Twice(kind))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pipeplan.costs import Costs, Memory, Overhead, Transfer
 from pipeplan.extensions.planning import Configuration, costs_of, schedule_of
-from pipeplan.extensions.planning.estimates.running import _repeated, _simulated, placed, run
+from pipeplan.extensions.planning.estimates.running import _repeated, _simulated, placed
 from pipeplan.extensions.planning.estimates.stages import stage_costs
 from pipeplan.simulation import simulate
 from pipeplan.strategies import STRATEGIES
@@ -65,14 +65,6 @@ def test_even_stages_do_repeat_themselves(schedule):
     assert short is not None
     assert short.schedule.microbatches < 64
     assert short.ends.max() == pytest.approx(simulate(schedule_of(requested), given_costs).timeline.makespan)
-
-
-def test_a_schedule_of_ones_own_is_run_as_it_stands():
-    requested = configuration(chunks=1, schedule="1f1b")
-    stages = stage_costs(LLAMA, H100, requested)
-    result = run(stages, requested, schedule_of(configuration(chunks=1, schedule="gpipe")))
-    assert result.schedule.name == "gpipe"
-    assert result.schedule.microbatches == 64
 
 
 def test_messages_that_block_take_time_from_their_ends():

@@ -6,7 +6,7 @@ from pipeplan.extensions.planning import Configuration
 from pipeplan.extensions.planning.estimates.properties import ASYNC_SHARE, CORES, EXPERT_LAUNCH, ROW_WISE
 from pipeplan.extensions.planning.estimates.seconds import KINDS, SHARE, WorkMachine, work_seconds
 from pipeplan.extensions.planning.estimates.software import SOFTWARE, software
-from pipeplan.extensions.planning.estimates.stages import execution_of, layer_costs
+from pipeplan.extensions.planning.estimates.stages import execution_of, layer_sums
 from pipeplan.extensions.planning.hardware import cluster, memory_time
 from pipeplan.extensions.planning.workload import (
     AttentionCore,
@@ -88,11 +88,11 @@ def test_reserved_multiprocessors_slow_products_and_not_passes():
 def test_rows_are_scaled_in_further_passes_in_eight_bits_only(precision: Precision, bytes_each: float):
     machine = cluster("h100-sxm:8")
     plain, rows = (
-        layer_costs(
+        layer_sums(
             model("llama3-8b"),
             machine,
             Configuration(sequence=4096, global_batch=8, data=8, zero=3, precision=precision, software=name),
-        )[1]
+        ).layers[1]
         for name in ("torchtitan", "torchtitan-row-wise")
     )
     passes = 4 * memory_time(machine.gpu, bytes_each * 4096 * 4096 / 4)

@@ -68,13 +68,6 @@ def test_without_sharding_gradients_are_all_reduced_and_nothing_is_gathered():
     assert not found.gather.any()
 
 
-def test_one_replica_reduces_nothing():
-    _, _, found = end_of(data=1, context=1, tensor=8, pipeline=8, chunks=1, schedule="1f1b")
-    assert not found.reduce.any()
-    assert not found.gather.any()
-    assert (found.optimizer > 0).all()
-
-
 def test_tied_embeddings_are_added_on_both_ends():
     asked = configuration(software="megatron-core-plain")
     tied = replace(LLAMA, tied_embeddings=True)

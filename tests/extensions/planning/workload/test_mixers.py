@@ -123,8 +123,8 @@ def test_models_of_2026_are_estimated(name: str):
     document = {"model": json.loads((CONFIGS / f"{name}.json").read_text()), "cluster": "h100-sxm:8x64"}
     document |= {"global_batch": 1024, "sequence": 8192, "pp": 8, "ep": 1 if experts is None else 8}
     (row,) = pipeplan.estimate(document)
-    assert row.step_time_s is not None
-    assert 0.02 < row.mfu < 0.6
+    assert row.estimate is not None
+    assert 0.02 < row.estimate.mfu < 0.6
 
 
 def test_stages_of_unlike_layers_are_planned():

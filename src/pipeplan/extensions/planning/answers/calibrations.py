@@ -21,7 +21,8 @@ from pipeplan.extensions.planning import (
 from pipeplan.extensions.planning import calibrated as kernels_calibrated
 from pipeplan.extensions.planning.answers.options import FilePath, ModelLike
 from pipeplan.extensions.planning.flags import model_of, read_configuration
-from pipeplan.extensions.planning.hardware import Gpu, cluster, gpu
+from pipeplan.extensions.planning.hardware import Gpu, cluster
+from pipeplan.extensions.planning.hardware import gpu as gpu_of
 from pipeplan.foundation.documents import ENDINGS, read_document
 from pipeplan.foundation.errors import FormatError, InputError
 from pipeplan.foundation.extensions import required_service
@@ -103,53 +104,28 @@ def calibrated(
         return calibrate_on_run(of, source, calibration=calibration)
     if gpu is None:
         raise InputError("gpu is required: a name such as h100-sxm, or a cluster file", field="gpu")
-    return calibrate_gpu(
-        calibrate,
-        gpu,
-        sequence=options.sequence,
-        microbatch_size=options.microbatch_size,
-        device=options.device,
-        threads=options.threads,
-        samples=options.repeats,
-        progress=lambda share: None if progress is None else progress("measuring kernels", share),
-    )
-
-
-def calibrate_gpu(
-    model: ModelLike,
-    gpu_name: FilePath | Gpu,
-    *,
-    sequence: int | None = None,
-    microbatch_size: int = 1,
-    precision: str = "bf16",
-    device: str = "auto",
-    threads: int = 1,
-    samples: int = 5,
-    progress: Callable[[float], None] = lambda share: None,
-) -> CalibrationProfile:
-    """Measure the kernels of one layer of each kind, the head, the loss and the optimizer on one GPU."""
-    shape = model_of(model)
-    sheet, preset = _sheet(gpu_name)
-    tokens = min(shape.trained_sequence or USUAL_SEQUENCE, 2 * USUAL_SEQUENCE) if sequence is None else sequence
-    for name, value in (("sequence", tokens), ("microbatch_size", microbatch_size), ("samples", samples)):
-        if value < 1:
-            raise InputError(f"{name} must be at least 1, not {value}", field=name)
+    shape = model_of(calibrate)
+    sheet, preset = _sheet(gpu)
+    sequence = options.sequence or min(shape.trained_sequence or USUAL_SEQUENCE, 2 * USUAL_SEQUENCE)
     from pipeplan.extensions.planning.kernel_timing import kernel_timer  # needs PyTorch
 
     timer = kernel_timer(
-        device, precision=precision, threads=threads, name=sheet.name if preset else "", samples=samples
+        options.device,
+        precision="bf16",
+        threads=options.threads,
+        name=sheet.name if preset else "",
+        samples=options.repeats,
     )
     factors = kernels_calibrated(
         shape,
         sheet,
         timer,
-        sequence=tokens,
-        microbatch_size=microbatch_size,
-        precision=precision,
+        sequence=sequence,
+        microbatch_size=options.microbatch_size,
         loss=timer.loss,
         optimizer=timer.optimizer,
         measured_on=timer.described,
-        progress=progress,
+        progress=lambda share: None if progress is None else progress("measuring kernels", share),
     )
     return CalibrationProfile.of(factors)
 
@@ -174,4 +150,4 @@ def _sheet(name: FilePath | Gpu) -> tuple[Gpu, bool]:
         return name, False
     if Path(name).suffix.lower() in ENDINGS:
         return cluster(Path(name)).gpu, False
-    return gpu(str(name)), True
+    return gpu_of(str(name)), True

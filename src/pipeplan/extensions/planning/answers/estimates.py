@@ -7,63 +7,42 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, final
 
-import msgspec
-from msgspec.structs import asdict, fields
+from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict, astuple
 
 from pipeplan.answers.answers import Listing
 from pipeplan.answers.parts import columns, facts, figure, line, shown_ranks
-from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime
-from pipeplan.extensions.planning.answers.configurations import in_words
+from pipeplan.extensions.planning import Configuration, CostsFrom, ErrorBar, Estimate, GpuMemory, StepTime
+from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.configuration import ConfigurationRecord
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.workload import ModelShape
-from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.readable import percent
-from pipeplan.foundation.records import Evidence, Record, holding, optional_fields, titles_of
+from pipeplan.foundation.records import Evidence, Record, holding, titles_of
 from pipeplan.model import counted, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-_NULL = ("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar")
-"""Keys of an estimate that are null in a refused row; the others are left out."""
-
-
-def _row_figures() -> Any:
-    """Return the keys of a row: its id, the reason if there is no estimate, and the keys of an estimate."""
-    keys = {field.encode_name: field.type for field in fields(Estimate)}
-    return msgspec.defstruct(
-        "RowFigures",
-        [
-            ("id", str),
-            *((name, keys[name] | None) for name in _NULL),
-            ("assumed", keys["assumed"]),
-            ("refused", str | None),
-            *optional_fields(Estimate, without=(*_NULL, "assumed")),
-        ],
-        bases=(Record,),
-        frozen=True,
-        kw_only=True,
-    )
-
-
-if TYPE_CHECKING:
-
-    class RowFigures(Record, frozen=True, kw_only=True):
-        """Keys of an estimate in a row."""
-
-        id: str
-        assumed: tuple[str, ...]
-        refused: str | None
-
-        def __getattr__(self, name: str) -> Any: ...
-
-else:
-    RowFigures = _row_figures()
-
-
-class EstimatedRow(RowFigures, frozen=True, kw_only=True, eq=False):
+class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
     """Prediction of a configuration in a file; ``refused`` is the reason if there is none."""
+
+    # The keys are those of an estimate. In a refused row, the first ones are null and the last ones are left out.
+    id: str
+    step_time_s: float | None
+    peak_memory_gib: float | None
+    peak_memory_by_rank_gib: tuple[float, ...] | None
+    breakdown: StepTime | None
+    error_bar: ErrorBar | None
+    assumed: tuple[str, ...]
+    refused: str | None
+    memory_breakdown_by_rank_gib: tuple[GpuMemory, ...] | UnsetType = UNSET
+    tokens_per_s: float | UnsetType = UNSET
+    flops: float | UnsetType = UNSET
+    mfu: float | UnsetType = UNSET
+    costs_from: dict[str, CostsFrom] | UnsetType = UNSET
+    configuration: ConfigurationRecord | UnsetType = UNSET
 
     estimate = Evidence[Estimate | None]()
     """The prediction as the planner made it; None if it is refused."""
@@ -95,14 +74,14 @@ class ConfigurationRow:
 
 def estimated_row(row: ConfigurationRow, estimate: Estimate | None, refused: str | None = None) -> EstimatedRow:
     """Return the row of a configuration, with its estimate or the reason why there is none."""
-    figures = dict.fromkeys(_NULL) if estimate is None else _by_key(estimate)
-    figures["assumed"] = tuple(dict.fromkeys((*row.assumed, *(() if estimate is None else estimate.assumed))))
+    if estimate is None:
+        null: dict[str, Any] = dict.fromkeys(
+            ("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown", "error_bar")
+        )
+        return holding(EstimatedRow(id=row.id, assumed=row.assumed, refused=refused, **null), estimate=None)
+    keys = zip(estimate.__struct_encode_fields__, astuple(estimate), strict=True)
+    figures: dict[str, Any] = dict(keys) | {"assumed": tuple(dict.fromkeys((*row.assumed, *estimate.assumed)))}
     return holding(EstimatedRow(id=row.id, refused=refused, **figures), estimate=estimate)
-
-
-def _by_key(estimate: Estimate) -> dict[str, Any]:
-    names = zip(Estimate.__struct_encode_fields__, Estimate.__struct_fields__, strict=True)
-    return {key: getattr(estimate, name) for key, name in names}
 
 
 @final
@@ -166,11 +145,11 @@ def step_in_words(estimate: Estimate) -> str:
     return f"{figure(estimate.step_time)} s ({share}interval {low}-{high} s)"
 
 
-def estimate_parts(estimate: Estimate, limit: float | None = None) -> Iterator[RenderableType]:
-    """Return the tables of the step's time and of each rank's memory."""
+def estimate_parts(estimate: Estimate, limit_gib: float = inf) -> Iterator[RenderableType]:
+    """Return the tables of the step's time and of each rank's memory; ranks above the limit are marked."""
     yield _spent(estimate)
     yield line()
-    yield _held(estimate, limit)
+    yield _held(estimate, limit_gib)
     yield line()
 
 
@@ -185,18 +164,18 @@ def _spent(estimate: Estimate) -> RenderableType:
     return table
 
 
-def _held(estimate: Estimate, limit: float | None) -> RenderableType:
+def _held(estimate: Estimate, limit_gib: float) -> RenderableType:
     held = [asdict(rank) for rank in estimate.memory]
     used = {name: title for name, title in titles_of(GpuMemory).items() if any(rank[name] for rank in held)}
-    totals, most = estimate.peak_memory_by_rank_gib, inf if limit is None else limit / GIBIBYTE
-    heading = "rank, GiB" if max(totals) <= most else f"rank, GiB (! over {most:.1f})"
+    totals = estimate.peak_memory_by_rank_gib
+    heading = "rank, GiB" if max(totals) <= limit_gib else f"rank, GiB (! over {limit_gib:.1f})"
     titles = [title.replace(" ", "\n") for title in used.values()]
     table = columns(heading, *titles, "total", least=titles[::-1])
     shown = shown_ranks(len(held))
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")
-        mark = " !" if totals[rank] > most else ""
+        mark = " !" if totals[rank] > limit_gib else ""
         parts = (f"{held[rank][name]:.1f}" for name in used)
         table.add_row(f"{rank}{mark}", *parts, f"{totals[rank]:.1f}")
     return table

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import asdict
@@ -23,18 +23,18 @@ from pipeplan.extensions.planning import (
     stage_costs,
     widest_limit,
 )
-from pipeplan.extensions.planning.answers.configurations import in_words
+from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.flags import read_configuration
 from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.plan_records import FlagsRecord
 from pipeplan.extensions.planning.trainers import flags_of, plan_trainer, plan_trainers
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.formats import TrainerSettings
+from pipeplan.foundation.documents import read_document
 from pipeplan.foundation.errors import PipeplanError
-from pipeplan.foundation.files import GIBIBYTE
-from pipeplan.foundation.records import Record
+from pipeplan.foundation.files import GIBIBYTE, MEBIBYTE
 from pipeplan.model import Schedule
 from pipeplan.simulation import simulate
-
-_MEBIBYTE = 2**20
 
 
 def simulated(
@@ -53,39 +53,13 @@ def schedule_for(shape: ModelShape, machines: Cluster, configuration: Configurat
     return schedule_of(configuration, costs_of(stage_costs(shape, machines, configuration), configuration))
 
 
-class FlagsRecord(Record, frozen=True, kw_only=True):
-    """Flags of one trainer, the files that they name, and warnings on what they cannot express.
-
-    Attributes
-    ----------
-    release
-        Release of the trainer; empty if flags do not depend on it.
-    configuration, software
-        Configuration that they train, in words, and the trainer's software in its prediction.
-    step_time_s, peak_memory_gib, fit
-        Prediction for this configuration with this trainer; null if the trainer does not run its schedule.
-    """
-
-    text: str
-    files: dict[str, str]
-    warnings: tuple[str, ...]
-    release: str
-    configuration: str
-    software: str
-    step_time_s: float | None
-    peak_memory_gib: float | None
-    fit: Fit | None
-
-
-def flags_record(
-    trainer: str, settings: TrainerSettings, estimate: Estimate | None, fit: Fit | None, release: str | None = None
-) -> FlagsRecord:
+def flags_record(settings: TrainerSettings, estimate: Estimate | None, fit: Fit | None, release: str) -> FlagsRecord:
     """Return the flags of a trainer for a configuration, with the prediction for them."""
     return FlagsRecord(
         text=settings.text,
         files=dict(settings.files),
         warnings=settings.warnings,
-        release=plan_trainer(trainer).latest if release is None else release,
+        release=release,
         configuration="" if estimate is None else in_words(estimate.configuration),
         software="" if estimate is None else estimate.configuration.software,
         step_time_s=None if estimate is None else estimate.step_time,
@@ -94,16 +68,10 @@ def flags_record(
     )
 
 
-def flags_of_one(
-    shape: ModelShape, machines: Cluster, flags: Mapping[str, TrainerSettings], chosen: Estimate
-) -> dict[str, FlagsRecord]:
-    """Return every trainer's flags of one configuration, each with the prediction for that trainer's own software."""
-    return {name: _record(shape, machines, name, settings, chosen) for name, settings in flags.items()}
-
-
 def _record(
     shape: ModelShape, machines: Cluster, name: str, settings: TrainerSettings, chosen: Estimate
 ) -> FlagsRecord:
+    """Return a trainer's flags of a configuration, with the prediction for the trainer's own software."""
     trainer, configuration = plan_trainer(name), chosen.configuration
     own: Estimate | None = chosen
     if trainer.schedules is not None and trainer_of(configuration) != name:
@@ -115,7 +83,7 @@ def _record(
             own = None
     limit = default_limit(machines)
     fit = None if own is None else fit_of(own.peak_bytes, limit, max(limit, widest_limit(machines)))
-    return flags_record(name, settings, own, fit)
+    return flags_record(settings, own, fit, trainer.latest)
 
 
 def trainer_of(configuration: Configuration) -> str:
@@ -143,13 +111,11 @@ def look(shape: ModelShape, machines: Cluster, configuration: Configuration) -> 
     """
     chosen = estimate(shape, machines, configuration)
     result = simulated(shape, machines, chosen.configuration)
-    flags = {} if _fine_tunes(configuration) else flags_of(shape, machines, chosen.configuration, result.schedule)
-    return ChosenConfiguration(**asdict(chosen), flags=flags_of_one(shape, machines, flags, chosen)), result
-
-
-def _fine_tunes(configuration: Configuration) -> bool:
-    """Return True for adapters or packed documents, which no trainer's flags here express."""
-    return bool(configuration.lora_rank or configuration.document)
+    # No trainer's flags here express adapters or packed documents.
+    fine_tunes = configuration.lora_rank or configuration.document
+    flags = {} if fine_tunes else flags_of(shape, machines, chosen.configuration, result.schedule)
+    records = {name: _record(shape, machines, name, settings, chosen) for name, settings in flags.items()}
+    return ChosenConfiguration(**asdict(chosen), flags=records), result
 
 
 def costs_planned_for(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Config:
@@ -184,10 +150,15 @@ def costs_planned_for(model: ModelShape, cluster: Cluster, configuration: Config
     return Config(settings=settings, schedule=configuration.schedule)
 
 
+def costs_in(path: Path) -> Config:
+    """Return the costs of a configuration that comes with pipeplan, as a plan predicts them."""
+    return costs_planned_for(*read_configuration(read_document(path, "configuration"), None))
+
+
 def _digits(value: float) -> float:
     """Round to four digits, which is more than a prediction is worth."""
     return float(f"{value:.4g}")
 
 
 def _mebibytes(value: float) -> float:
-    return float(round(value / _MEBIBYTE) * _MEBIBYTE)
+    return float(round(value / MEBIBYTE) * MEBIBYTE)

@@ -13,18 +13,18 @@ from msgspec.structs import asdict
 from pipeplan.answers.parts import columns, facts, figure, line
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView
-from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, PlanResult, StepTime, Totals, software
-from pipeplan.extensions.planning.answers.configurations import (
-    degrees_in_words,
-    in_words,
-    layout_in_words,
-    recompute_in_words,
-    zero_in_words,
-)
+from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime, software
 from pipeplan.extensions.planning.answers.estimates import estimate_parts, step_in_words
-from pipeplan.extensions.planning.hardware import Cluster
-from pipeplan.extensions.planning.workload import ModelShape
-from pipeplan.foundation.files import GIBIBYTE
+from pipeplan.extensions.planning.choice.describing import degrees_in_words, zero_in_words
+from pipeplan.extensions.planning.choice.sentences import (
+    fit_in_words,
+    given_up_in_words,
+    pipelined_in_words,
+    trainer_in_words,
+    training_in_words,
+    unfinished,
+)
+from pipeplan.extensions.planning.plan_records import BestConfiguration, PlannedConfiguration, PlanResult
 from pipeplan.foundation.readable import percent
 from pipeplan.foundation.records import titles_of
 from pipeplan.model import counted, one_line
@@ -36,67 +36,18 @@ MOST_OF_FRONT = 10
 """Configurations of a front that are listed."""
 
 
-def heading_of(model: ModelShape, cluster: Cluster, shown: Estimate | None) -> str:
-    """Return the heading: model, cluster and global batch."""
-    batch = ""
-    if shown is not None:
-        chosen = shown.configuration
-        batch = f", {counted(chosen.global_batch, 'sequence')} of {chosen.sequence:,} tokens"
-    nodes = f"{counted(cluster.nodes, 'node')} of {cluster.per_node}"
-    return f"{model.name} on {cluster.gpus:,} {cluster.gpu.name} ({nodes}){batch}"
-
-
-def miss_of(planned: PlanResult) -> str:
-    """Return one or two sentences on why nothing fits and on the nearest request that would; empty if something fits."""
-    closest = planned.closest_miss
-    if planned.best is not None:
-        return ""
-    if closest is None:
-        return "no configuration fits"
-    return (
-        f"no configuration fits in {planned.memory_limit / GIBIBYTE:.1f} GiB per GPU: the closest "
-        f"({in_words(closest.estimate.configuration)}) needs {closest.estimate.peak_memory_gib:.1f} GiB, "
-        f"{closest.over_by / GIBIBYTE:.1f} GiB too much; {closest.change}"
-    )
-
-
-def remarks_of(plan: PlanResult) -> tuple[str, ...]:
-    """Return sentences on the choice: the whole training, what it gives up, what is unusual, and what was left undone."""
-    remarks = [
-        "" if plan.totals is None else _training(plan.totals),
-        f"peak memory{_fit(plan)}" if _fit(plan) else "",
-        f"the fastest configuration is {_given_up(plan)}" if plan.simpler_because else "",
-        f"unusual: {'; '.join(plan.unusual)}" if plan.unusual else "",
-        _pipelined(plan),
-        f"trainer {_trainer(plan)}" if len(plan.by_trainer) > 1 else "",
-        unfinished(plan),
-    ]
-    return tuple(filter(None, remarks))
-
-
-def unfinished(plan: PlanResult) -> str:
-    """Return what the budget or an interruption left undone, and its largest possible gain; empty if nothing."""
-    if plan.complete or plan.best is None:
-        return ""
-    why, remedy = ("it was interrupted", "") if plan.interrupted else ("the budget ended", ": --seconds extends it")
-    return (
-        f"{why} before every configuration was estimated or ruled out{remedy}; by the bounds of the rest, the plan is "
-        f"within {percent(plan.optimality_gap)} of the best"
-    )
-
-
-def choice_parts(plan: PlanResult, best: Estimate) -> Iterator[RenderableType]:
+def choice_parts(plan: PlanResult, best: BestConfiguration) -> Iterator[RenderableType]:
     """Return the choice and all that speaks for and against it."""
     yield facts(_choice(plan, best), above=1, below=1)
     if rest := unfinished(plan):
         yield line(f"note: {rest}")
         yield line()
-    if pipelined := _pipelined(plan):
+    if pipelined := pipelined_in_words(plan):
         yield line(pipelined)
         yield line()
     yield from _runners_up(plan)
     yield from _front(plan)
-    yield from estimate_parts(best, plan.memory_limit)
+    yield from estimate_parts(best, plan.memory_limit_gib)
     yield from _searched(plan)
     yield from _sensitivity(plan)
     yield from _trust(best)
@@ -104,72 +55,36 @@ def choice_parts(plan: PlanResult, best: Estimate) -> Iterator[RenderableType]:
         yield line(f"tried only if fixed (--fix) or allowed (--allow): {'; '.join(plan.left_out)}")
 
 
-def miss_parts(plan: PlanResult, miss: str) -> Iterator[RenderableType]:
+def miss_parts(plan: PlanResult) -> Iterator[RenderableType]:
     """Return why nothing fits, and the configuration that comes nearest."""
-    yield line(miss)
+    yield line(plan.miss)
     if plan.closest_miss is not None:
-        yield from estimate_parts(plan.closest_miss.estimate, plan.memory_limit)
+        yield from estimate_parts(plan.closest_miss, plan.memory_limit_gib)
     yield line(_counted(plan))
 
 
-def _choice(plan: PlanResult, best: Estimate) -> list[tuple[str, str]]:
+def _choice(plan: PlanResult, best: BestConfiguration) -> list[tuple[str, str]]:
     chosen = best.configuration
-    limit = plan.memory_limit / GIBIBYTE
+    simplicity = f", and simplicity: the fastest one is {given_up_in_words(plan)}" if plan.simpler_because else ""
     return [
-        *((("trainer", _trainer(plan)),) if plan.trainer else ()),
+        *((("trainer", trainer_in_words(plan)),) if plan.trainer else ()),
         ("software", software(chosen.software).title),
         ("degrees", f"{degrees_in_words(chosen)} on {chosen.gpus} GPUs, {zero_in_words(chosen)}, {chosen.precision}"),
         ("schedule", ", ".join(_schedule(chosen))),
         ("microbatch", counted(chosen.microbatch_size, "sequence")),
-        ("layers on each stage", layout_in_words(chosen)),
-        ("recomputation, offload", recompute_in_words(chosen)),
+        ("layers on each stage", best.layout),
+        ("recomputation, offload", best.recompute),
         ("step", step_in_words(best)),
         ("tokens/s", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} per GPU)"),
-        *((("training", _training(plan.totals)),) if plan.totals is not None else ()),
+        *((("training", training_in_words(plan.totals)),) if plan.totals is not None else ()),
         ("MFU", f"{percent(best.mfu)} of the dense peak (causal attention counted half, recomputation not)"),
-        ("peak memory", f"{best.peak_memory_gib:.1f} GiB of {limit:.1f} GiB usable{_fit(plan)}"),
-        ("chosen for", f"{plan.objective}{_and_simplicity(plan)}; {_counted(plan)}"),
+        (
+            "peak memory",
+            f"{best.peak_memory_gib:.1f} GiB of {plan.memory_limit_gib:.1f} GiB usable{fit_in_words(plan)}",
+        ),
+        ("chosen for", f"{plan.objective}{simplicity}; {_counted(plan)}"),
         *((("unusual", f"{'; '.join(plan.unusual)}"),) if plan.unusual else ()),
     ]
-
-
-def _trainer(plan: PlanResult) -> str:
-    """Return the trainer, and its step time beside those of the other trainers' own plans."""
-    if len(plan.by_trainer) < 2:
-        return plan.trainer
-    own = [
-        f"{each.trainer} {f'none ({each.reason})' if each.estimate is None else figure(each.estimate.step_time) + ' s'}"
-        for each in plan.by_trainer
-    ]
-    return f"{plan.trainer}: the best of {', '.join(own)}"
-
-
-def _training(totals: Totals) -> str:
-    """Return what the whole training takes: ``1e+12 tokens: 12.3 days, 18,900 GPU hours, $37,800``."""
-    dollars = "" if totals.dollars is None else f", ${totals.dollars:,.0f}"
-    return f"{_tokens(totals.tokens)}: {totals.days:,.1f} days, {totals.gpu_hours:,.0f} GPU hours{dollars}"
-
-
-def _tokens(count: float) -> str:
-    """Return a number of tokens in words: ``15 trillion tokens``."""
-    for name, size in (("trillion", 1e12), ("billion", 1e9), ("million", 1e6)):
-        if count >= size:
-            return f"{count / size:,g} {name} tokens"
-    return f"{count:,g} tokens"
-
-
-def _fit(plan: PlanResult) -> str:
-    if plan.fit is None:
-        return ""
-    return ": tight, within the error bar of the prediction" if plan.fit == "tight" else f": {plan.fit}"
-
-
-def _and_simplicity(plan: PlanResult) -> str:
-    return f", and simplicity: the fastest one is {_given_up(plan)}" if plan.simpler_because else ""
-
-
-def _given_up(plan: PlanResult) -> str:
-    return f"{percent(plan.given_up)} faster, but {plan.simpler_because}"
 
 
 def _schedule(chosen: Configuration) -> Iterator[str]:
@@ -199,40 +114,13 @@ def _counted(plan: PlanResult) -> str:
     )
 
 
-def pipeline_won(plan: PlanResult) -> bool:
-    """Return True if the plan has a pipeline."""
-    return plan.best is not None and plan.best.configuration.pipeline > 1
-
-
-def pipelined_because(plan: PlanResult) -> str:
-    """Return why the best configuration with a pipeline won or lost; empty if there is none."""
-    pipelined = plan.pipelined
-    if pipelined is None:
-        return ""
-    if not pipeline_won(plan) or pipelined.rival is None:
-        return pipelined.lost_because
-    return f"the best without, {_with_step(pipelined.rival)}; {pipelined.lost_because}"
-
-
-def _pipelined(plan: PlanResult) -> str:
-    if plan.pipelined is None:
-        return ""
-    words = "the plan" if pipeline_won(plan) else _with_step(plan.pipelined.estimate)
-    return f"best with a pipeline: {words}; {pipelined_because(plan)}"
-
-
-def _with_step(estimate: Estimate) -> str:
-    return f"{in_words(estimate.configuration)}: {figure(estimate.step_time)} s"
-
-
 def _runners_up(plan: PlanResult) -> Iterator[RenderableType]:
     if not plan.runners_up:
         return
     table = columns("runner-up", "step (s)", "peak\n(GiB)", "lost because", padding=1, text_last=True)
     for runner in plan.runners_up:
-        estimate = runner.estimate
-        figures = figure(estimate.step_time), f"{estimate.peak_memory_gib:.1f}"
-        table.add_row(one_line(in_words(estimate.configuration)), *figures, one_line(runner.lost_because))
+        figures = figure(runner.step_time), f"{runner.peak_memory_gib:.1f}"
+        table.add_row(one_line(runner.words), *figures, one_line(runner.lost_because))
     yield table
     yield line()
 
@@ -242,16 +130,16 @@ def _front(plan: PlanResult) -> Iterator[RenderableType]:
         return
     table = columns("Pareto front", "step (s)", "peak (GiB)", "MFU", padding=1)
     shown = _thinned(plan.front)
-    for estimate in shown:
-        figures = figure(estimate.step_time), f"{estimate.peak_memory_gib:.1f}", percent(estimate.mfu)
-        table.add_row(one_line(in_words(estimate.configuration)), *figures)
+    for entry in shown:
+        figures = figure(entry.step_time), f"{entry.peak_memory_gib:.1f}", percent(entry.mfu)
+        table.add_row(one_line(entry.words), *figures)
     yield table
     if len(shown) < len(plan.front):
         yield line(f"{len(plan.front) - len(shown)} more points are in the JSON and in the picture")
     yield line()
 
 
-def _thinned(front: Sequence[Estimate]) -> Sequence[Estimate]:
+def _thinned(front: Sequence[PlannedConfiguration]) -> Sequence[PlannedConfiguration]:
     """Return the ends of a front and evenly spaced points between them."""
     if len(front) <= MOST_OF_FRONT:
         return front
@@ -262,12 +150,11 @@ def _searched(plan: PlanResult) -> Iterator[RenderableType]:
     searched = plan.searched
     if searched is None:
         return
-    best = plan.best
-    behind = best is not None and searched.estimate.step_time > best.step_time
+    behind = plan.best is not None and searched.step_time > plan.best.step_time
     slower = ", still slower than the plan" if behind else ""
     yield line(
-        f"searched order: {figure(searched.estimate.step_time)} s instead of {figure(searched.instead_of)} s for "
-        f"{in_words(searched.estimate.configuration)} (found by {searched.found_by}; optimality gap "
+        f"searched order: {figure(searched.step_time)} s instead of {figure(searched.instead_of_s)} s for "
+        f"{searched.words} (found by {searched.found_by}; optimality gap "
         f"{percent(searched.optimality_gap)}){slower}. No trainer flag can express this order: -o NAME.searched.csv writes "
         "it for PyTorch's runtime"
     )
@@ -308,10 +195,14 @@ MOST_COMPARED = 6
 """Configurations whose step times are compared."""
 
 
-def plan_view(plan: PlanResult, shown: Sequence[Estimate], heading: str) -> PlanView:
-    """Return the picture: the front, the step's time of the first few, and the memory of the best one's ranks."""
+def plan_view(plan: PlanResult) -> PlanView:
+    """Return the picture: the front, the step's time of the first few, and the memory of the best one's ranks.
+
+    If nothing fits, it shows the closest miss.
+    """
+    shown = [estimate for estimate in (plan.best or plan.closest_miss, *plan.runners_up) if estimate is not None]
     return PlanView(
-        title=heading,
+        title=plan.heading,
         front=None if plan.best is None else _front_view(plan, plan.best),
         times=[
             (f"{place or 'best'}: {_label(estimate)}", asdict(estimate.time))
@@ -320,7 +211,7 @@ def plan_view(plan: PlanResult, shown: Sequence[Estimate], heading: str) -> Plan
         memory=[(f"rank {rank}", asdict(held)) for rank, held in enumerate(shown[0].memory)] if shown else [],
         time_titles=titles_of(StepTime),
         memory_titles=titles_of(GpuMemory),
-        limit=plan.memory_limit / GIBIBYTE,
+        limit=plan.memory_limit_gib,
     )
 
 
@@ -328,7 +219,7 @@ def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
     front = sorted(plan.front or (best,), key=lambda estimate: estimate.peak_bytes)
     letters = _letters(len(front))
     names = ["best" if estimate.configuration == best.configuration else next(letters) for estimate in front]
-    runners = [(str(place), _in_a_line(runner.estimate)) for place, runner in enumerate(plan.runners_up, start=1)]
+    runners = [(str(place), _in_a_line(runner)) for place, runner in enumerate(plan.runners_up, start=1)]
     return FrontView(
         title="Step time against memory",
         memory_label="peak memory (GiB)",
@@ -338,7 +229,7 @@ def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
         key=[*((name, _in_a_line(estimate)) for name, estimate in zip(names, front, strict=True)), *runners],
         unit="s",
         bounds=[],
-        marks=[(str(place), *_place(runner.estimate)) for place, runner in enumerate(plan.runners_up, start=1)],
+        marks=[(str(place), *_place(runner)) for place, runner in enumerate(plan.runners_up, start=1)],
         ours="Pareto front",
         others="runners-up",
     )

@@ -123,7 +123,7 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
         trainers=plan_trainers(),
         progress=progress,
     )
-    return plan_of(shape, machines, answer, factors)
+    return plan_of(answer, factors)
 
 
 def seconds_of(deadline: float | str, options: PlanOptions) -> float:

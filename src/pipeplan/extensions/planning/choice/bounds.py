@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from pipeplan.extensions.planning.estimates.stages import (
     LayerCosts,
     even_layout,
     execution_of,
-    layer_costs,
+    layer_sums,
     transfer_bytes,
     transfer_seconds,
 )
@@ -67,8 +67,18 @@ class Sums:
     @classmethod
     def of(cls, layers: Sequence[LayerCosts]) -> Sums:
         """Sum up all layers of a model."""
-        distinct = {id(layer): layer for layer in layers}
-        row = {number: _row(layer) for number, layer in distinct.items()}
+        row = {
+            id(layer): (
+                layer.forward,
+                layer.backward_input,
+                layer.backward_weight,
+                layer.layer.kept_bytes,
+                layer.layer.bytes_until_weight,
+                layer.layer.parameters.dense,
+                layer.layer.parameters.expert,
+            )
+            for layer in {id(layer): layer for layer in layers}.values()
+        }
         rows = np.array([row[id(layer)] for layer in layers])
         kinds = [layer.layer.kind for layer in layers]
         inner = [index for index, kind in enumerate(kinds) if kind in {"dense", "moe"}]
@@ -123,19 +133,6 @@ class Sums:
         return of_last
 
 
-def _row(layer: LayerCosts) -> tuple[float, ...]:
-    work = layer.layer
-    return (
-        layer.forward,
-        layer.backward_input,
-        layer.backward_weight,
-        work.kept_bytes,
-        work.bytes_until_weight,
-        work.parameters.dense,
-        work.parameters.expert,
-    )
-
-
 class Pricing:
     """Cache of the sums of a model's layers on a cluster."""
 
@@ -157,7 +154,7 @@ class Pricing:
         )
         sums = self._known.get(key)
         if sums is None:
-            sums = Sums.of(layer_costs(self.model, self.cluster, configuration, calibration=self.calibration))
+            sums = Sums.of(layer_sums(self.model, self.cluster, configuration, calibration=self.calibration).layers)
             self._known[key] = sums
         return sums
 
@@ -274,7 +271,6 @@ class Bounds:
         self._priced: dict[tuple[str, ...], Sums] = {}
         self._of_savings: dict[tuple[tuple[str, ...], float, float], Least] = {}
         self._stages: dict[Hashable, tuple[Floats, Floats]] = {}
-        self._transfer: float | None = None
 
     @property
     def state(self) -> float:
@@ -399,12 +395,11 @@ class Bounds:
         inputs = work - _by_rank(weights, held.table, ranks) * self.frame.microbatches
         return max(way, float((first_head + np.maximum(work, inputs + first_tail)).max()))
 
-    @property
+    @cached_property
     def _message(self) -> float:
-        if self._transfer is None:
-            message = transfer_bytes(self._pricing.model, self.frame)
-            self._transfer = transfer_seconds(self._pricing.cluster, self.frame, message)
-        return self._transfer
+        """Seconds of a message between neighboring ranks."""
+        message = transfer_bytes(self._pricing.model, self.frame)
+        return transfer_seconds(self._pricing.cluster, self.frame, message)
 
     def _offloaded(self, stages: Floats, share: float) -> Floats:
         moved = stages.copy()

@@ -142,6 +142,10 @@ class Space:
             self._savings[key] = choices
         return self._savings[key]
 
+    def laid_orders(self, frame: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield the orders that are valid for a frame, each with the layouts that are tried with it."""
+        return chain.from_iterable(self.laid(frame, order) for order in self.orders(frame))
+
     def laid(self, frame: dict[str, Any], order: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield an order with the layouts that are tried with it: equal stages and shorter ends, unless one is fixed."""
         yield order
@@ -183,59 +187,27 @@ def _with_few_chunks(orders: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @dataclass(slots=True, eq=False)
-class Opened:
-    """Frame with its bounds and its savings of memory, the fastest first."""
-
-    space: Space
-    frame: dict[str, Any]
-
-    @property
-    def bounds(self) -> Bounds:
-        """Bounds for the frame's configurations."""
-        return self.space.bounds(self.frame)
-
-    @property
-    def savings(self) -> list[dict[str, Any]]:
-        """Savings of memory, the fastest first."""
-        return self.space.savings(self.frame)
-
-    @property
-    def orders(self) -> Iterator[dict[str, Any]]:
-        """Orders with the layouts that are tried with them."""
-        return (laid for order in self.space.orders(self.frame) for laid in self.space.laid(self.frame, order))
-
-
-@dataclass(slots=True, eq=False)
 class VariantGroup:
     """Variant of a frame, with the saving of memory to try next."""
 
-    opened: Opened
+    space: Space
+    frame: dict[str, Any]
     order: dict[str, Any]
     next: int = 0
     seconds: float = 0.0
-    bytes: float = 0.0
-
-    @property
-    def space(self) -> Space:
-        """Space of its configurations."""
-        return self.opened.space
 
     @property
     def configuration(self) -> Configuration:
         """Configuration with the saving to try next."""
-        return as_configuration(
-            self.space.request, {**self.opened.frame, **self.order, **self.opened.savings[self.next]}
-        )
+        saving = self.space.savings(self.frame)[self.next]
+        return as_configuration(self.space.request, {**self.frame, **self.order, **saving})
 
     def settle(self, limit: float) -> bool:
         """Advance to the first saving whose memory bound is within a limit; return False if there is none."""
-        bounds = self.opened.bounds
-        while self.next < len(self.opened.savings):
-            saving = self.opened.savings[self.next]
-            least = bounds.of_saving(saving["recompute"], saving["offload"]).bytes
-            self.bytes = max(least, bounds.bytes(self.order, **saving) if least <= limit else 0.0)
-            if self.bytes <= limit:
-                self.seconds = bounds.seconds(self.order, saving["recompute"], saving["offload"])
+        bounds = self.space.bounds(self.frame)
+        for saving in self.space.savings(self.frame)[self.next :]:
+            if bounds.of_saving(**saving).bytes <= limit and bounds.bytes(self.order, **saving) <= limit:
+                self.seconds = bounds.seconds(self.order, **saving)
                 return True
             self.next += 1
         return False
@@ -286,7 +258,7 @@ class Branching:
         self._floor = min((value(space.request, space.floor) for space in spaces), default=inf)
         self._under_way: dict[VariantGroup, float] = {}
         self._numbers = count()
-        self._heap: list[tuple[float, int, VariantGroup | Opened]] = []
+        self._heap: list[tuple[float, int, VariantGroup | tuple[Space, dict[str, Any]]]] = []
         self._families = ((space, family) for space in spaces for family in space.families())
         self._priced_all = False
 
@@ -325,7 +297,7 @@ class Branching:
         least, best = inf, 1
         for frame in frames:
             value = self._value(space.request, space.bounds(frame).of_orders(space.orders(frame)))
-            self._push(value, Opened(space, frame))
+            self._push(value, (space, frame))
             if value > (1 - GAIN) * least:
                 break
             least, best = value, frame["microbatch_size"]
@@ -347,8 +319,8 @@ class Branching:
                 self._under_way[node] = bound
             else:
                 opened += 1
-                for order in node.orders:
-                    self._go_on(VariantGroup(node, order))
+                for order in node[0].laid_orders(node[1]):
+                    self._go_on(VariantGroup(*node, order))
         self.exhausted = self._priced_all and not taken and not self._promising
         return taken
 
@@ -376,7 +348,7 @@ class Branching:
         if group.order["layers"] is None or "layers" in group.space.request.fixed:
             self.over_memory += group.next - before
 
-    def _push(self, value: float, node: VariantGroup | Opened) -> None:
+    def _push(self, value: float, node: VariantGroup | tuple[Space, dict[str, Any]]) -> None:
         heappush(self._heap, (value, next(self._numbers), node))
 
     def learn(self, group: VariantGroup, estimate: Estimate | None) -> None:

@@ -227,7 +227,6 @@ SAVING_FIELDS: Mapping[str, Values] = {
 }
 """Fields that save memory and cost time."""
 
-_FIELDS = (*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS)
 
 LEFT_OUT: Mapping[str, str] = {
     "context": f"context parallelism with fewer than {LEAST_TOKENS:,} tokens of a sequence per rank",
@@ -273,13 +272,14 @@ def left_out(request: PlanRequest) -> tuple[str, ...]:
 
 def unusual(request: PlanRequest, configuration: Configuration) -> tuple[Rule, ...]:
     """Return the rules of practice that a configuration breaks, without those of fields that the user fixed."""
-    draft = {field: getattr(configuration, field) for field in _FIELDS}
+    draft = {field: getattr(configuration, field) for field in _ORDER}
     free = (rule for rule in UNUSUAL.values() if rule.choice not in request.fixed)
     return tuple(rule for rule in free if not rule.holds(request, draft))
 
 
-_RULES_OF = {field: [rule for rule in RULES if max(rule.needs, key=_FIELDS.index) == field] for field in _FIELDS}
-"""Rules by the last field that each of them needs."""
+_ORDER = (*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS)
+_RULES_OF = {field: [rule for rule in RULES if max(rule.needs, key=_ORDER.index) == field] for field in _ORDER}
+"""Rules by the last field that they need: each is checked as soon as it has a value."""
 
 
 def frames(
@@ -346,7 +346,7 @@ def _extended(
     for value in request.fixed.get(field) or values(request, draft):
         draft[field] = value
         broken = next(
-            (rule for rule in _RULES_OF.get(field, ()) if rule.name not in without and not rule.admits(request, draft)),
+            (rule for rule in _RULES_OF[field] if rule.name not in without and not rule.admits(request, draft)),
             None,
         )
         if broken is None:

@@ -9,13 +9,14 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from pipeplan.extensions.planning.choice.branching import Opened, Space, VariantGroup
+from pipeplan.extensions.planning.choice.branching import Space, VariantGroup
 from pipeplan.extensions.planning.choice.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
-from pipeplan.extensions.planning.choice.request import short_name
+from pipeplan.extensions.planning.choice.describing import differences
 from pipeplan.extensions.planning.choice.trials import ChangedInput
 from pipeplan.extensions.planning.configuration import Configuration
-from pipeplan.extensions.planning.results import Estimate, RunnerUp, Sensitivity, StepTime
+from pipeplan.extensions.planning.plan_records import Sensitivity
+from pipeplan.extensions.planning.results import Estimate, StepTime
 from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.records import titles_of
 
@@ -103,9 +104,8 @@ def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Co
         (frame for frame in space.frames() if _apart(frame, here) <= 2), key=lambda frame: _apart(frame, here)
     )
     for number, frame in enumerate(islice(near, MOST_NEIGHBOURS)):
-        opened = Opened(space, frame)
-        groups = [group for order in opened.orders if (group := VariantGroup(opened, order)).settle(limit)]
-        yield from _best_of_each(groups, by_schedule=number == 0)
+        groups = [VariantGroup(space, frame, order) for order in space.laid_orders(frame)]
+        yield from _best_of_each((group for group in groups if group.settle(limit)), by_schedule=number == 0)
     order = {name: getattr(chosen, name) for name in VARIANT_FIELDS}
     for saving in space.savings(here):
         if not saving["offload"] and len(saving["recompute"]) < max(1, len(chosen.recompute)):
@@ -134,8 +134,7 @@ def runners_up(
     best: Estimate,
     value: Callable[[Estimate], float],
     limit: float,
-    deadline: float | None = None,
-) -> tuple[RunnerUp, ...]:
+) -> list[Estimate]:
     """Return the best of every other family of degrees or schedule, and faster configurations that do not fit."""
     fitting = sorted((estimate for estimate in estimates if estimate.peak_bytes <= limit), key=value)
     chosen: list[Estimate] = []
@@ -151,10 +150,7 @@ def runners_up(
     families: dict[tuple[int, ...], Estimate] = {}
     for estimate in over:
         families.setdefault(_split(estimate), estimate)
-    chosen += islice(families.values(), MOST_OVER)
-    return tuple(
-        RunnerUp(estimate=estimate, lost_because=lost_because(estimate, best, limit, deadline)) for estimate in chosen
-    )
+    return [*chosen, *islice(families.values(), MOST_OVER)]
 
 
 def _split(estimate: Estimate) -> tuple[int, ...]:
@@ -163,7 +159,7 @@ def _split(estimate: Estimate) -> tuple[int, ...]:
     return here.gpus, here.tensor, here.pipeline, min(here.context, 2), here.expert, here.expert_tensor
 
 
-def front(estimates: Iterable[Estimate], value: Callable[[Estimate], float], limit: float) -> tuple[Estimate, ...]:
+def front(estimates: Iterable[Estimate], value: Callable[[Estimate], float], limit: float) -> list[Estimate]:
     """Return the Pareto front of value and peak memory among the configurations that fit, the best value first."""
     best: list[Estimate] = []
     for estimate in sorted(
@@ -172,7 +168,7 @@ def front(estimates: Iterable[Estimate], value: Callable[[Estimate], float], lim
     ):
         if not best or estimate.peak_bytes < best[-1].peak_bytes:
             best.append(estimate)
-    return tuple(best)
+    return best
 
 
 CHANGES: tuple[ChangedInput, ...] = (
@@ -202,15 +198,13 @@ def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]
     chosen, others
         Estimates with the changed input: of the chosen configuration, and of others that fit.
     """
-    # Configurations on different numbers of GPUs are compared in GPU seconds.
-    best = min((chosen, *others), key=lambda estimate: estimate.step_time * estimate.configuration.gpus)
-    changes = best is not chosen and best.step_time < chosen.step_time / (1 + INDISTINGUISHABLE)
+    better = _better(chosen, others)
     return Sensitivity(
         input=change.input,
         factor=change.factor,
         step_time=chosen.step_time,
-        changes=changes,
-        instead=_instead(best, chosen) if changes else "",
+        changes=better is not None,
+        instead="" if better is None else _instead(better, chosen),
     )
 
 
@@ -225,59 +219,28 @@ def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Est
         All estimated configurations.
     """
     fitting = [estimate for estimate in others if estimate.peak_bytes <= limit]
-    best = min(fitting, key=lambda estimate: estimate.step_time * estimate.configuration.gpus, default=None)
-    fits = chosen.peak_bytes <= limit
-    changes = not fits or (best is not None and best.step_time < chosen.step_time / (1 + INDISTINGUISHABLE))
-    instead = "no evaluated configuration fits" if best is None else _instead(best, chosen)
+    better = _better(chosen, fitting)
+    instead = "" if better is None else _instead(better, chosen)
+    if chosen.peak_bytes > limit:
+        best = min(fitting, key=_gpu_seconds, default=None)
+        instead = "no evaluated configuration fits" if best is None else _instead(best, chosen)
     return Sensitivity(
-        input="memory limit",
-        factor=factor,
-        step_time=chosen.step_time,
-        changes=changes,
-        instead=instead if changes else "",
+        input="memory limit", factor=factor, step_time=chosen.step_time, changes=bool(instead), instead=instead
     )
+
+
+def _better(chosen: Estimate, others: Sequence[Estimate]) -> Estimate | None:
+    """Return the best of other estimates if predictions can tell that it is better than the chosen one."""
+    best = min((chosen, *others), key=_gpu_seconds)
+    return best if best.step_time < chosen.step_time / (1 + INDISTINGUISHABLE) else None
+
+
+def _gpu_seconds(estimate: Estimate) -> float:
+    """Return the GPU seconds of a step, in which configurations on different numbers of GPUs are compared."""
+    return estimate.step_time * estimate.configuration.gpus
 
 
 def _instead(better: Estimate, chosen: Estimate) -> str:
     gain = 1 - better.step_time / chosen.step_time
     words = differences(better.configuration, chosen.configuration)
     return f"{words} ({abs(gain):.1%} {'faster' if gain > 0 else 'slower'})"
-
-
-_SPLITS = ("tensor", "pipeline", "context", "data", "expert", "expert_tensor")
-
-
-def differences(here: Configuration, there: Configuration) -> str:
-    """Return how a configuration differs from another in a few words: ``tp2 cp1, zb-h1, microbatch 2``."""
-
-    def differ(*names: str) -> bool:
-        return any(getattr(here, name) != getattr(there, name) for name in names)
-
-    parts = [
-        " ".join(f"{short_name(name)}{getattr(here, name)}" for name in _SPLITS if differ(name)),
-        _schedule_in_words(here) if differ("schedule", "chunks") else "",
-        f"microbatch {here.microbatch_size}" if differ("microbatch_size") else "",
-        recomputation_difference(here) if differ("recompute", "recompute_by_stage") else "",
-        _offloaded_in_words(here) if differ("offload") else "",
-        f"ZeRO-{here.zero}" if differ("zero") else "",
-        f"copies of the state: {here.replicate}" if differ("replicate") else "",
-    ]
-    return ", ".join(filter(None, parts)) or "another layout"
-
-
-def _schedule_in_words(configuration: Configuration) -> str:
-    return f"{configuration.schedule} v{configuration.chunks}" if configuration.pipeline > 1 else "no pipeline"
-
-
-def recomputation_difference(configuration: Configuration) -> str:
-    """Return the recomputation of a configuration in a few words: ``recompute core_attn``, ``no recomputation``."""
-    if configuration.recompute_by_stage is not None:
-        return "recompute stage by stage"
-    modules = "+".join(configuration.recompute)
-    return f"recompute {modules}" if modules else "no recomputation"
-
-
-def _offloaded_in_words(configuration: Configuration) -> str:
-    moved = configuration.offload
-    share = max(moved, default=0.0) if isinstance(moved, tuple) else moved
-    return f"{share:.0%} offloaded" if share else "no offload"

@@ -13,6 +13,7 @@ import numpy as np
 from pipeplan.costs import Limits, Overhead
 from pipeplan.extensions.planning.choice.bounds import state_of_one
 from pipeplan.extensions.planning.choice.candidates import savings
+from pipeplan.extensions.planning.choice.describing import described
 from pipeplan.extensions.planning.choice.request import PlanRequest, written
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory_rules import memory_rules
@@ -22,14 +23,15 @@ from pipeplan.extensions.planning.estimates.software import op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import (
     LayerCosts,
     even_layout,
-    layer_costs,
+    layer_sums,
     layout_of,
     stage_costs,
     transfer_bytes,
     transfer_seconds,
 )
 from pipeplan.extensions.planning.hardware import Cluster, host_time
-from pipeplan.extensions.planning.results import Estimate, SearchedOrder
+from pipeplan.extensions.planning.plan_records import SearchedRecord
+from pipeplan.extensions.planning.results import Estimate
 from pipeplan.extensions.planning.workload import ModelShape, offloaded
 from pipeplan.extensions.search import Problem, search
 from pipeplan.extensions.search.layouts import (
@@ -44,6 +46,7 @@ from pipeplan.extensions.search.layouts import (
 )
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import GIBIBYTE
+from pipeplan.foundation.records import holding
 from pipeplan.model import Schedule
 from pipeplan.strategies import strategy
 
@@ -132,9 +135,9 @@ def laid_layers(
     dense, expert = state_of_one(configuration)
     copies = memory_rules(configuration.software).copy_bytes(configuration.precision)
     priced = {
-        written("recompute", modules): layer_costs(
+        written("recompute", modules): layer_sums(
             model, cluster, configuration, recompute=modules, calibration=calibration
-        )
+        ).layers
         for modules in choices
     }
     laid: list[LaidLayer] = []
@@ -284,7 +287,7 @@ SEARCHED = 2
 
 def better_order(
     request: PlanRequest, finalists: Iterable[Estimate], *, seconds: float, at_most: float, workers: int = 1
-) -> SearchedOrder | None:
+) -> SearchedRecord | None:
     """Return the best order that a search finds for the finalists if it beats their own; otherwise None.
 
     Parameters
@@ -307,12 +310,12 @@ def better_order(
         order = _searched(request, start, seconds / len(chosen), end - time.monotonic(), workers)
         if order is not None:
             orders.append(order)
-    return min(orders, key=lambda order: order.estimate.step_time, default=None)
+    return min(orders, key=lambda order: order.step_time, default=None)
 
 
 def _searched(
     request: PlanRequest, start: Estimate, seconds: float, at_most: float, workers: int
-) -> SearchedOrder | None:
+) -> SearchedRecord | None:
     configuration = start.configuration
     ops = 3 * configuration.stages * configuration.microbatches
     stages = stage_costs(request.model, request.cluster, configuration, calibration=request.calibration)
@@ -341,10 +344,10 @@ def _searched(
         return None
     if order.peak_bytes > request.memory_limit or order.step_time >= start.step_time:
         return None
-    return SearchedOrder(
-        estimate=order,
-        instead_of=start.step_time,
-        schedule=result.schedule,
+    searched = SearchedRecord(
+        **described(request.model, request.cluster, order),
+        instead_of_s=start.step_time,
         found_by=result.found_by,
         optimality_gap=max(0.0, result.optimality_gap),  # the bound may exceed the makespan by rounding
     )
+    return holding(searched, schedule=result.schedule)

@@ -13,10 +13,12 @@ from typing import Any
 
 from pipeplan.extensions.planning.choice.branching import Space
 from pipeplan.extensions.planning.choice.candidates import FRAME_FIELDS, as_configuration, drafts, frames, variants
+from pipeplan.extensions.planning.choice.describing import described
 from pipeplan.extensions.planning.choice.legality import RULES, Rule
 from pipeplan.extensions.planning.choice.request import PlanRequest, short_name, written
 from pipeplan.extensions.planning.configuration import Configuration
-from pipeplan.extensions.planning.results import ClosestMiss, Estimate
+from pipeplan.extensions.planning.plan_records import MissRecord
+from pipeplan.extensions.planning.results import Estimate
 from pipeplan.foundation.errors import PipeplanError, ShapeError
 from pipeplan.foundation.files import GIBIBYTE
 
@@ -182,15 +184,20 @@ def _most_saving(choices: list[dict[str, Any]]) -> dict[str, Any] | None:
     )
 
 
-def closest_miss(request: PlanRequest, seconds: float = inf) -> ClosestMiss | None:
-    """Return the lowest peak of a request and what would fit, searched for within some seconds; None if none is valid."""
+def closest_miss(request: PlanRequest, limit: float, seconds: float = inf) -> MissRecord | None:
+    """Return the lowest peak of a request and what would fit, searched for within some seconds; None if none is valid.
+
+    ``limit`` is the memory that the peak is compared with: the request's may be wider, by the error of predictions.
+    """
     until = time.monotonic() + seconds
     lowest = thriftiest(request, seconds=seconds / 2)
     if lowest is None:
         return None
-    over = lowest.peak_bytes - request.memory_limit
-    changes = list(islice(_changes(request, lowest, until), 2))
-    return ClosestMiss(estimate=lowest, over_by=max(over, 0.0), change="; or ".join(changes))
+    return MissRecord(
+        **described(request.model, request.cluster, lowest),
+        over_by_gib=(lowest.peak_bytes - limit) / GIBIBYTE,
+        change="; or ".join(islice(_changes(request, lowest, until), 2)),
+    )
 
 
 def _changes(request: PlanRequest, lowest: Estimate, until: float) -> Iterator[str]:

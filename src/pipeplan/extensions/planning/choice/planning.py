@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import astuple, replace
+from dataclasses import astuple
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -32,17 +32,16 @@ from pipeplan.extensions.planning.choice.trials import LayoutTask, Rounds, Trial
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.error_bars import error_bar
 from pipeplan.extensions.planning.fitting import comfortable
-from pipeplan.extensions.planning.results import (
+from pipeplan.extensions.planning.plan_records import (
+    BestConfiguration,
     Counts,
-    Estimate,
-    Objective,
-    PlanResult,
-    SearchedOrder,
+    SearchedRecord,
     Sensitivity,
     Totals,
-    TrainerPlan,
 )
+from pipeplan.extensions.planning.results import Estimate, Fit
 from pipeplan.foundation.errors import PipeplanError
+from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.records import replaced
 from pipeplan.foundation.sweeps import sweep
 
@@ -153,7 +152,7 @@ class Planning:
         self._known: dict[str, Estimate | None] = {} if known is None else known
         self._tried: set[str] = set()
         self._varied: list[Sensitivity] = []
-        self.searched: SearchedOrder | None = None
+        self.searched: SearchedRecord | None = None
         self.stopped = False
         self.refused = ""
 
@@ -176,11 +175,6 @@ class Planning:
     def exhausted(self) -> bool:
         """True if every valid configuration was estimated or ruled out."""
         return all(branching.exhausted for branching in self._branchings)
-
-    @property
-    def estimated(self) -> bool:
-        """True if anything was estimated."""
-        return bool(self._pool.plain)
 
     @property
     def best(self) -> Estimate | None:
@@ -410,55 +404,44 @@ class Planning:
         """Value of the best; infinite if nothing fits."""
         return inf if self.best is None else self._pool.value(self.best)
 
-    def own_plan(self, trainer: str) -> TrainerPlan:
-        """Return the best configuration as the plan of a trainer."""
-        best = self.best
-        if best is None:
-            return TrainerPlan(trainer=trainer, reason=self.refused or "no configuration fits")
-        return TrainerPlan(trainer=trainer, estimate=self._with_bar(best), fit=self._pool.fit(best))
+    @property
+    def fit(self) -> Fit | None:
+        """Whether the peak of the best fits; None if nothing does."""
+        return None if self.best is None else self._pool.fit(self.best)
 
-    def result(self, objective: Objective, others: Sequence[Planning] = ()) -> PlanResult:
-        """Return the best configuration with its comparisons, or the closest miss if nothing fits.
+    def result(self, others: Sequence[Planning] = ()) -> dict[str, Any]:
+        """Return the fields of a plan: the best configuration with its comparisons, or the closest miss if nothing fits.
 
         ``others`` are the runs for other trainers: they count, and the best is at most as far from theirs as the gap says.
         """
         plannings = [self, *(other for other in others if other is not self)]
-        answer = self._closest_miss() if self.best is None else self._comparisons(self.best, plannings)
+        best, comfort = self.best, self._pool.comfort
+        answer: dict[str, Any]
+        if best is None:
+            seconds = max(self._seconds - self.spent, AFTERWARDS)
+            answer = {"closest_miss": closest_miss(self._whole, comfort, seconds), "optimality_gap": None}
+        else:
+            cluster = self._pool.requests[best.configuration.gpus].cluster
+            bar = error_bar(self._whole.model, cluster, best.configuration, best.step_time)
+            until = time.monotonic() + BOUNDING
+            least = min(planning.least(until) for planning in plannings)
+            answer = {
+                **self._pool.comparisons(best, self._varied),
+                "best": BestConfiguration(**self._pool.described(replaced(best, error_bar=bar)), flags={}),
+                "optimality_gap": max(0.0, self._pool.value(best) / least - 1),
+                "totals": Totals.of(best, self._tokens, cluster.gpu.price),
+            }
         # Counted last, because either of them bounds further configurations.
-        return PlanResult(
-            objective=objective,
-            memory_limit=self._pool.comfort,
-            counts=_total(planning.counts() for planning in plannings),
-            seconds=max(planning.spent for planning in plannings),
-            complete=all(planning.exhausted for planning in plannings) or answer.get("optimality_gap") == 0,
-            left_out=left_out(self._whole),
-            interrupted=any(planning.stopped for planning in plannings),
-            **answer,
-        )
-
-    def _closest_miss(self) -> dict[str, Any]:
-        miss = closest_miss(self._whole, max(self._seconds - self.spent, AFTERWARDS))
-        # The search also tried what could fit within the error of predictions.
-        return {"closest_miss": miss and replace(miss, over_by=miss.estimate.peak_bytes - self._pool.comfort)}
-
-    def _with_bar(self, best: Estimate) -> Estimate:
-        cluster = self._pool.requests[best.configuration.gpus].cluster
-        return replaced(best, error_bar=error_bar(self._whole.model, cluster, best.configuration, best.step_time))
-
-    def _comparisons(self, best: Estimate, plannings: Sequence[Planning]) -> dict[str, Any]:
-        cluster = self._pool.requests[best.configuration.gpus].cluster
+        counts = [astuple(planning.counts()) for planning in plannings]
         return {
-            **self._pool.comparisons(best, self._varied),
-            "best": self._with_bar(best),
-            "optimality_gap": self._gap(best, plannings),
-            "totals": Totals.of(best, self._tokens, cluster.gpu.price),
-            "searched": self.searched,
+            **answer,
+            "memory_limit_gib": comfort / GIBIBYTE,
+            "counts": Counts(**dict(zip(Counts.__slots__, map(sum, zip(*counts, strict=True)), strict=True))),
+            "seconds": max(planning.spent for planning in plannings),
+            "complete": all(planning.exhausted for planning in plannings) or answer["optimality_gap"] == 0,
+            "left_out": left_out(self._whole),
+            "interrupted": any(planning.stopped for planning in plannings),
         }
-
-    def _gap(self, best: Estimate, plannings: Sequence[Planning]) -> float:
-        """Return the maximum distance of the best from any configuration, as a fraction."""
-        until = time.monotonic() + BOUNDING
-        return max(0.0, self._pool.value(best) / min(planning.least(until) for planning in plannings) - 1)
 
     def least(self, until: float) -> float:
         """Return a lower bound on the value of every configuration, which is tightened until a time."""
@@ -479,8 +462,3 @@ class Planning:
             too_slow=max(0, legal - over - estimated),
             estimated=len(self._tried),
         )
-
-
-def _total(counts: Iterable[Counts]) -> Counts:
-    """Return the sums of counts."""
-    return Counts(**{name: sum(values) for name, *values in zip(Counts.__slots__, *map(astuple, counts), strict=True)})

@@ -19,7 +19,7 @@ from pipeplan.extensions.planning.choice.trainers import TrainerRuns
 from pipeplan.extensions.planning.estimates.seconds import TimeFactors
 from pipeplan.extensions.planning.fitting import default_limit
 from pipeplan.extensions.planning.hardware import Cluster
-from pipeplan.extensions.planning.results import Objective, PlanResult
+from pipeplan.extensions.planning.plan_records import Objective, PlanResult
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.foundation.errors import InputError, UnknownNameError
 from pipeplan.trainers import Trainer
@@ -127,6 +127,8 @@ def plan(
         tokens=tokens,
         deadline=deadline,
         limit=limit,
+        workers=workers,
+        store=store,
     )
-    run.run(workers=workers, store=store, strict=memory_limit is not None)
-    return run.result(ORDER_SHARE * seconds if order_seconds is None else order_seconds, workers)
+    run.run(strict=memory_limit is not None)
+    return run.result(ORDER_SHARE * seconds if order_seconds is None else order_seconds)

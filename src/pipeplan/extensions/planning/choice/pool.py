@@ -11,11 +11,14 @@ from typing import Any
 from pipeplan.extensions.planning.choice.candidates import unusual
 from pipeplan.extensions.planning.choice.choice import simpler_because, simplest
 from pipeplan.extensions.planning.choice.comparing import LIMITS, front, lost_because, of_limit, runners_up
+from pipeplan.extensions.planning.choice.describing import described
 from pipeplan.extensions.planning.choice.recipes import Recipe
 from pipeplan.extensions.planning.choice.request import PlanRequest, Value
+from pipeplan.extensions.planning.choice.sentences import with_step
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.fitting import fit_of
-from pipeplan.extensions.planning.results import Estimate, Fit, Pipelined, RunnerUp, Sensitivity
+from pipeplan.extensions.planning.plan_records import PipelinedRecord, PlannedConfiguration, RunnerUpRecord, Sensitivity
+from pipeplan.extensions.planning.results import Estimate, Fit
 
 FAMILY = ("tensor", "pipeline", "context", "expert", "schedule", "zero")
 """Fields that distinguish families of configurations."""
@@ -143,17 +146,26 @@ class Pool:
         limits = [of_limit(factor, factor * self.limit, best, estimates) for factor in LIMITS]
         fastest = self.fitting[0]
         simpler = fastest is not best
-        faster = [RunnerUp(estimate=fastest, lost_because=self._lost_because(fastest, best))] if simpler else []
+        others = [*([fastest] if simpler else []), *runners_up(estimates, best, self.value, self.limit)]
         return {
             "given_up": self._given_up(best, fastest),
             "simpler_because": simpler_because(best, fastest, self.is_unusual, self.is_tight) if simpler else "",
             "fit": self.fit(best),
             "unusual": self.unusual(best),
             "pipelined": self._pipelined(best),
-            "runners_up": (*faster, *runners_up(estimates, best, self.value, self.limit, self._deadline)),
-            "front": front(estimates, self.value, self.limit),
+            "runners_up": tuple(
+                RunnerUpRecord(**self.described(other), lost_because=self._lost_because(other, best))
+                for other in others
+            ),
+            "front": tuple(
+                PlannedConfiguration(**self.described(entry)) for entry in front(estimates, self.value, self.limit)
+            ),
             "sensitivity": (*varied, *limits),
         }
+
+    def described(self, estimate: Estimate) -> dict[str, Any]:
+        """Return the fields of an estimate's planned configuration."""
+        return described(self.whole.model, self.whole.cluster, estimate)
 
     def _given_up(self, best: Estimate, faster: Estimate) -> float:
         """Return the fraction by which the best is slower than a faster one; of another number of GPUs, how much worse."""
@@ -161,25 +173,26 @@ class Pool:
         return (best.step_time / faster.step_time if same else self.value(best) / self.value(faster)) - 1
 
     def _lost_because(self, other: Estimate, best: Estimate) -> str:
-        """Return why an estimate that fits lost against the best: it is slower, or faster and less simple."""
-        if self.value(other) >= self.value(best):
+        """Return why another estimate lost: it does not fit, is slower, or is faster and less simple."""
+        if other.peak_bytes > self.limit or self.value(other) >= self.value(best):
             return lost_because(other, best, self.limit, self._deadline)
         reason = simpler_because(best, other, self.is_unusual, self.is_tight)
         return f"{self._given_up(best, other):.1%} faster, but {reason}"
 
-    def _pipelined(self, best: Estimate) -> Pipelined | None:
+    def _pipelined(self, best: Estimate) -> PipelinedRecord | None:
         """Return the best configuration with a pipeline, and why it won or lost; None if none fits."""
-        has_none = best.configuration.pipeline == 1
-        other = next((fitting for fitting in self.fitting if (fitting.configuration.pipeline > 1) == has_none), None)
-        pipelined, rival = (other, best) if has_none else (best, other)
-        if pipelined is None:
-            return None
-        if other is not None:
-            because = self._lost_because(other, best)
-        else:
+        won = best.configuration.pipeline > 1
+        other = next((fitting for fitting in self.fitting if (fitting.configuration.pipeline > 1) != won), None)
+        if other is None:
             fixed = "pipeline" in self.whole.fixed
             because = "the pipeline is fixed" if fixed else "no estimated configuration without a pipeline fits"
-        return Pipelined(estimate=pipelined, rival=rival, lost_because=because)
+        else:
+            because = self._lost_because(other, best)
+            because = f"the best without, {with_step(other)}; {because}" if won else because
+        pipelined = best if won else other
+        if pipelined is None:
+            return None
+        return PipelinedRecord(**self.described(pipelined), won=won, because=because)
 
 
 def _fields(configuration: Configuration, names: Sequence[str]) -> tuple[Any, ...]:

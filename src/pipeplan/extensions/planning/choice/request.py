@@ -15,7 +15,8 @@ from pipeplan.extensions.planning.estimates.estimating import estimate
 from pipeplan.extensions.planning.estimates.seconds import TimeFactors
 from pipeplan.extensions.planning.estimates.software import software
 from pipeplan.extensions.planning.hardware import Cluster
-from pipeplan.extensions.planning.results import Estimate, Objective
+from pipeplan.extensions.planning.plan_records import Objective
+from pipeplan.extensions.planning.results import Estimate
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
 from pipeplan.foundation.errors import InputError, ShapeError, UnknownNameError
 from pipeplan.model import Schedule
@@ -364,11 +365,6 @@ def parts(cluster: Cluster, objective: Objective) -> list[Cluster]:
         halves.append(part_of(cluster, 1, inner))
     whole = [part_of(cluster, count, cluster.per_node) for count in nodes]
     return [*reversed(halves), *whole]
-
-
-def with_cluster(request: PlanRequest, cluster: Cluster) -> PlanRequest:
-    """Return the same request for another cluster."""
-    return replace(request, cluster=cluster)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

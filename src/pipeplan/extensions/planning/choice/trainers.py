@@ -9,8 +9,8 @@ from functools import partial
 from itertools import takewhile
 from math import inf
 from pathlib import Path
-from typing import TypedDict
 
+from pipeplan.extensions.planning.choice.describing import in_words
 from pipeplan.extensions.planning.choice.legality import UNUSUAL
 from pipeplan.extensions.planning.choice.nothing_fits import refusal, thriftiest
 from pipeplan.extensions.planning.choice.planning import OUTERMOST, Planning
@@ -20,12 +20,14 @@ from pipeplan.extensions.planning.choice.request import (
     PlanRequest,
     Value,
     parts,
-    with_cluster,
 )
+from pipeplan.extensions.planning.choice.sentences import plan_result
 from pipeplan.extensions.planning.fitting import widest_limit
-from pipeplan.extensions.planning.results import Estimate, Objective, PlanResult, TrainerPlan
+from pipeplan.extensions.planning.plan_records import Objective, PlanResult, TrainerPlanRecord
+from pipeplan.extensions.planning.results import Estimate
 from pipeplan.extensions.planning.trainers import refusal_of
 from pipeplan.foundation.errors import InfeasibleError, PipeplanError, ShapeError
+from pipeplan.foundation.records import holding
 
 
 def requests_of(request: PlanRequest) -> dict[str, PlanRequest]:
@@ -94,13 +96,6 @@ def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
         yield from (replace(request, memory_limit=limit, allowed=request.allowed | names) for limit in limits)
 
 
-class Sweeps(TypedDict):
-    """Options of :func:`~pipeplan.foundation.sweeps.sweep` with which estimates run."""
-
-    workers: int
-    store: Path | None
-
-
 @dataclass(slots=True, eq=False)
 class TrainerRun:
     """Run for one trainer.
@@ -133,11 +128,20 @@ class TrainerRun:
         return (inf if value == inf else self.width), value
 
     @property
-    def own_plan(self) -> TrainerPlan:
+    def own_plan(self) -> TrainerPlanRecord:
         """The plan of the trainer."""
-        if self.planning is None:
-            return TrainerPlan(trainer=self.trainer, reason=str(self.error or "no configuration fits"))
-        return self.planning.own_plan(self.trainer)
+        best = None if self.planning is None else self.planning.best
+        refused = str(self.error or "") if self.planning is None else self.planning.refused
+        plan = TrainerPlanRecord(
+            trainer=self.trainer,
+            configuration="" if best is None else in_words(best.configuration),
+            software="" if best is None else best.configuration.software,
+            step_time_s=None if best is None else best.step_time,
+            peak_memory_gib=None if best is None else best.peak_memory_gib,
+            fit=None if self.planning is None else self.planning.fit,
+            reason="" if best is not None else refused or "no configuration fits",
+        )
+        return holding(plan, estimate=best)
 
     @property
     def fits(self) -> bool:
@@ -162,28 +166,29 @@ class TrainerRuns:
     tokens: float
     deadline: float | None
     limit: float
+    workers: int
+    store: Path | None
     runs: list[TrainerRun] = field(default_factory=list)
     known: dict[str, Estimate | None] = field(default_factory=dict)
     _begin: float = field(default_factory=time.monotonic)
 
-    def run(self, *, workers: int, store: Path | None, strict: bool) -> None:
+    def run(self, *, strict: bool) -> None:
         """Run all phases but the order search, one trainer after the other; Ctrl-C ends them early.
 
         ``strict`` keeps the memory limit.
         """
-        sweeps: Sweeps = {"workers": workers, "store": store}
         own = requests_of(self.request)
         joins = "any-schedule" in self.request.allowed and not self._is_named
         shares = len(own) + (joins or not own)
         try:
             # Megatron's spaces are the largest: the last have the time that the others leave.
             for name, request in reversed(own.items()):
-                self._run(TrainerRun(name, request), shares, strict, sweeps)
+                self._run(TrainerRun(name, request), shares, strict)
             self.runs.reverse()
             if not own or joins or not (self._is_named or self._best.fits):
                 names = [name for name, trainer in self.request.trainers.items() if trainer.schedules is None]
                 run = TrainerRun(names[0] if names else "", without_trainer(self.request), any_trainer=True)
-                self._run(run, shares, strict, sweeps)
+                self._run(run, shares, strict)
         except KeyboardInterrupt:
             if not self._best.fits:
                 raise
@@ -192,7 +197,7 @@ class TrainerRuns:
                     run.planning.stopped = True
         best = self._best.planning
         if best is not None:
-            best.vary(**sweeps)
+            best.vary(workers=self.workers, store=self.store)
 
     @property
     def _best(self) -> TrainerRun:
@@ -204,7 +209,7 @@ class TrainerRuns:
         trainers = self.request.trainers
         return any(trainers[name].schedules is not None for name in self.request.fixed.get("trainer", ()))
 
-    def _run(self, run: TrainerRun, shares: int, strict: bool, sweeps: Sweeps) -> None:
+    def _run(self, run: TrainerRun, shares: int, strict: bool) -> None:
         """Run the request of a trainer, and wider ones if nothing fits. Raises KeyboardInterrupt after an interruption."""
         self.runs.append(run)
         place = len(self.runs) - 1
@@ -213,7 +218,7 @@ class TrainerRuns:
             run.error = ShapeError(reason, field="trainer")
             return
         everything, cluster = replace(run.request, allowed=frozenset(UNUSUAL)), self.request.cluster
-        if all(refusal(with_cluster(everything, part)) is not None for part in parts(cluster, self.objective)):
+        if all(refusal(replace(everything, cluster=part)) is not None for part in parts(cluster, self.objective)):
             run.error = refusal(everything)
             return
         usual, *between, widest = widened(run.request, strict=strict)
@@ -223,7 +228,7 @@ class TrainerRuns:
             if wider in skipped and thriftiest(wider, must_fit=True) is None:
                 continue
             planning = run.planning = Planning(
-                [with_cluster(wider, part) for part in parts(cluster, self.objective)],
+                [replace(wider, cluster=part) for part in parts(cluster, self.objective)],
                 self.value,
                 self.seconds,
                 None if self.progress is None else partial(self._tell, place, max(shares, place + 1)),
@@ -233,11 +238,11 @@ class TrainerRuns:
                 known=self.known,
                 latest=self._begin + OUTERMOST * self.seconds * min(1.0, (place + 1) / shares),
             )
-            planning.run(**sweeps)
+            planning.run(workers=self.workers, store=self.store)
             planning.fall_back()
             if planning.stopped:
                 raise KeyboardInterrupt
-            if planning.best is not None or (planning.refused and not planning.estimated):
+            if planning.best is not None or (planning.refused and not planning.counts().estimated):
                 return
 
     def _tell(self, place: int, shares: int, progress: PlanProgress) -> None:
@@ -252,7 +257,7 @@ class TrainerRuns:
             )
         )
 
-    def result(self, order_seconds: float, workers: int) -> PlanResult:
+    def result(self, order_seconds: float) -> PlanResult:
         """Return the plan of the best trainer, with every trainer's own; the closest miss if nothing fits.
 
         Raises
@@ -269,8 +274,8 @@ class TrainerRuns:
             raise error
         for other in self.runs:
             if other.any_trainer and other.planning is not None:
-                other.planning.search_orders(order_seconds, workers)
-        if planning.best is None and not planning.estimated and planning.refused:
+                other.planning.search_orders(order_seconds, self.workers)
+        if planning.best is None and not planning.counts().estimated and planning.refused:
             raise InfeasibleError(f"no valid configuration can be estimated: {planning.refused}", field="fix")
         if planning.best is not None and self.deadline is not None and planning.best.step_time > self.deadline:
             raise InfeasibleError(
@@ -279,12 +284,13 @@ class TrainerRuns:
                 field="deadline",
             )
         others = [other.planning for other in self.runs if other.planning is not None and other.width == run.width]
-        result = planning.result(self.objective, [other for other in others if other.best is not None])
-        searched = next((other.searched for other in others if other.searched is not None), None)
         shown = [other for other in self.runs if other is run or not other.any_trainer] if planning.best else []
-        return replace(
-            result,
+        return plan_result(
+            self.request.model,
+            self.request.cluster,
+            objective=self.objective,
             trainer=run.trainer if run.fits else "",
             by_trainer=tuple(other.own_plan for other in shown if other.trainer),
-            searched=searched,
+            searched=next((other.searched for other in others if other.searched is not None), None),
+            **planning.result([other for other in others if other.best is not None]),
         )

@@ -74,10 +74,11 @@ class ChangedInput:
         """Return the cluster with this change applied."""
         inside, between = cluster.inside, cluster.between
         if self.bandwidth_inside:
+            peer = inside.peer_bandwidth
             inside = replace(
                 inside,
                 bandwidth=inside.bandwidth * self.factor,
-                peer_bandwidth=_times(inside.peer_bandwidth, self.factor),
+                peer_bandwidth=None if peer is None else peer * self.factor,
             )
         if self.bandwidth_between:
             between = replace(between, bandwidth=between.bandwidth * self.factor)
@@ -92,10 +93,6 @@ class ChangedInput:
     def on_configuration(self, configuration: Configuration) -> Configuration:
         """Return the configuration with the change."""
         return configuration if self.op_gap is None else replace(configuration, op_gap=self.op_gap)
-
-
-def _times(bandwidth: float | None, factor: float) -> float | None:
-    return None if bandwidth is None else bandwidth * factor
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +139,6 @@ class Trial:
         """Key of the answer in a store."""
         text = f"{self.per_node}x{self.nodes} {self.configuration} {self.change} {self.layout}"
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-    @property
-    def task(self) -> SweepTask[Trial]:
-        """The trial as a task of a sweep."""
-        return SweepTask(self.key, self)
 
 
 def tried(trial: Trial, *, model: ModelShape, cluster: Cluster, calibration: TimeFactors | None) -> Estimate:
@@ -205,4 +197,5 @@ class Rounds:
             self._queue.extend(new.values())
             self._drawn.update(new)
         self._under_way += 1
-        return self._queue.popleft().task
+        trial = self._queue.popleft()
+        return SweepTask(trial.key, trial)

@@ -21,7 +21,7 @@ from pipeplan.extensions.planning.estimates.software import op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import StageCosts, format_peak, stage_costs
 from pipeplan.extensions.planning.hardware import Cluster, collective_time, memory_time, optimizer_time
 from pipeplan.extensions.planning.results import CostsFrom, Estimate, StepTime
-from pipeplan.extensions.planning.workload import ModelShape, token_flops
+from pipeplan.extensions.planning.workload import ModelShape, RankParameters, token_flops
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Floats, Schedule
 
@@ -46,12 +46,6 @@ class StepEnd:
     reduce: Floats
     optimizer: Floats
     gather: Floats
-
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    dense: float
-    expert: float
 
 
 def step_end(
@@ -90,11 +84,11 @@ def step_end(
     return StepEnd(reduce, optimizer, gather)
 
 
-def _held(stages: StageCosts, table: Places, ranks: int) -> list[_Held]:
+def _held(stages: StageCosts, table: Places, ranks: int) -> list[RankParameters]:
     dense = np.array([sum(layer.layer.parameters.dense for layer in stage) for stage in stages.layers], np.float64)
     expert = np.array([sum(layer.layer.parameters.expert for layer in stage) for stage in stages.layers], np.float64)
     both = zip(_sum_by_rank(dense, table, ranks), _sum_by_rank(expert, table, ranks), strict=True)
-    return [_Held(float(one), float(other)) for one, other in both]
+    return [RankParameters(dense=int(one), expert=int(other)) for one, other in both]
 
 
 def _sum_by_rank(values: Floats, table: Places, ranks: int) -> Floats:
@@ -104,7 +98,7 @@ def _sum_by_rank(values: Floats, table: Places, ranks: int) -> Floats:
     return sums
 
 
-def _updated(configuration: Configuration, held: _Held) -> float:
+def _updated(configuration: Configuration, held: RankParameters) -> float:
     # From ZeRO-1 on, each replica updates its share.
     if configuration.zero == 0:
         return held.dense + held.expert
@@ -112,7 +106,7 @@ def _updated(configuration: Configuration, held: _Held) -> float:
 
 
 def _communication(
-    cluster: Cluster, configuration: Configuration, held: _Held, fp32_gradients: bool
+    cluster: Cluster, configuration: Configuration, held: RankParameters, fp32_gradients: bool
 ) -> tuple[float, float]:
     """Return the seconds of reducing a rank's gradients and of gathering its weights, without overlap."""
     reduced = gathered = 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -139,27 +139,22 @@ class _Peaks:
     def of(cls, schedule: Schedule, stages: Sequence[_Stage]) -> _Peaks:
         """Walk the schedule: F's activations exist from its start, transients come on top of the level before."""
         columns, offsets = schedule.columns, schedule.offsets
-        after = memory_levels(
-            schedule, _values(stage.kept for stage in stages), _values(stage.until_weight for stage in stages)
-        )
+        kept, until_weight, transients = np.array([(one.kept, one.until_weight, one.transient) for one in stages]).T
+        after = memory_levels(schedule, kept, until_weight)
         # Level before each op: that after the previous op of the same rank, 0 at the start of a rank's row.
         before = np.concatenate(([0.0], after[:-1]))
         before[offsets[:-1][np.diff(offsets) > 0]] = 0.0
         # Only full and input backwards have transients on top of the level.
-        of_stage = _values(stage.transient for stage in stages) / schedule.slices
-        transient = np.where(np.isin(columns.kind, (Kind.B, Kind.I)), of_stage[columns.stage], 0.0)
+        of_op = (transients / schedule.slices)[columns.stage]
+        transient = np.where(np.isin(columns.kind, (Kind.B, Kind.I)), of_op, 0.0)
         level = np.maximum(before + transient, after)
         besides = np.where(before + transient >= after, transient, 0.0)
-        kept, most = np.zeros(schedule.ranks), np.zeros(schedule.ranks)
+        held, most = np.zeros(schedule.ranks), np.zeros(schedule.ranks)
         for rank, (first, last) in enumerate(pairwise(offsets.tolist())):
             if first < last:
                 peak = first + int(np.argmax(level[first:last]))
-                kept[rank], most[rank] = level[peak] - besides[peak], besides[peak]
-        return cls(kept, most)
-
-
-def _values(values: Iterable[float]) -> Floats:
-    return np.array(list(values))
+                held[rank], most[rank] = level[peak] - besides[peak], besides[peak]
+        return cls(held, most)
 
 
 _NONE = RankParameters()

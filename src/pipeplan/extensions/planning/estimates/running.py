@@ -71,35 +71,28 @@ def costs_of(stages: StageCosts, configuration: Configuration) -> Costs:
     )
 
 
-def schedule_of(configuration: Configuration, costs: Costs | None = None) -> Schedule:
-    """Return the schedule of a configuration.
+def schedule_of(
+    configuration: Configuration, costs: Costs | None = None, *, microbatches: int | None = None
+) -> Schedule:
+    """Return the schedule of a configuration, optionally with another number of microbatches.
 
     Raises
     ------
     PipeplanError
         If the strategy cannot take the shape, or its name is unknown.
     """
-    return _scheduled(configuration, configuration.microbatches, costs)
-
-
-def _scheduled(configuration: Configuration, microbatches: int, costs: Costs | None) -> Schedule:
-    rule = strategy(configuration.schedule)
-    if not rule.looks_at_costs:
-        return _shape_only(
-            configuration.schedule, configuration.pipeline, microbatches, configuration.chunks, configuration.group_size
-        )
     shape = shape_of(configuration, microbatches)
-    in_flight = configuration.in_flight
-    limits = (
-        None if in_flight is None else Limits(np.full(configuration.pipeline, float(in_flight)), in_activations=True)
-    )
-    return rule(shape, costs, limits)
+    if not strategy(configuration.schedule).looks_at_costs:
+        return _shape_only(configuration.schedule, shape)
+    limits = None
+    if configuration.in_flight is not None:
+        limits = Limits(np.full(configuration.pipeline, float(configuration.in_flight)), in_activations=True)
+    return strategy(configuration.schedule)(shape, costs, limits)
 
 
 @lru_cache(maxsize=512)
-def _shape_only(name: str, ranks: int, microbatches: int, chunks: int, group_size: int | None) -> Schedule:
-    rule = strategy(name)
-    return rule(rule.shape(ranks, microbatches, chunks, group_size=group_size))
+def _shape_only(name: str, shape: Shape) -> Schedule:
+    return strategy(name)(shape)
 
 
 def run(stages: StageCosts, configuration: Configuration, schedule: Schedule | None = None) -> StepRun:
@@ -140,7 +133,8 @@ def _repeated(configuration: Configuration, costs: Costs) -> StepRun | None:
     further = (configuration.microbatches - base - group) // group
     if further < 1:
         return None
-    few, more = (simulate(_scheduled(configuration, count, costs), costs).timeline for count in (base, base + group))
+    schedules = (schedule_of(configuration, microbatches=count) for count in (base, base + group))
+    few, more = (simulate(schedule, costs).timeline for schedule in schedules)
     # Starts of the last ``depth`` microbatches with one more group, minus their starts without it.
     moved = _by_op(more)[:, group + base - depth :] - _by_op(few)[:, base - depth :]
     before, after = _run_of(few, costs), _run_of(more, costs)

@@ -17,9 +17,10 @@ from pipeplan.extensions.planning.estimates.properties import (
     EXPERT_LAUNCH,
     MEGATRON_LAUNCH,
     ROW_WISE,
+    SEPARATOR,
+    TRAITS,
     Software,
 )
-from pipeplan.extensions.planning.estimates.traits import SEPARATOR, TRAITS
 from pipeplan.foundation.errors import UnknownNameError
 
 _MEGATRON_2021 = Software(

@@ -114,15 +114,15 @@ class LayerCosts:
         return float(self.seconds[2].sum())
 
 
-def layer_costs(
+def layer_sums(
     model: ModelShape,
     cluster: Cluster,
     configuration: Configuration,
     *,
     recompute: tuple[str, ...] | None = None,
     calibration: TimeFactors | None = None,
-) -> tuple[LayerCosts, ...]:
-    """Return the costs of every layer in order: embedding, transformer layers, MTP, head, loss.
+) -> LayerSums:
+    """Return the costs of every layer in order (embedding, transformer layers, MTP, head, loss) with cumulative sums.
 
     Parameters
     ----------
@@ -132,25 +132,6 @@ def layer_costs(
         Correction factors of the user's machine; None: analytic times.
     """
     modules = configuration.recompute if recompute is None else recompute
-    return layer_sums(model, cluster, configuration, modules, calibration).layers
-
-
-def layer_sums(
-    model: ModelShape,
-    cluster: Cluster,
-    configuration: Configuration,
-    modules: tuple[str, ...],
-    calibration: TimeFactors | None,
-) -> LayerSums:
-    """Return every layer with cumulative sums from the first one; results are cached.
-
-    Parameters
-    ----------
-    modules
-        Modules to recompute.
-    calibration
-        Correction factors of the user's machine; None: analytic times.
-    """
     machine = WorkMachine(
         cluster, software(configuration.software), execution_of(configuration), calibration or UNCALIBRATED
     )
@@ -303,25 +284,15 @@ class LayerSums:
     def of(cls, layers: tuple[LayerCosts, ...]) -> LayerSums:
         """Return the cumulative sums of layers in order."""
         # Equal layers share one object, so its scalars are computed once.
-        seconds = np.array([costs.seconds for costs in layers])
-        once = {id(costs): costs for costs in layers}
         of_one = {
             number: (costs.recompute, costs.layer.kept_bytes, costs.layer.bytes_until_weight)
-            for number, costs in once.items()
+            for number, costs in {id(costs): costs for costs in layers}.items()
         }
-        scalars = np.array([of_one[id(costs)] for costs in layers])
-        zero = np.zeros((1, 3, len(KINDS)))
+        # The first row is zero: nothing precedes the first layer.
+        seconds = np.array([np.zeros((3, len(KINDS))), *(costs.seconds for costs in layers)])
+        scalars = np.array([(0.0, 0.0, 0.0), *(of_one[id(costs)] for costs in layers)])
         before = sum(costs.layer.kind == "embedding" for costs in layers)
-        return cls(
-            layers,
-            np.concatenate((zero, seconds.cumsum(axis=0))),
-            np.concatenate((np.zeros((1, 3)), scalars.cumsum(axis=0))),
-            before,
-        )
-
-    def of_stage(self, start: int, end: int, first: bool, last: bool) -> tuple[int, int]:
-        """Return the first and the end position of a stage among all layers, including the model's ends."""
-        return (0 if first else start + self.before), (len(self.layers) if last else end + self.before)
+        return cls(layers, seconds.cumsum(axis=0), scalars.cumsum(axis=0), before)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -387,17 +358,11 @@ def layout_of(model: ModelShape, configuration: Configuration) -> tuple[int, ...
     Raises
     ------
     ShapeError
-        If the layout has another number of stages or layers.
+        If the layout has another number of layers.
     """
-    if configuration.layers is None:
-        return even_layout(model.layers, configuration.stages)
     layout = configuration.layers
-    if len(layout) != configuration.stages:
-        raise ShapeError(
-            f"layers: {len(layout)} values for {configuration.stages} stages "
-            f"({configuration.pipeline} ranks x {configuration.chunks} chunks)",
-            field="layers",
-        )
+    if layout is None:
+        return even_layout(model.layers, configuration.stages)
     if sum(layout) != model.layers or min(layout) < 0:
         raise ShapeError(f"layers add up to {sum(layout)}; expected {model.layers} for {model.name}", field="layers")
     return layout
@@ -418,31 +383,30 @@ def stage_costs(
         If the degrees do not divide the model, or the layout does not match the model or the stages.
     """
     layout = layout_of(model, configuration)
-    by_modules: dict[tuple[str, ...], LayerSums] = {}
+    by_stage = configuration.recompute_by_stage or (configuration.recompute,) * len(layout)
+    sums_of = {
+        modules: layer_sums(model, cluster, configuration, recompute=modules, calibration=calibration)
+        for modules in dict.fromkeys(by_stage)
+    }
+    # A stage's costs are the difference of two cumulative sums; the ends get embedding, MTP, head and loss.
     stages: list[tuple[LayerCosts, ...]] = []
-    seconds, recompute, kept, until_weight = [], [], [], []
+    seconds, scalars = [], []
     for stage, (start, end) in enumerate(pairwise(accumulate(layout, initial=0))):
-        modules = (
-            configuration.recompute_by_stage[stage] if configuration.recompute_by_stage else configuration.recompute
-        )
-        if modules not in by_modules:
-            by_modules[modules] = layer_sums(model, cluster, configuration, modules, calibration)
-        # A stage's costs are the difference of two cumulative sums; the ends get embedding, MTP, head and loss.
-        sums = by_modules[modules]
-        first, last = sums.of_stage(start, end, stage == 0, stage == len(layout) - 1)
+        sums = sums_of[by_stage[stage]]
+        first = 0 if stage == 0 else start + sums.before
+        last = len(sums.layers) if stage == len(layout) - 1 else end + sums.before
         stages.append(sums.layers[first:last])
         seconds.append(sums.seconds[last] - sums.seconds[first])
-        recompute.append(sums.scalars[last, 0] - sums.scalars[first, 0])
-        kept.append(sums.scalars[last, 1] - sums.scalars[first, 1])
-        until_weight.append(sums.scalars[last, 2] - sums.scalars[first, 2])
+        scalars.append(sums.scalars[last] - sums.scalars[first])
+    recompute, kept, until_weight = np.array(scalars).T
     message = transfer_bytes(model, configuration)
     costs = StageCosts(
         layout=layout,
         layers=tuple(stages),
         seconds=np.maximum(np.array(seconds), 0.0),
-        recompute=np.array(recompute),
-        activation_bytes=np.array(kept),
-        weight_activation_bytes=np.array(until_weight),
+        recompute=recompute,
+        activation_bytes=kept,
+        weight_activation_bytes=until_weight,
         transfer=transfer_seconds(cluster, configuration, message),
         transfer_bytes=message,
         offload=np.zeros((len(layout), 2)),

@@ -3,7 +3,6 @@
 from pipeplan.extensions.planning.flags.configurations import (
     assumptions_of,
     cluster_of,
-    configuration_document,
     is_configuration,
     model_of,
     read_configuration,
@@ -15,7 +14,6 @@ from pipeplan.extensions.planning.flags.scripts import function_name
 __all__ = [
     "assumptions_of",
     "cluster_of",
-    "configuration_document",
     "function_name",
     "is_configuration",
     "layers_of_pattern",

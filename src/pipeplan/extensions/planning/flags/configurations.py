@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from pipeplan.extensions.planning import CHOICES, EARLY, Configuration, read_fixed, short_name, written
+from pipeplan.extensions.planning import CHOICES, EARLY, Configuration, read_fixed, short_name
 from pipeplan.extensions.planning.hardware import Cluster, cluster, cluster_from
 from pipeplan.extensions.planning.trainers import plan_trainers
-from pipeplan.extensions.planning.workload import ModelShape, from_dict, known_model, model, read_config, short_form
+from pipeplan.extensions.planning.workload import ModelShape, from_dict, known_model, model, read_config
 from pipeplan.foundation.documents import ENDINGS
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, UnknownNameError
 from pipeplan.trainers.registry import read_layout
@@ -215,56 +215,3 @@ def _replicas(machines: Cluster, configuration: Configuration) -> int:
             field="dp",
         )
     return machines.gpus // one
-
-
-def configuration_document(shape: ModelShape, machines: Cluster, configuration: Configuration) -> dict[str, Any]:
-    """Return the keys of a configuration file, without defaults; :func:`read_configuration` reads them back."""
-    usual = {field.name: field.default for field in fields(Configuration)}
-    document: dict[str, Any] = {
-        "model": _model_document(shape),
-        "cluster": _cluster_document(machines),
-        "global_batch": configuration.global_batch,
-        "sequence": configuration.sequence,
-    }
-    for choice in _CHOSEN:
-        value = getattr(configuration, choice.field)
-        # What depends on another setting is always written.
-        implied = choice.field == "data" or (choice.field == "sequence_parallel" and configuration.tensor > 1)
-        if value != usual[choice.field] or implied:
-            document[short_name(choice.field)] = _plain(choice.field, value)
-    document |= {name: getattr(configuration, name) for name in _COUNTED if getattr(configuration, name) != usual[name]}
-    if configuration.recompute_by_stage is not None:
-        document["recompute_by_stage"] = [written("recompute", modules) for modules in configuration.recompute_by_stage]
-    return document
-
-
-def _model_document(shape: ModelShape) -> Any:
-    """Return a preset's name, or the keys of a shape, under another name where it differs from its preset."""
-    preset = known_model(shape.name)
-    if preset == shape:
-        return shape.name
-    return short_form(shape if preset is None else replace(shape, name=f"{shape.name} (changed)"))
-
-
-def _plain(field: str, value: Any) -> Any:
-    if field in ("recompute", "layers"):
-        return written(field, value)
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _cluster_document(machines: Cluster) -> Any:
-    """Return ``GPU:PER_NODExNODES`` for a preset, else the numbers of the cluster."""
-    text = f"{machines.gpu.name}:{machines.per_node}x{machines.nodes}"
-    try:
-        if cluster(text) == machines:
-            return text
-    except PipeplanError:
-        pass  # a GPU of one's own has no name that is known
-    gpu = {field.name: getattr(machines.gpu, field.name) for field in fields(machines.gpu)}
-    links = {name: _stated(asdict(getattr(machines, name))) for name in ("inside", "between")}
-    sizes = {"per_node": machines.per_node, "nodes": machines.nodes, "domain": machines.domain}
-    return {"gpu": _stated(gpu | {"peak": dict(machines.gpu.peak)}), **sizes, **links}
-
-
-def _stated(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None and value != ""}

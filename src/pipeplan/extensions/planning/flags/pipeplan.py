@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pipeplan.costs import Costs, settings_of
-from pipeplan.extensions.planning.flags.configurations import configuration_document
+from pipeplan.extensions.planning import configuration_document
 from pipeplan.formats import TrainerSettings, schedule_json
 from pipeplan.foundation.files import file_name
 from pipeplan.model import Schedule

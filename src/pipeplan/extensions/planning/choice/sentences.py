@@ -1,0 +1,168 @@
+"""Plan with its sentences: the heading, why nothing fits, and remarks on the choice."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from pipeplan.answers.parts import figure
+from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.plan_records import ClusterRecord, GpuRecord, MissRecord, PlanResult, Totals
+from pipeplan.extensions.planning.results import Estimate
+from pipeplan.extensions.planning.workload import ModelShape
+from pipeplan.foundation.readable import percent
+from pipeplan.foundation.records import holding, replaced
+from pipeplan.model import counted
+
+NOTHING_FITS: Mapping[str, Any] = {
+    "by_trainer": (),
+    "best": None,
+    "given_up": 0.0,
+    "simpler_because": "",
+    "fit": None,
+    "unusual": (),
+    "pipelined": None,
+    "runners_up": (),
+    "front": (),
+    "sensitivity": (),
+    "closest_miss": None,
+    "searched": None,
+    "optimality_gap": None,
+    "left_out": (),
+    "totals": None,
+    "remarks": (),
+}
+"""Fields of a plan in which nothing fits."""
+
+
+def plan_result(
+    model: ModelShape,
+    cluster: Cluster,
+    *,
+    objective: str,
+    trainer: str,
+    memory_limit_gib: float,
+    interrupted: bool = False,
+    **fields: Any,
+) -> PlanResult:
+    """Return a plan with its sentences; ``fields`` that are left out are those of a plan in which nothing fits."""
+    best, closest = fields.get("best"), fields.get("closest_miss")
+    gpu = {field.name: getattr(cluster.gpu, field.name) for field in dataclasses.fields(cluster.gpu)}
+    plan = PlanResult(
+        **dict(NOTHING_FITS)
+        | {
+            "heading": heading_of(model, cluster, best or closest),
+            "trainer": trainer,
+            "miss": "" if best is not None else miss_in_words(closest, memory_limit_gib),
+            "model": model,
+            "cluster_record": ClusterRecord(
+                per_node=cluster.per_node,
+                nodes=cluster.nodes,
+                gpus=cluster.gpus,
+                joined=cluster.joined,
+                inside=cluster.inside,
+                between=cluster.between,
+                gpu=GpuRecord(**gpu | {"peak": dict(cluster.gpu.peak)}),
+            ),
+            "objective": objective,
+            "memory_limit_gib": memory_limit_gib,
+        }
+        | fields
+    )
+    holding(plan, cluster=cluster, interrupted=interrupted)
+    return plan if best is None else replaced(plan, remarks=remarks_of(plan))
+
+
+def heading_of(model: ModelShape, cluster: Cluster, shown: Estimate | None) -> str:
+    """Return the heading: model, cluster and global batch."""
+    batch = ""
+    if shown is not None:
+        chosen = shown.configuration
+        batch = f", {counted(chosen.global_batch, 'sequence')} of {chosen.sequence:,} tokens"
+    nodes = f"{counted(cluster.nodes, 'node')} of {cluster.per_node}"
+    return f"{model.name} on {cluster.gpus:,} {cluster.gpu.name} ({nodes}){batch}"
+
+
+def miss_in_words(closest: MissRecord | None, limit_gib: float) -> str:
+    """Return one or two sentences on why nothing fits and on the nearest request that would."""
+    if closest is None:
+        return "no configuration fits"
+    return (
+        f"no configuration fits in {limit_gib:.1f} GiB per GPU: the closest ({closest.words}) needs "
+        f"{closest.peak_memory_gib:.1f} GiB, {closest.over_by_gib:.1f} GiB too much; {closest.change}"
+    )
+
+
+def remarks_of(plan: PlanResult) -> tuple[str, ...]:
+    """Return sentences on the choice: the whole training, what it gives up, what is unusual, and what was left undone."""
+    fit = fit_in_words(plan)
+    remarks = [
+        "" if plan.totals is None else training_in_words(plan.totals),
+        f"peak memory{fit}" if fit else "",
+        f"the fastest configuration is {given_up_in_words(plan)}" if plan.simpler_because else "",
+        f"unusual: {'; '.join(plan.unusual)}" if plan.unusual else "",
+        pipelined_in_words(plan),
+        f"trainer {trainer_in_words(plan)}" if len(plan.by_trainer) > 1 else "",
+        unfinished(plan),
+    ]
+    return tuple(filter(None, remarks))
+
+
+def unfinished(plan: PlanResult) -> str:
+    """Return what the budget or an interruption left undone, and its largest possible gain; empty if nothing."""
+    if plan.complete or plan.optimality_gap is None:
+        return ""
+    why, remedy = ("it was interrupted", "") if plan.interrupted else ("the budget ended", ": --seconds extends it")
+    return (
+        f"{why} before every configuration was estimated or ruled out{remedy}; by the bounds of the rest, the plan is "
+        f"within {percent(plan.optimality_gap)} of the best"
+    )
+
+
+def trainer_in_words(plan: PlanResult) -> str:
+    """Return the trainer, and its step time beside those of the other trainers' own plans."""
+    if len(plan.by_trainer) < 2:
+        return plan.trainer
+    own = [
+        f"{other.trainer} "
+        + (f"none ({other.reason})" if other.step_time_s is None else f"{figure(other.step_time_s)} s")
+        for other in plan.by_trainer
+    ]
+    return f"{plan.trainer}: the best of {', '.join(own)}"
+
+
+def training_in_words(totals: Totals) -> str:
+    """Return what the whole training takes: ``1 trillion tokens: 12.3 days, 18,900 GPU hours, $37,800``."""
+    units = (("trillion ", 1e12), ("billion ", 1e9), ("million ", 1e6), ("", 1.0))
+    unit, size = next(((name, size) for name, size in units if totals.tokens >= size), units[-1])
+    dollars = "" if totals.dollars is None else f", ${totals.dollars:,.0f}"
+    return (
+        f"{totals.tokens / size:,g} {unit}tokens: {totals.days:,.1f} days, {totals.gpu_hours:,.0f} GPU hours{dollars}"
+    )
+
+
+def fit_in_words(plan: PlanResult) -> str:
+    """Return whether the peak fits, to stand behind the peak; empty if that is unknown."""
+    if plan.fit is None:
+        return ""
+    return ": tight, within the error bar of the prediction" if plan.fit == "tight" else f": {plan.fit}"
+
+
+def given_up_in_words(plan: PlanResult) -> str:
+    """Return how much faster the fastest configuration is, and why another is preferred."""
+    return f"{percent(plan.given_up)} faster, but {plan.simpler_because}"
+
+
+def pipelined_in_words(plan: PlanResult) -> str:
+    """Return the best configuration with a pipeline, and why it won or lost; empty if there is none."""
+    if plan.pipelined is None:
+        return ""
+    words = "the plan" if plan.pipelined.won else with_step(plan.pipelined)
+    return f"best with a pipeline: {words}; {plan.pipelined.because}"
+
+
+def with_step(estimate: Estimate) -> str:
+    """Return a configuration and its step time in words."""
+    return f"{in_words(estimate.configuration)}: {figure(estimate.step_time)} s"

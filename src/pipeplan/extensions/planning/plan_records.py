@@ -1,0 +1,310 @@
+"""Plan: the best configuration and its comparison with the others, as the planner makes it and as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from pipeplan.extensions.planning.hardware import Cluster, Link
+from pipeplan.extensions.planning.results import Estimate, Fit
+from pipeplan.extensions.planning.workload import ModelShape
+from pipeplan.foundation.records import Evidence, Record
+from pipeplan.model import Schedule
+
+Objective = Literal["step-time", "cost", "gpus"]
+
+
+class FlagsRecord(Record, frozen=True, kw_only=True):
+    """Flags of one trainer, the files that they name, and warnings on what they cannot express.
+
+    Attributes
+    ----------
+    release
+        Release of the trainer; empty if flags do not depend on it.
+    configuration, software
+        Configuration that they train, in words, and the trainer's software in its prediction.
+    step_time_s, peak_memory_gib, fit
+        Prediction for this configuration with this trainer; null if the trainer does not run its schedule.
+    """
+
+    text: str
+    files: dict[str, str]
+    warnings: tuple[str, ...]
+    release: str
+    configuration: str
+    software: str
+    step_time_s: float | None
+    peak_memory_gib: float | None
+    fit: Fit | None
+
+
+class PlannedConfiguration(Estimate, frozen=True, kw_only=True):
+    """A configuration in a plan: its predictions, its description, and its representation in files.
+
+    ``document`` is what :func:`pipeplan.estimate` takes.
+    """
+
+    words: str
+    layout: str
+    recompute: str
+    document: dict[str, Any]
+
+
+class BestConfiguration(PlannedConfiguration, frozen=True, kw_only=True):
+    """Best configuration, and flags by trainer: each trainer's are those of its own plan, with the prediction for it."""
+
+    flags: dict[str, FlagsRecord]
+
+
+class TrainerPlanRecord(Record, frozen=True, kw_only=True):
+    """Own plan of a trainer among which the best was chosen; ``reason`` says why there is none."""
+
+    trainer: str
+    configuration: str
+    software: str
+    step_time_s: float | None
+    peak_memory_gib: float | None
+    fit: Fit | None
+    reason: str
+
+    estimate = Evidence[Estimate | None]()
+    """Estimate of its best configuration, with its own software; None if no configuration fits."""
+
+
+class RunnerUpRecord(PlannedConfiguration, frozen=True, kw_only=True):
+    """Another configuration, and why it is not the best."""
+
+    lost_because: str
+
+
+class PipelinedRecord(PlannedConfiguration, frozen=True, kw_only=True):
+    """Best configuration with a pipeline, and why it won against the best one without, or lost."""
+
+    won: bool
+    because: str
+
+
+class MissRecord(PlannedConfiguration, frozen=True, kw_only=True):
+    """Closest configuration if none fits: how far it is over the memory limit, and a remedy."""
+
+    over_by_gib: float
+    change: str
+
+
+class SearchedRecord(PlannedConfiguration, frozen=True, kw_only=True):
+    """A finalist with a better order of ops than the published ones."""
+
+    # No trainer flag can express the order. The gap is the makespan over a bound for any order of these stages, minus 1.
+    instead_of_s: float
+    found_by: str
+    optimality_gap: float
+
+    schedule = Evidence[Schedule]()
+    """The order of a whole step; it can be exported for PyTorch's runtime and run by pipeplan."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """Effect of one changed input on the chosen plan.
+
+    Attributes
+    ----------
+    input
+        Name of the input, such as ``bandwidth between nodes``.
+    factor
+        Factor on the input; 1 if the name already contains the value.
+    step_time
+        Step time of the chosen configuration with the changed input, in seconds.
+    changes
+        Whether another configuration is better with the changed input.
+    instead
+        That configuration in a few words; empty if the plan stays the best.
+    """
+
+    input: str
+    factor: float
+    step_time: float
+    changes: bool
+    instead: str = ""
+
+    @property
+    def what(self) -> str:
+        """Input and factor in words, such as ``bandwidth between nodes x 0.5``."""
+        return self.input if self.factor == 1 else f"{self.input} x {self.factor:g}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Numbers of configurations that the planner considered.
+
+    Attributes
+    ----------
+    legal
+        Configurations that satisfy all rules.
+    over_memory, too_slow
+        Configurations ruled out by a bound on memory or on time, without a simulation.
+    estimated
+        Configurations that were simulated.
+    """
+
+    legal: int
+    over_memory: int
+    too_slow: int
+    estimated: int
+
+
+DAY, HOUR = 86_400, 3_600
+"""Seconds of a day and of an hour."""
+
+
+class Totals(Record, frozen=True, kw_only=True):
+    """Duration and price of a whole training run at the predicted step time, without interruptions.
+
+    Attributes
+    ----------
+    tokens, steps
+        Tokens to train on, and steps of the global batch.
+    days, gpu_hours
+        Time, and time of all GPUs together.
+    dollars
+        Cost at the price of a GPU hour; None without a price.
+    """
+
+    tokens: float
+    steps: float
+    days: float
+    gpu_hours: float
+    dollars: float | None
+
+    @classmethod
+    def of(cls, estimate: Estimate, tokens: float, price: float | None) -> Totals:
+        """Return the totals of a configuration for a number of tokens; ``price`` in dollars per GPU hour."""
+        chosen = estimate.configuration
+        steps = tokens / (chosen.global_batch * chosen.sequence)
+        seconds = steps * estimate.step_time
+        hours = seconds * chosen.gpus / HOUR
+        dollars = None if price is None else hours * price
+        return cls(tokens=tokens, steps=steps, days=seconds / DAY, gpu_hours=hours, dollars=dollars)
+
+
+class GpuRecord(Record, frozen=True, kw_only=True):
+    """A GPU as its data sheet has it; FLOP/s by format, bytes, bytes/s."""
+
+    name: str
+    peak: dict[str, float]
+    memory_bytes: float
+    memory_bandwidth: float
+    host_bandwidth: float
+    price: float | None
+    source: str
+    generation: str
+    multiprocessors: int
+    sustained: float
+
+
+class ClusterRecord(Record, frozen=True, kw_only=True):
+    """GPUs, nodes, and the links inside of a node and between them; ``joined`` GPUs have the fast links."""
+
+    per_node: int
+    nodes: int
+    gpus: int
+    joined: int
+    inside: Link
+    between: Link
+    gpu: GpuRecord
+
+
+class PlanResult(Record, frozen=True, kw_only=True):
+    """Result of the planner: the best configuration and its comparison with the others.
+
+    Attributes
+    ----------
+    heading
+        Model, cluster and batch in words.
+    trainer
+        Trainer that the best is for; empty if nothing fits.
+    by_trainer
+        Own plans of the trainers among which the best was chosen, in their order; the best is one of them.
+    miss
+        Why nothing fits, and the nearest request that would; empty if something fits.
+    model, cluster_record
+        Model and cluster.
+    objective
+        Objective that was minimized.
+    memory_limit_gib
+        GiB per GPU that may be allocated in comfort; the peak of a tight plan may be above.
+    best
+        Estimate of the best configuration; None if no configuration fits.
+    given_up
+        Fraction by which the best is slower than the fastest configuration that fits: it is the simplest of those that
+        predictions cannot tell apart.
+    simpler_because
+        Why it is preferred to the fastest one, in a few words; empty if it is the fastest.
+    fit
+        Whether its peak fits at the upper end of its error bar, too; None if no configuration fits.
+    unusual
+        Choices of the best that hardly any published run makes, in words; they are made only if nothing else fits, or if
+        the user allowed or fixed them.
+    pipelined
+        Best configuration with a pipeline, and why it won or lost; None if none fits.
+    runners_up
+        Other configurations, the best first.
+    front
+        Pareto front of step time and peak memory, sorted by step time.
+    sensitivity
+        Effects of changed inputs on the plan.
+    closest_miss
+        Nearest configuration if none fits.
+    counts
+        Numbers of configurations considered.
+    seconds
+        Planning time.
+    complete
+        Whether every valid configuration was estimated or ruled out by a bound; False if the budget ended first.
+    searched
+        Better order for a finalist, if the order search found one.
+    optimality_gap
+        Upper bound on the distance of the plan from the best configuration, as a fraction; 0 if the search is complete. The
+        values of ``left_out`` are not covered.
+    left_out
+        Valid values that are tried only if the user fixes them, in words.
+    totals
+        Duration and cost of the whole training with the best; None if no configuration fits.
+    remarks
+        Sentences on the choice.
+    """
+
+    heading: str
+    trainer: str
+    by_trainer: tuple[TrainerPlanRecord, ...]
+    miss: str
+    model: ModelShape
+    cluster_record: ClusterRecord = msgspec.field(name="cluster")
+    objective: str
+    memory_limit_gib: float
+    best: BestConfiguration | None
+    given_up: float
+    simpler_because: str
+    fit: Fit | None
+    unusual: tuple[str, ...]
+    pipelined: PipelinedRecord | None
+    runners_up: tuple[RunnerUpRecord, ...]
+    front: tuple[PlannedConfiguration, ...]
+    sensitivity: tuple[Sensitivity, ...]
+    closest_miss: MissRecord | None
+    searched: SearchedRecord | None
+    counts: Counts
+    seconds: float
+    complete: bool
+    optimality_gap: float | None
+    left_out: tuple[str, ...]
+    totals: Totals | None
+    remarks: tuple[str, ...]
+
+    cluster = Evidence[Cluster]()
+    """Cluster of the plan."""
+
+    interrupted = Evidence[bool]()
+    """Whether the user interrupted the planner before its budget ended."""
