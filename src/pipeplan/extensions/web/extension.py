@@ -5,7 +5,6 @@ from pipeplan.foundation.extensions import Command, Extension
 EXTENSION = Extension(
     name="web",
     summary="The web app, the editor of schedules, and the server of an agent's tools.",
-    needs=("search", "planning", "review", "training"),
     commands=(
         Command(
             name="serve",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -15,6 +15,8 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from starlette.exceptions import HTTPException
 
+from pipeplan.foundation.extensions import extension, extensions
+
 _HTML = "text/html; charset=utf-8"
 _TYPES = {
     "js": "text/javascript; charset=utf-8",
@@ -23,44 +25,50 @@ _TYPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Page:
-    """Texts of the template of the pages."""
+    """Texts of the template of the pages, which are HTML already, and the extension that a page shows."""
 
     title: str
+    link: str
     about: str
     skip: str
     controls: str
     script: str
-    styles: tuple[str, ...] = ()
+    styles: str = ""
+    extension: str = ""
 
 
 _PAGES = {
     "/": _Page(
-        "pipeplan",
-        "compare pipeline-parallel schedules",
-        "Skip to the comparison",
-        "shape, costs and schedules",
-        "app",
+        title="pipeplan",
+        link="Schedules",
+        about="compare pipeline-parallel schedules",
+        skip="Skip to the comparison",
+        controls="shape, costs and schedules",
+        script="app",
     ),
     "/plan": _Page(
-        "pipeplan: plan",
-        "choose the configuration to train with, for a model on a cluster",
-        "Skip to the plan",
-        "model, cluster and limits",
-        "plan",
-        ("plan",),
+        title="pipeplan: plan",
+        link="Plan",
+        about="choose the configuration to train with, for a model on a cluster",
+        skip="Skip to the plan",
+        controls="model, cluster and limits",
+        script="plan",
+        styles='<link rel="stylesheet" href="/assets/plan.css">',
+        extension="planning",
     ),
     "/review": _Page(
-        "pipeplan: review",
-        "review the launch script or recipe that you already have",
-        "Skip to the review",
-        "trainer, model and cluster",
-        "review",
-        ("review",),
+        title="pipeplan: review",
+        link="Review",
+        about="review the launch script or recipe that you already have",
+        skip="Skip to the review",
+        controls="trainer, model and cluster",
+        script="review",
+        styles='<link rel="stylesheet" href="/assets/review.css">',
+        extension="review",
     ),
 }
-_LINKS = {"/": "Schedules", "/plan": "Plan", "/review": "Review", "/api": "API"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,7 @@ class _Asset:
     media: str
     tag: str
 
-    def answer(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
         headers = {"etag": self.tag, "cache-control": "no-cache"}
         if request.headers.get("if-none-match") == self.tag:
             return Response(status_code=304, headers=headers)
@@ -77,47 +85,33 @@ class _Asset:
 
 
 def add_pages(app: FastAPI) -> None:
-    """Add the pages at ``/``, ``/plan`` and ``/review``, their assets, and the reference of the API at ``/api``."""
+    """Add the pages of the core and of extensions that are installed, their assets, and the reference at ``/api``."""
     held = _assets()
+    shown = {path: page for path, page in _PAGES.items() if not page.extension or extension(page.extension)}
+    links = {path: page.link for path, page in shown.items()} | {"/api": "API"}
 
-    pages = {path: _filled(path, page) for path, page in _PAGES.items()}
-
-    @app.get("/", include_in_schema=False)
-    async def page(request: Request) -> Response:
-        return pages["/"].answer(request)
-
-    @app.get("/plan", include_in_schema=False)
-    async def plan_page(request: Request) -> Response:
-        return pages["/plan"].answer(request)
-
-    @app.get("/review", include_in_schema=False)
-    async def review_page(request: Request) -> Response:
-        return pages["/review"].answer(request)
+    for path, page in shown.items():
+        app.add_api_route(path, _filled(path, page, links).answer, include_in_schema=False)
 
     @app.get("/assets/{name}", include_in_schema=False)
     async def asset(name: str, request: Request) -> Response:
         if name not in held:
             raise HTTPException(404)
-        return held[name].answer(request)
+        return await held[name].answer(request)
 
     @app.get("/api", include_in_schema=False)
     async def reference() -> HTMLResponse:
         return HTMLResponse(reference_page(app.openapi()))
 
 
-def _filled(path: str, page: _Page) -> _Asset:
-    """Fill the template for a page; the texts are HTML already."""
+def _filled(path: str, page: _Page, links: Mapping[str, str]) -> _Asset:
+    """Fill the template for a page."""
     template = (files("pipeplan.extensions.web") / "assets" / "page.html").read_text(encoding="utf-8")
-    links = [f'<a href="{to}"{" aria-current=page" if to == path else ""}>{title}</a>' for to, title in _LINKS.items()]
-    styles = [f'<link rel="stylesheet" href="/assets/{name}.css">' for name in page.styles]
+    anchors = [f'<a href="{to}"{" aria-current=page" if to == path else ""}>{title}</a>' for to, title in links.items()]
     text = Template(template).substitute(
-        title=page.title,
-        about=page.about,
-        skip=page.skip,
-        controls=page.controls,
-        script=page.script,
-        styles="\n".join(styles),
-        links="".join(links),
+        {field.name: getattr(page, field.name) for field in fields(page)},
+        links="".join(anchors),
+        extensions=" ".join(present.name for present in extensions()),
     )
     return _asset(text.encode(), _HTML)
 
