@@ -8,7 +8,7 @@ from pipeplan.extensions.search import SearchProgress
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.engines.list_scheduling import ListScheduling
 from pipeplan.extensions.search.engines.published import FixedOrders
-from pipeplan.extensions.search.portfolio import PlanRun
+from pipeplan.extensions.search.portfolio import run_of_plan
 from pipeplan.extensions.search.run import Run
 from pipeplan.model import Placement
 from tests.extensions.search.problems import problem
@@ -35,20 +35,20 @@ def test_a_part_of_a_budget_is_spent_together_with_the_whole():
 
 
 def test_what_the_plan_is_searched_for_is_judged_at_once():
-    asked = problem(Placement.v(4), 6, (10.0, 10.0, 10.0, 6.0), limit=4, communication="streams")
+    judged_problem = problem(Placement.v(4), 6, (10.0, 10.0, 10.0, 6.0), limit=4, communication="streams")
     news: list[SearchProgress] = []
-    run = Run(asked, Budget(None, 200, time.monotonic), report=news.append)
-    plan = PlanRun(run)
+    run = Run(judged_problem, Budget(None, 200, time.monotonic), report=news.append)
+    plan = run_of_plan(run)
     assert not plan.problem.is_judged
     FixedOrders()(plan)
     ListScheduling()(plan)
     assert plan.best is not None
     assert run.best is not None
     assert plan.best.judged == plan.best.value < run.best.judged
-    decoded = {lineage.name: asked.judge(run.schedule(lineage)) for lineage in plan.lineages}
+    decoded = {lineage.name: judged_problem.judge(run.schedule(lineage)) for lineage in plan.lineages}
     assert {lineage.name for lineage in run.finalists} == set(decoded)
     for lineage in run.finalists:
-        assert lineage.judged == pytest.approx(asked.judge(run.schedule(lineage)))
+        assert lineage.judged == pytest.approx(judged_problem.judge(run.schedule(lineage)))
         assert lineage.judged <= decoded[lineage.name]
     assert run.published is not None
     assert plan.published is not None

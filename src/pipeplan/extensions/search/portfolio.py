@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pipeplan.checking import check
 from pipeplan.extensions.search.budget import Budget
-from pipeplan.extensions.search.candidate import Candidate, keep_what_can_be
+from pipeplan.extensions.search.candidate import keep_what_can_be
 from pipeplan.extensions.search.engines.building_blocks import BuildingBlocks, FirstBlocks
 from pipeplan.extensions.search.engines.dispatching import Dispatching
 from pipeplan.extensions.search.engines.judged_search import JudgedSearch
@@ -18,12 +18,10 @@ from pipeplan.extensions.search.engines.proving import EarlyProof, Proving
 from pipeplan.extensions.search.engines.published import DrivenByCosts, FixedOrders, try_untried
 from pipeplan.extensions.search.engines.window_search import WindowSearch
 from pipeplan.extensions.search.problem import Problem
-from pipeplan.extensions.search.result import Published, SearchProgress, SearchResult
+from pipeplan.extensions.search.result import SearchProgress, SearchResult
 from pipeplan.extensions.search.run import Engine, Lineage, Run
 from pipeplan.foundation.errors import InfeasibleError, InputError, ShapeError
-from pipeplan.foundation.kernels import Argument, Kernel, Output
 from pipeplan.model import Schedule
-from pipeplan.simulation import Bound
 
 ENGINES: tuple[Engine, ...] = (
     FixedOrders(),
@@ -115,7 +113,7 @@ def search(
     if seconds is None and evaluations is None:
         seconds = 10.0
     run = Run(problem, Budget(seconds, evaluations, clock), seed=seed, workers=workers, report=progress)
-    plan = PlanRun(run) if problem.is_judged else run
+    plan = run_of_plan(run) if problem.is_judged else run
     # The plan is searched first where schedules are judged by simulation; else both are the same run.
     try:
         for schedule in [start] if isinstance(start, Schedule) else start:
@@ -201,73 +199,7 @@ PLAN_SHARE = 0.5
 """Share of the budget for the plan, which knows nothing of messages and collectives."""
 
 
-class PlanRun(Run):
-    """A search on transfers that only delay and without collectives, within a share of another's budget.
-
-    All that engines do for such a problem they do for this one. Whatever is the best of its lineage here is judged there; so
-    the other search never ends with worse than what this one has found.
-
-    Parameters
-    ----------
-    judged
-        The search that this is a part of.
-    """
-
-    def __init__(self, judged: Run) -> None:
-        problem = judged.problem
-        super().__init__(problem.as_planned(), judged.budget.part(PLAN_SHARE), seed=judged.seed, workers=judged.workers)
-        self._whole = judged
-
-    @property
-    def is_over(self) -> bool:
-        """True if its share of the budget is spent, or nothing better can be found, here or as it is judged."""
-        return super().is_over or self._whole.is_over
-
-    @property
-    def original(self) -> Problem:
-        """Problem of the whole search."""
-        return self._whole.problem
-
-    @property
-    def needs_no_start(self) -> bool:
-        """True if no schedule can be judged better."""
-        return self._whole.needs_no_start
-
-    @property
-    def lacks_kernels(self) -> bool:
-        """True if the whole search continues while a kernel is still being compiled."""
-        return self._whole.lacks_kernels
-
-    def take(self, lineage: Lineage) -> None:
-        """Take a lineage if it is the best of its name, and judge it."""
-        super().take(lineage)
-        self._whole.take(lineage)
-
-    def take_as_it_is(self, schedule: Schedule, name: str, candidate: Candidate) -> None:
-        """Judge a schedule unchanged."""
-        self._whole.take_as_it_is(schedule, name, candidate)
-
-    def take_published(self, schedule: Schedule, rival: Published) -> None:
-        """Take a published schedule, and judge it."""
-        super().take_published(schedule, rival)
-        self._whole.take_published(schedule, rival)
-
-    def raise_bound(self, bound: Bound) -> None:
-        """Take a lower bound, which also holds for judged values."""
-        super().raise_bound(bound)
-        # Within limits, the plan reserves memory of collectives that another schedule may do without.
-        if self._whole.problem.sharding is None or self.problem.limits is None:
-            self._whole.raise_bound(bound)
-
-    def report_progress(self) -> None:
-        """Report the progress of the whole search."""
-        self._whole.report_progress()
-
-    def report_meanwhile(self) -> None:
-        """Report the progress if there was no report for a while."""
-        self._whole.report_meanwhile()
-
-    def compile(self, kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:
-        """Compile a kernel for the whole search."""
-        if not self.is_over:
-            self._whole.compile(kernel, inputs, outputs)
+def run_of_plan(judged: Run) -> Run:
+    """Return a search for a plan within a share of the budget of a search that judges schedules by simulation."""
+    problem, budget = judged.problem.as_planned(), judged.budget.part(PLAN_SHARE)
+    return Run(problem, budget, seed=judged.seed, workers=judged.workers, whole=judged)

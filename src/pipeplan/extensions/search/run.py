@@ -72,6 +72,10 @@ class Lineage:
 class Run:
     """The best candidates so far, the bound, the budget, and workers; engines offer what they find.
 
+    Where schedules are judged by simulation, the search for a plan, on transfers that only delay and without collectives, is
+    a run within the ``whole`` one. It passes on what it takes, to be judged there, and its bounds, which also hold for
+    judged values; so the whole search never ends with worse than what the plan's has found.
+
     Attributes
     ----------
     problem, encoder, budget, seed
@@ -94,8 +98,10 @@ class Run:
         seed: int = 0,
         workers: int = 1,
         report: Callable[[SearchProgress], None] | None = None,
+        whole: Run | None = None,
     ) -> None:
         self.problem = problem
+        self.whole = whole
         self.encoder = Encoder(problem)
         self.budget = budget
         self.seed = seed
@@ -119,8 +125,8 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """True if the budget is spent, or the best schedule is optimal."""
-        return self.budget.is_spent or self.is_optimal
+        """True if the budget is spent, or the best schedule is optimal, here or in the whole search."""
+        return self.budget.is_spent or self.is_optimal or (self.whole is not None and self.whole.is_over)
 
     @property
     def compiled_after(self) -> float | None:
@@ -130,12 +136,14 @@ class Run:
     @property
     def lacks_kernels(self) -> bool:
         """True if the search continues while a kernel that it waited for is still being compiled."""
+        if self.whole is not None:
+            return self.whole.lacks_kernels
         return self._late is not None and (self._late.cancelled() or not self._late.done())
 
     @property
     def original(self) -> Problem:
         """Problem as it was posed, from which strategies that depend on costs make their schedules."""
-        return self.problem
+        return self.problem if self.whole is None else self.whole.problem
 
     @property
     def is_optimal(self) -> bool:
@@ -145,7 +153,7 @@ class Run:
     @property
     def needs_no_start(self) -> bool:
         """True if no schedule can be judged better than the best one: starts need not be tried."""
-        return self.is_optimal
+        return self.is_optimal if self.whole is None else self.whole.is_optimal
 
     @property
     def lineages(self) -> list[Lineage]:
@@ -175,8 +183,10 @@ class Run:
         """Take a lineage if it is the best of its name."""
         before = self._lineages.get(lineage.name)
         if before is None or lineage.value < before.value:
-            self._lineages[lineage.name] = lineage = replace(lineage, candidate=lineage.candidate.copy())
-            self.take_judged(self.judged(lineage))
+            kept = self._lineages[lineage.name] = replace(lineage, candidate=lineage.candidate.copy())
+            self.take_judged(self.judged(kept))
+        if self.whole is not None:
+            self.whole.take(lineage)
 
     def judged(self, lineage: Lineage) -> Lineage:
         """Return the lineage as it is judged."""
@@ -187,6 +197,9 @@ class Run:
 
     def take_as_it_is(self, schedule: Schedule, name: str, candidate: Candidate) -> None:
         """Take a schedule that fits unchanged, messages included, if its candidate does not describe all of it."""
+        if self.whole is not None:
+            self.whole.take_as_it_is(schedule, name, candidate)
+            return
         if not self.problem.is_judged:
             return
         try:
@@ -220,13 +233,12 @@ class Run:
 
     def take_published(self, schedule: Schedule, rival: Published) -> None:
         """Take a published schedule as the one to beat if it is the best by judged value."""
-        if self.problem.is_judged:
-            rival = replaced(rival, value=self.problem.judge(schedule))
-            if not np.isfinite(rival.value):
-                return
-        if rival.beats(self.published, self.problem.placement.chunks):
-            self.published = rival
+        judged = replaced(rival, value=self.problem.judge(schedule)) if self.problem.is_judged else rival
+        if np.isfinite(judged.value) and judged.beats(self.published, self.problem.placement.chunks):
+            self.published = judged
             self.report_progress()
+        if self.whole is not None:
+            self.whole.take_published(schedule, rival)
 
     def offer_schedule(self, schedule: Schedule, name: str) -> float:
         """Take a valid schedule of this placement and number of microbatches as a separate lineage, if it fits.
@@ -274,9 +286,15 @@ class Run:
         if bound.value > self.bound.value:
             self.bound = bound
             self.report_progress()
+        # Within limits, the plan reserves memory of collectives that another schedule may do without.
+        if self.whole is not None and (self.whole.problem.sharding is None or self.problem.limits is None):
+            self.whole.raise_bound(bound)
 
     def report_progress(self) -> None:
-        """Report the progress of the search."""
+        """Report the progress of the whole search."""
+        if self.whole is not None:
+            self.whole.report_progress()
+            return
         best = self.best
         if self._report is None or best is None:
             return
@@ -298,7 +316,9 @@ class Run:
 
     def report_meanwhile(self) -> None:
         """Report the progress if there was no report for a while."""
-        if self.budget.seconds - self._reported >= REPORT_EVERY:
+        if self.whole is not None:
+            self.whole.report_meanwhile()
+        elif self.budget.seconds - self._reported >= REPORT_EVERY:
             self.report_progress()
 
     def map(self, work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> list[Outcome]:
@@ -330,6 +350,9 @@ class Run:
         """
         limit = self.budget.limit_seconds
         if limit is None or self.is_over:
+            return
+        if self.whole is not None:
+            self.whole.compile(kernel, inputs, outputs)
             return
         if self._compiler is None:
             self._compiler = ThreadPoolExecutor(1)
