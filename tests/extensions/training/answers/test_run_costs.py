@@ -1,17 +1,19 @@
 """Costs from a run: what was simulated with them is what they are found to be."""
 
 import gzip
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec import UnsetType
 
 import pipeplan
-from pipeplan.costs import Settings, Spread
+from pipeplan.costs import Settings, SettingsTable, Spread
 from pipeplan.extensions.training.answers.run_costs import RunCosts, read_run_costs, run_costs
+from pipeplan.extensions.training.answers.settings_record import SettingsRecord
 from pipeplan.extensions.training.traces import MeasuredRun
 from pipeplan.formats import chrome_trace
 from pipeplan.foundation.errors import InputError
@@ -236,3 +238,12 @@ def test_op_times_that_exceed_the_run_are_never_written_without_a_word():
     assert longer.error == pytest.approx(1.0)
     (reason,) = longer.doubts()
     assert reason.startswith(f"the op times of a step add up to {true.makespan:.4g} ms, more than")
+
+
+def test_a_profile_has_every_setting_with_its_type():
+    types = get_type_hints(SettingsTable)
+    for field, setting in zip(msgspec.structs.fields(SettingsRecord), fields(SettingsTable), strict=True):
+        kind = types[setting.name]
+        assert field.name == setting.name
+        if setting.name != "layers_per_stage":  # an answer has numbers
+            assert field.type == (kind | UnsetType if setting.default is None else kind), setting.name
