@@ -208,7 +208,7 @@ def test_a_link_holds_the_text(editor):
     editor.replace("1F3 1B1", "1B1 1F3")
     rows = editor.lines
     editor.page.click(".edit-bar >> text=Copy link")
-    editor.page.wait_for_selector(".edit .said:has-text('copied')")
+    editor.page.wait_for_selector(".edit .message:has-text('copied')")
     link = editor.page.evaluate("navigator.clipboard.readText()")
     editor.page.goto("about:blank")
     editor.page.goto(link)

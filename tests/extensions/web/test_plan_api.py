@@ -13,7 +13,7 @@ from pipeplan.extensions.planning.answers.options import PlanOptions
 from tests.plans import CONFIG
 
 ASKED: dict[str, Any] = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 16, "sequence": 4096}
-QUICK = ASKED | {"seconds": 2.0, "fix": ["tp=2", "pp=2"]}
+QUICK = ASKED | {"seconds": 0.5, "fix": ["tp=2", "pp=2"]}
 
 
 def lines_of(answer) -> list[dict[str, Any]]:
@@ -79,7 +79,7 @@ def test_a_config_json_in_place_of_a_name(client):
 
 
 def test_where_nothing_fits_the_nearest_is_told(client):
-    settings = ASKED | {"seconds": 2.0, "memory_limit": "2GiB"}
+    settings = ASKED | {"seconds": 0.5, "memory_limit": "2GiB"}
     plan = plan_of(client.post("/api/plan", json={"settings": settings}))
     assert plan["best"] is None
     assert "no configuration fits in 2.0 GiB" in plan["miss"]
@@ -96,7 +96,6 @@ def test_where_nothing_fits_the_nearest_is_told(client):
         ({"seconds": 3600.0}, "seconds", "at most 60"),
         ({"objective": "gpus"}, "deadline", "needs a deadline"),
         ({"fix": "tpp=2"}, "fix", "did you mean 'tp'"),
-        ({"workers": 2}, "workers", "is an unknown name"),
         ({"store": "/tmp/a.db"}, "store", "is an unknown name"),
     ],
 )
@@ -104,7 +103,7 @@ def test_what_is_wrong_is_at_its_field(client, changes, field, words):
     assert words in errors_of(client.post("/api/plan", json={"settings": ASKED | changes}))[field]
 
 
-@pytest.mark.parametrize("text", ["not JSON", json.dumps(CONFIG | {"num_attention_heads": 7}), "[" * 100_000])
+@pytest.mark.parametrize("text", ["not JSON", json.dumps(CONFIG | {"num_attention_heads": 7})])
 def test_a_config_json_that_is_none_is_refused(client, text):
     file = {"name": "ours.json", "text": text}
     (message,) = errors_of(client.post("/api/plan", json={"settings": ASKED, "model_file": file})).values()
@@ -116,9 +115,7 @@ def test_a_config_json_that_is_none_is_refused(client, text):
     [
         {},
         {**ASKED, "global_batch": 10_000_000, "pp": 8},
-        {"model": "llama3-8b"},
         {**ASKED, "tp": 3},
-        {**ASKED, "model": {"name": "x"}},
         {**ASKED, "cluster": "a.yaml"},
     ],
 )

@@ -105,7 +105,7 @@ def test_the_command_computes_what_shows(opened, capsys, monkeypatch, tmp_path):
     first = names(page)[0]
     assert first in capsys.readouterr().out
     page.get_by_role("button", name="Copy").click()
-    page.locator(".pd-said", has_text=re.compile("copied|selected")).wait_for()
+    page.locator(".pd-status", has_text=re.compile("copied|selected")).wait_for()
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

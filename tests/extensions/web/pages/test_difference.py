@@ -43,7 +43,7 @@ def opened(browser, path):
 def test_the_page_says_what_the_shell_says(opened, found):
     page = opened()
     assert page.page.get_by_role("heading", level=1).inner_text() == "1f1b: planned against measured"
-    text = page.page.locator(".pr-told").inner_text()
+    text = page.page.locator(".pr-summary").inner_text()
     assert all(sentence in text for sentence in found.sentences)
     assert (
         page.page.locator(".pp-chart")
@@ -65,11 +65,11 @@ def test_the_page_says_what_the_shell_says(opened, found):
     # A row finds its ops, once more and it finds none.
     page.page.locator(".pr-kinds tbody button").nth(3).click()
     page.painted()
-    assert page.page.locator(".pp-found").inner_text() == "1 of 12"
+    assert page.page.locator(".pp-matches").inner_text() == "1 of 12"
     assert rows.nth(3).get_attribute("class") == "drawn"
     page.page.locator(".pr-kinds tbody button").nth(3).click()
     page.painted()
-    assert page.page.locator(".pp-found").inner_text() == ""
+    assert page.page.locator(".pp-matches").inner_text() == ""
 
 
 def test_an_op_is_told_in_both(opened):
