@@ -79,7 +79,7 @@ def test_schedules_of_ones_own(client):
     question = {"settings": {}, "files": [{"name": "mine.csv", "text": text}], "schedules": ["1f1b"]}
     results = {result["schedule"]: result for result in client.post("/api/compare", json=question).json()["results"]}
     assert results["mine.csv"]["makespan"] == pipeplan.simulate("zb-h1", ranks=2, microbatches=4).makespan
-    assert [(each["ranks"], each["microbatches"]) for each in results.values()] == [(2, 4), (2, 4)]
+    assert [(item["ranks"], item["microbatches"]) for item in results.values()] == [(2, 4), (2, 4)]
 
 
 def test_a_measured_timeline_is_explained_and_not_compared(client):
@@ -106,7 +106,7 @@ def test_a_file_without_a_schedule_is_refused(client, name, text):
     errors = errors_of(client.post("/api/compare", json={"files": [{"name": name, "text": text}]}))
     assert list(errors) == ["file"]
     beside = client.post("/api/compare", json={"schedules": ["1f1b"], "files": [{"name": name, "text": text}]}).json()
-    assert [each["schedule"] for each in beside["refused"]] == [name]
+    assert [item["schedule"] for item in beside["refused"]] == [name]
 
 
 def test_names_are_never_files(client, tmp_path):
@@ -172,7 +172,7 @@ def test_every_format_can_be_downloaded_and_stands_in_the_menu(client):
     assert export_formats().keys() <= {name for name, one in listed.items() if one["written"]}
     assert {one["ending"].rpartition(".")[2] for one in listed.values() if one["read"]} == {"csv", "json", "txt"}
     several = {name for name, one in listed.items() if one["several"]}
-    assert several == {name for name, each in all_formats().items() if each.draw or each.write_record}
+    assert several == {name for name, item in all_formats().items() if item.draw or item.write_record}
 
 
 def test_a_config_file_gives_its_settings(client):

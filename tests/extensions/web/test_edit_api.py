@@ -43,7 +43,7 @@ def test_a_change_is_told_with_its_reason_and_its_trainers(client):
     text = begin["rows"].replace("1F3 1B1", "1B1 1F3")
     verdict = judged(client, text, shape=begin["shape"], before=begin["rows"], name="mine")
     assert verdict["changed"].startswith("+3 (+11.1%), because rank 1 now runs 1B1 before 1F3")
-    assert {each["trainer"]: each["runs"] for each in verdict["trainers"]} == {
+    assert {item["trainer"]: item["runs"] for item in verdict["trainers"]} == {
         "PyTorch": True,
         "torchtitan": True,
         "Megatron-LM": False,

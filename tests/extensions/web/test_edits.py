@@ -109,7 +109,7 @@ def _assert_stopped(edit: Edit) -> None:
         "what is there may run, and some is not"
     )
     first = {rank: int(np.flatnonzero(~ran & (schedule.rank == rank))[0]) for rank in set(schedule.rank[~ran].tolist())}
-    assert [(each.rank, each.position) for each in stopped.waiting] == sorted(first.items())
+    assert [(item.rank, item.position) for item in stopped.waiting] == sorted(first.items())
     for rank in range(schedule.ranks):
         own = np.flatnonzero(schedule.rank == rank)
         assert (np.diff(ran[own].astype(int)) <= 0).all(), "a rank that has stopped does not go on"
@@ -132,9 +132,9 @@ def test_what_is_wrong_is_told_at_its_word():
     ]:
         edit = changed(old, new)
         assert not edit.valid, old
-        found = next(flaw for flaw in edit.flaws if flaw.rule == rule)
-        assert says in found.message, old
-        assert [(place.line, place.word) for place in found.places] == places, old
+        result = next(flaw for flaw in edit.flaws if flaw.rule == rule)
+        assert says in result.message, old
+        assert [(place.line, place.word) for place in result.places] == places, old
 
 
 def test_a_circle_of_waits_names_and_marks_all_its_ops():

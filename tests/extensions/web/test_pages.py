@@ -48,5 +48,5 @@ def test_the_catalogue(client):
     from pipeplan import schedules
 
     result = client.get("/api/schedules").json()
-    assert [each["name"] for each in result] == [entry.name for entry in schedules()]
-    assert {each["name"]: each["chunks"] for each in result}["interleaved-1f1b"] is None
+    assert [item["name"] for item in result] == [entry.name for entry in schedules()]
+    assert {item["name"]: item["chunks"] for item in result}["interleaved-1f1b"] is None

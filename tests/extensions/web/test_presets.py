@@ -9,8 +9,8 @@ from pipeplan.answers import shipped, shipped_costs
 
 def test_all_presets_are_listed(client):
     result = client.get("/api/presets").json()
-    assert [each["name"] for each in result] == [each.name for each in shipped()]
-    assert {each["origin"] for each in result} == {"measured", "planned"}
+    assert [item["name"] for item in result] == [item.name for item in shipped()]
+    assert {item["origin"] for item in result} == {"measured", "planned"}
 
 
 @pytest.mark.parametrize("name", ["gpt-6.2b-24", "llama3-70b-64"])

@@ -65,15 +65,15 @@ def test_no_process_stays_when_the_launcher_is_killed() -> None:
 
 def workers(parent: int) -> list[str]:
     """The processes that a launcher started, by their command line, which ends with its process id."""
-    found = []
+    result = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().decode().split("\0")
         except OSError:
             continue
         if "pipeplan.extensions.training.runtime.worker" in words and str(parent) in words:
-            found.append(path.parent.name)
-    return found
+            result.append(path.parent.name)
+    return result
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
@@ -139,8 +139,8 @@ def test_pytorch_is_missing_or_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ranks_with_different_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gather(told: list[str], _: str) -> None:
-        told[:] = ["2.13.0", "2.13.1"]
+    def gather(versions: list[str], _: str) -> None:
+        versions[:] = ["2.13.0", "2.13.1"]
 
     monkeypatch.setattr(dist, "all_gather_object", gather)
     monkeypatch.setattr(dist, "get_world_size", lambda: 2)
