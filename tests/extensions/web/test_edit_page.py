@@ -197,7 +197,7 @@ def test_a_search_starts_from_it(editor):
     editor.replace("1F3 1B1", "1B1 1F3")
     editor.page.click("text=Search from it")
     chosen = (
-        "() => [...document.querySelectorAll('#panel-search select')].some(select => select.value === '1f1b-edited.txt')"
+        "() => [...document.querySelectorAll('#panel-search select')].some(field => field.value === '1f1b-edited.txt')"
     )
     editor.settled(chosen)
     assert editor.page.is_visible("#panel-search")

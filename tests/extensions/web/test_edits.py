@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipeplan
@@ -53,6 +53,7 @@ def changed(old: str, new: str) -> Edit:
 
 
 @given(schedules())
+@settings(max_examples=40)
 def test_a_text_is_its_schedule(schedule):
     edit = judged(text_of(schedule), schedule)
     assert edit.schedule == schedule
@@ -62,6 +63,7 @@ def test_a_text_is_its_schedule(schedule):
 
 
 @given(schedules(), st.randoms(use_true_random=False))
+@settings(max_examples=60)
 def test_the_verdict_is_that_of_the_checker_and_the_simulator(schedule, randoms):
     rows = [line.split(" ") for line in text_of(schedule).split("\n")]
     for _ in range(randoms.randint(1, 3)):
@@ -232,6 +234,7 @@ def test_a_change_is_explained_by_the_op_that_it_moves():
 
 
 @given(schedules(slices=1), st.randoms(use_true_random=False))
+@settings(max_examples=60)
 def test_the_op_that_a_change_is_blamed_on_is_late(schedule, randoms):
     before = judged(text_of(schedule), schedule, UNEVEN)
     rows = [line.split(" ") for line in text_of(schedule).split("\n")]
@@ -245,8 +248,3 @@ def test_the_op_that_a_change_is_blamed_on_is_late(schedule, randoms):
     difference = result_of(after).makespan - result_of(before).makespan
     assert words.startswith("+" if difference > 1e-9 else "-" if difference < -1e-9 else "The makespan is unchanged")
     assert ("because" in words) == (abs(difference) > 1e-9)
-
-
-def test_another_shape_is_no_change_of_the_makespan():
-    one, other = (pipeplan.simulate("1f1b", ranks=2, microbatches=count) for count in (2, 3))
-    assert "shape has changed" in change_in_words(one, other)

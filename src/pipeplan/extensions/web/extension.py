@@ -15,7 +15,7 @@ EXTENSION = Extension(
         ),
         Command(
             name="mcp",
-            function="pipeplan.extensions.web.mcp.commands:mcp",
+            function="pipeplan.extensions.web.commands:mcp",
             summary="Serve tools of an agent, over the Model Context Protocol.",
             example="--seconds 300",
             place=170,

@@ -1,18 +1,15 @@
-"""Pages of the app, their scripts and styles, and the reference of the API; all are files of this package."""
+"""Pages of the app, their scripts and styles; all are files of this package."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from pipeplan.foundation.extensions import extension, extensions
@@ -85,10 +82,10 @@ class _Asset:
 
 
 def add_pages(app: FastAPI) -> None:
-    """Add the pages of the core and of extensions that are installed, their assets, and the reference at ``/api``."""
+    """Add the pages of the core and of extensions that are installed, and their assets."""
     held = _assets()
     shown = {path: page for path, page in _PAGES.items() if not page.extension or extension(page.extension)}
-    links = {path: page.link for path, page in shown.items()} | {"/api": "API"}
+    links = {path: page.link for path, page in shown.items()} | {"/api/openapi.json": "API"}
 
     for path, page in shown.items():
         app.add_api_route(path, _filled(path, page, links).answer, include_in_schema=False)
@@ -98,10 +95,6 @@ def add_pages(app: FastAPI) -> None:
         if name not in held:
             raise HTTPException(404)
         return await held[name].answer(request)
-
-    @app.get("/api", include_in_schema=False)
-    async def reference() -> HTMLResponse:
-        return HTMLResponse(reference_page(app.openapi()))
 
 
 def _filled(path: str, page: _Page, links: Mapping[str, str]) -> _Asset:
@@ -128,86 +121,3 @@ def _assets() -> dict[str, _Asset]:
 
 def _asset(content: bytes, media: str) -> _Asset:
     return _Asset(content, media, f'"{hashlib.sha256(content).hexdigest()[:16]}"')
-
-
-# The OpenAPI document as a page: plain HTML without a script, needing nothing from the network.
-
-Document = Mapping[str, Any]
-
-_REFERENCE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>pipeplan API</title>
-<link rel="icon" href="/assets/favicon.svg">
-<link rel="stylesheet" href="/assets/app.css">
-</head>
-<body class="reference">
-<header><h1>pipeplan API</h1><nav><a href="/">workbench</a> <a href="/api/openapi.json">openapi.json</a></nav></header>
-<main>
-<p>{description} Version {version}. Every refusal is <code>{{"errors": [{{"field", "message"}}]}}</code>.</p>
-{operations}
-<h2>Schemas</h2>
-{schemas}
-</main>
-</body>
-</html>
-"""
-
-
-def reference_page(document: Document) -> str:
-    """Return the page of an OpenAPI document: each operation with its inputs and answers, then the schemas."""
-    info = document["info"]
-    return _REFERENCE.format(
-        description=escape(info["description"]),
-        version=escape(info["version"]),
-        operations="\n".join(_operations(document)),
-        schemas="\n".join(_schemas(document)),
-    )
-
-
-def _operations(document: Document) -> Iterator[str]:
-    for path, methods in document["paths"].items():
-        for method, operation in methods.items():
-            yield (
-                f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>"
-                f"<p>{escape(operation.get('description') or operation['summary'])}</p>"
-                f"<dl>{''.join(_parts(operation))}</dl></section>"
-            )
-
-
-def _parts(operation: Document) -> Iterator[str]:
-    """Yield the inputs and answers of an operation, as terms with their meaning."""
-    for parameter in operation.get("parameters", []):
-        yield _term(f"{parameter['in']} {parameter['name']}", escape(parameter.get("description", "")))
-    for media, body in operation.get("requestBody", {}).get("content", {}).items():
-        yield _term("body", f"{escape(media)} {_type(body.get('schema', {}))}")
-    for status, response in operation["responses"].items():
-        types = " ".join(_type(body.get("schema", {})) for body in response.get("content", {}).values())
-        yield _term(status, f"{escape(response['description'])} {types}")
-
-
-def _term(name: str, meaning: str) -> str:
-    return f"<dt>{escape(name)}</dt><dd>{meaning}</dd>"
-
-
-def _schemas(document: Document) -> Iterator[str]:
-    for name, schema in document.get("components", {}).get("schemas", {}).items():
-        text = escape(json.dumps(schema, indent=2))
-        about = escape(schema.get("description", ""))
-        yield (
-            f'<details id="{escape(name)}"><summary><code>{escape(name)}</code> {about}</summary>'
-            f"<pre>{text}</pre></details>"
-        )
-
-
-def _type(schema: Document) -> str:
-    """Return a schema in a few words, with a link if it has a name."""
-    if "$ref" in schema:
-        name = escape(schema["$ref"].rpartition("/")[2])
-        return f'<a href="#{name}">{name}</a>'
-    if schema.get("type") == "array":
-        return f"list of {_type(schema['items'])}"
-    return escape(str(schema.get("type", "")))

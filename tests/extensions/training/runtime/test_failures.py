@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import torch.distributed as dist
 
-from pipeplan.extensions.training.runtime import group, launch, requirements
+from pipeplan.extensions.training.runtime import group, requirements
 from pipeplan.extensions.training.runtime.models import load_model
 from pipeplan.foundation.errors import InputError, MissingExtraError, RunError
 from pipeplan.model import parse_schedule
@@ -40,10 +40,6 @@ def test_a_rank_that_goes_wrong_is_named_with_its_op(model: str, message: str) -
     assert workers(os.getpid()) == []
     traces = getattr(raised.value, "__notes__", [])
     assert ["in trouble" in trace for trace in traces] == [True] * (model == "fails")
-
-
-def test_an_exit_code_is_named() -> None:
-    assert launch._ending(7) == "the process ended with exit code 7"
 
 
 def test_wrong_input_that_only_a_rank_finds() -> None:
