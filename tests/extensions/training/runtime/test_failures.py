@@ -13,9 +13,7 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-import torch.distributed as dist
-
-from pipeplan.extensions.training.runtime import group, requirements
+from pipeplan.extensions.training.runtime import agreement, requirements
 from pipeplan.extensions.training.runtime.models import load_model
 from pipeplan.foundation.errors import InputError, MissingExtraError, RunError
 from pipeplan.model import parse_schedule
@@ -134,14 +132,9 @@ def test_pytorch_is_missing_or_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
         run(parse_schedule(PLAN))
 
 
-def test_ranks_with_different_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gather(versions: list[str], _: str) -> None:
-        versions[:] = ["2.13.0", "2.13.1"]
-
-    monkeypatch.setattr(dist, "all_gather_object", gather)
-    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
+def test_ranks_with_different_versions() -> None:
     with pytest.raises(InputError, match=r"same version of PyTorch; rank 0: 2\.13\.0, rank 1: 2\.13\.1"):
-        group._require_one_version()
+        agreement._require_same("torch", ["2.13.0", "2.13.1"])
 
 
 @pytest.mark.parametrize(
