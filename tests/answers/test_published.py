@@ -16,8 +16,8 @@ from pipeplan.cli import main
 from pipeplan.extensions.web.mcp.tools import answer_of
 from pipeplan.extensions.web.replies import compare as web_compare
 from pipeplan.extensions.web.replies import explain as web_explain
-from pipeplan.extensions.web.requests import CompareIn, ExplainIn, FileIn, FrontIn, SearchIn
-from pipeplan.extensions.web.searches import make_front, make_search
+from pipeplan.extensions.web.requests import CompareIn, ExplainIn, FileIn
+from pipeplan.extensions.web.searches import FrontIn, SearchIn, make_front, make_search
 from pipeplan.foundation.errors import UnknownNameError
 from pipeplan.model import needs_of
 from pipeplan.strategies import STRATEGIES

@@ -15,7 +15,7 @@ FEW = (".csv", ".trace.json", ".png", ".html", ".json")
 
 WAYS = {
     "compare": ("compare 1f1b gpipe -p 2 -m 2", "pipeplan.answers.comparison_of", ENDINGS),
-    "diff": ("diff plan.csv run.json", "pipeplan.extensions.training.diff.command.differences", FEW),
+    "diff": ("diff plan.csv run.json", "pipeplan.extensions.training.commands.differences", FEW),
     "search --pareto": (
         "search --pareto --points 2 -p 2 -m 2 --evaluations 20",
         "pipeplan.extensions.search.commands.front_found",

@@ -91,8 +91,8 @@ export function signed(value: number): string {
 function unitFor(largest: number, unit: string): [string, number] {
   const own = TIME_UNITS[unit];
   if (own === undefined || !(largest > 0)) return [unit, 1];
-  for (const [name, each] of Object.entries(TIME_UNITS)) {
-    if ((largest * each) / own >= 1) return [name, each / own];
+  for (const [name, size] of Object.entries(TIME_UNITS)) {
+    if ((largest * size) / own >= 1) return [name, size / own];
   }
   return ["ns", TIME_UNITS.ns / own];
 }

@@ -72,15 +72,15 @@ export class Minimap {
     this.surface.begin(this.width, height, window.devicePixelRatio);
     this.surface.rect(0, 0, this.width, height, theme.base.page);
     const view = { from: 0, scale: this.width / last, left: 0, width: this.width };
-    const each = height / visible.length;
+    const step = height / visible.length;
     visible.forEach((plot, at) => {
       const gap = visible.length > 1 ? 2 : 1;
-      this.drawPlot(frame, plot, at * each + gap / 2, each - gap, view);
+      this.drawPlot(frame, plot, at * step + gap / 2, step - gap, view);
     });
     for (const { view: index, bar } of matches) {
       const at = visible.findIndex((plot) => plot.index === index);
       const x = ((frame.plots[index]?.start[bar] ?? 0) / last) * this.width;
-      if (at >= 0) this.surface.rect(x - 0.75, at * each, 1.5, each, theme.base.limit);
+      if (at >= 0) this.surface.rect(x - 0.75, at * step, 1.5, step, theme.base.limit);
     }
   }
 
@@ -213,11 +213,11 @@ function handle(name: string, label: string): HTMLElement {
 
 function stripsOf(frame: Frame, plot: Plot, top: number, height: number): Strip[] {
   const palette = frame.theme.bars[plot.index];
-  const each = height / plot.lanes;
+  const laneHeight = height / plot.lanes;
   return plot.tracks.flatMap((tracks, lane) =>
     tracks.map((track) => {
       const [low, high] = EDGES[track.part];
-      return { track, palette, top: top + (lane + low) * each, height: (high - low) * each };
+      return { track, palette, top: top + (lane + low) * laneHeight, height: (high - low) * laneHeight };
     }),
   );
 }

@@ -54,14 +54,14 @@ function drawLanes(surface: Surface, frame: Frame, rows: readonly Row[]): void {
   const window = timeWindow(frame);
   const { ratio } = surface;
   const fine = rows.filter((row) => row.plot.tracks[row.lane].some((track) => tooFine(track, window, ratio)));
-  const each = fine.length === 0 ? rows : rows.filter((row) => !fine.includes(row));
-  const gaps = frame.state.gaps ? each.flatMap((row) => gapStrips(frame, row)) : [];
+  const coarse = fine.length === 0 ? rows : rows.filter((row) => !fine.includes(row));
+  const gaps = frame.state.gaps ? coarse.flatMap((row) => gapStrips(frame, row)) : [];
   surface.mixes(
     fine.map((row) => mixOf(frame, row)),
     window,
   );
   const beside = fine.flatMap((row) => barStrips(frame, row).filter(({ track }) => isBeside(track.part)));
-  surface.strips([...gaps, ...each.flatMap((row) => barStrips(frame, row)), ...beside], window);
+  surface.strips([...gaps, ...coarse.flatMap((row) => barStrips(frame, row)), ...beside], window);
   drawLabels(surface, frame, rows);
   if (frame.state.gaps) for (const row of rows) drawWindows(surface, frame, row);
 }

@@ -101,10 +101,10 @@ function addStrip(paths: Map<string, string[]>, strip: Strip, window: TimeWindow
 
 /** Add the rectangles of a mix to the paths of their colours. */
 function addMix(paths: Map<string, string[]>, mix: Mix, window: TimeWindow): void {
-  const each = columnOf(mix, window);
+  const step = columnOf(mix, window);
   eachBox(sharesOf(mix, window), ({ fill }, column, top, bottom) => {
-    const x = window.left + column * each;
-    const width = Math.min(each, window.left + window.width - x);
+    const x = window.left + column * step;
+    const width = Math.min(step, window.left + window.width - x);
     const path = paths.get(fill) ?? [];
     const [y, height] = [mix.top + top * mix.height, (bottom - top) * mix.height];
     path.push(`M${round(x)} ${round(y)}h${round(width)}v${round(height)}h${round(-width)}z`);

@@ -38,7 +38,7 @@ export class Toolbar {
     autocomplete: "off",
     maxlength: 64,
   });
-  private readonly matchText = make("span", { class: "pp-found", "aria-live": "polite" });
+  private readonly matchText = make("span", { class: "pp-matches", "aria-live": "polite" });
   private readonly gaps: HTMLButtonElement;
   private readonly memory: HTMLButtonElement;
   private readonly critical: HTMLButtonElement;

@@ -9,5 +9,5 @@ import pytest
 def client(address: str):
     import httpx
 
-    with httpx.Client(base_url=address, timeout=180) as found:
-        yield found
+    with httpx.Client(base_url=address, timeout=180) as result:
+        yield result

@@ -1,11 +1,14 @@
-"""A server of the web app on a free port, in a thread of this process."""
+"""A server of the web app on a free port, in a thread of this process, which also does the work of requests."""
 
 from __future__ import annotations
 
+import asyncio
+import pickle
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -19,11 +22,23 @@ from pipeplan.extensions.web.server import listen
 from pipeplan.extensions.web.workers import Workers
 
 
+class InThreads(Workers):
+    """Does the work in threads, which load nothing again; what processes would be sent is pickled all the same."""
+
+    async def ask(self, work: Any, argument: object) -> Any:
+        work, argument = pickle.loads(pickle.dumps((work, argument)))
+        try:
+            answer = await asyncio.to_thread(work, argument)
+        except Exception as error:
+            raise pickle.loads(pickle.dumps(error)) from None
+        return pickle.loads(pickle.dumps(answer))
+
+
 @contextmanager
 def running(workers: Workers | None = None) -> Iterator[str]:
     """The address of a server that runs as long as the block."""
     with listen("127.0.0.1", 0) as listener:
-        config = uvicorn.Config(create_app(workers=workers), http="h11", log_level="error", ws="none")
+        config = uvicorn.Config(create_app(workers=workers or InThreads()), http="h11", log_level="error", ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

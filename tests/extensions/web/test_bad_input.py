@@ -94,16 +94,17 @@ def test_an_unknown_name_is_told(client):
     assert posted(client, '{"settings": {"\\ud800": 4}}').status_code == 422
 
 
-def test_a_configuration_that_is_nested_deeply_is_refused(client):
-    answer = posted(client, '{"document": {"a": ' + "[" * 900 + "]" * 900 + "}}", "plan/chosen")
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ('{"a": ' + "[" * 900 + "]" * 900 + "}", "holds more than 16 nested groups"),
+        (json.dumps({"layout": [0] * 60_000}), "holds more than 50,000 values"),
+    ],
+)
+def test_a_configuration_that_is_too_large_is_refused_before_it_is_copied(client, document, message):
+    answer = posted(client, f'{{"document": {document}}}', "plan/chosen")
     assert answer.status_code == 422
-    assert answer.json()["errors"] == [{"field": "document", "message": "holds more than 16 nested groups"}]
-
-
-def test_a_configuration_of_many_values_is_refused_before_it_is_copied(client):
-    answer = client.post("/api/plan/chosen", json={"document": {"layout": [0] * 60_000}})
-    assert answer.status_code == 422
-    assert answer.json()["errors"] == [{"field": "document", "message": "holds more than 50,000 values"}]
+    assert answer.json()["errors"] == [{"field": "document", "message": message}]
 
 
 def test_a_million_unknown_names_are_told_in_one_sentence(client):

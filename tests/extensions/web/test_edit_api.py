@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 import pipeplan
+from pipeplan.extensions.web import schedules
 from pipeplan.extensions.web.requests import TEXT_LIMIT
-from pipeplan.extensions.web.schedules import MOST_LANES
 from tests.extensions.web.test_api import errors_of
 
 SETTINGS = {"ranks": 4, "microbatches": 6}
@@ -43,7 +43,7 @@ def test_a_change_is_told_with_its_reason_and_its_trainers(client):
     text = begin["rows"].replace("1F3 1B1", "1B1 1F3")
     verdict = judged(client, text, shape=begin["shape"], before=begin["rows"], name="mine")
     assert verdict["changed"].startswith("+3 (+11.1%), because rank 1 now runs 1B1 before 1F3")
-    assert {each["trainer"]: each["runs"] for each in verdict["trainers"]} == {
+    assert {item["trainer"]: item["runs"] for item in verdict["trainers"]} == {
         "PyTorch": True,
         "torchtitan": True,
         "Megatron-LM": False,
@@ -106,18 +106,9 @@ def test_a_placement_that_cannot_be_is_refused(client, ranks):
     assert errors_of(client.post("/api/edit", json={"rows": "0F0 0B0", "shape": shape}))
 
 
-@pytest.mark.parametrize("text", ["", "<script>alert(1)</script>", "0F0 " * 10_000, "1F0"])
-def test_any_text_has_a_verdict(client, text):
+def test_what_is_too_large_to_draw_is_judged(client, monkeypatch):
+    monkeypatch.setattr(schedules, "MOST_LANES", 3)
     begin = begun(client)
-    for shape in (None, begin["shape"]):
-        verdict = judged(client, text, shape=shape)
-        assert not verdict["valid"]
-        assert 1 <= len(verdict["flaws"]) <= 20
-        assert all(len(flaw["message"]) < 700 for flaw in verdict["flaws"])
-
-
-def test_what_is_too_large_to_draw_is_judged(client):
-    begin = begun(client, ranks=MOST_LANES + 1, microbatches=1)
     verdict = judged(client, begin["rows"], shape=begin["shape"])
     assert verdict["valid"]
     assert verdict["timeline"] is None

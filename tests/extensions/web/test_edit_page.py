@@ -197,7 +197,7 @@ def test_a_search_starts_from_it(editor):
     editor.replace("1F3 1B1", "1B1 1F3")
     editor.page.click("text=Search from it")
     chosen = (
-        "() => [...document.querySelectorAll('#panel-search select')].some(each => each.value === '1f1b-edited.txt')"
+        "() => [...document.querySelectorAll('#panel-search select')].some(field => field.value === '1f1b-edited.txt')"
     )
     editor.settled(chosen)
     assert editor.page.is_visible("#panel-search")
@@ -208,7 +208,7 @@ def test_a_link_holds_the_text(editor):
     editor.replace("1F3 1B1", "1B1 1F3")
     rows = editor.lines
     editor.page.click(".edit-bar >> text=Copy link")
-    editor.page.wait_for_selector(".edit .said:has-text('copied')")
+    editor.page.wait_for_selector(".edit .message:has-text('copied')")
     link = editor.page.evaluate("navigator.clipboard.readText()")
     editor.page.goto("about:blank")
     editor.page.goto(link)

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pipeplan
@@ -16,7 +16,6 @@ from pipeplan.extensions.web.editing.edits import Edit, change_in_words, edited,
 from pipeplan.extensions.web.editing.stopped_runs import StoppedRun
 from pipeplan.foundation.errors import CostError
 from pipeplan.model import Schedule, dependencies
-from pipeplan.trainers import trainers_of
 from tests.formats.schedules import schedules
 
 PLAIN = Settings()
@@ -54,6 +53,7 @@ def changed(old: str, new: str) -> Edit:
 
 
 @given(schedules())
+@settings(max_examples=40)
 def test_a_text_is_its_schedule(schedule):
     edit = judged(text_of(schedule), schedule)
     assert edit.schedule == schedule
@@ -63,6 +63,7 @@ def test_a_text_is_its_schedule(schedule):
 
 
 @given(schedules(), st.randoms(use_true_random=False))
+@settings(max_examples=60)
 def test_the_verdict_is_that_of_the_checker_and_the_simulator(schedule, randoms):
     rows = [line.split(" ") for line in text_of(schedule).split("\n")]
     for _ in range(randoms.randint(1, 3)):
@@ -110,7 +111,7 @@ def _assert_stopped(edit: Edit) -> None:
         "what is there may run, and some is not"
     )
     first = {rank: int(np.flatnonzero(~ran & (schedule.rank == rank))[0]) for rank in set(schedule.rank[~ran].tolist())}
-    assert [(each.rank, each.position) for each in stopped.waiting] == sorted(first.items())
+    assert [(item.rank, item.position) for item in stopped.waiting] == sorted(first.items())
     for rank in range(schedule.ranks):
         own = np.flatnonzero(schedule.rank == rank)
         assert (np.diff(ran[own].astype(int)) <= 0).all(), "a rank that has stopped does not go on"
@@ -133,9 +134,9 @@ def test_what_is_wrong_is_told_at_its_word():
     ]:
         edit = changed(old, new)
         assert not edit.valid, old
-        found = next(flaw for flaw in edit.flaws if flaw.rule == rule)
-        assert says in found.message, old
-        assert [(place.line, place.word) for place in found.places] == places, old
+        result = next(flaw for flaw in edit.flaws if flaw.rule == rule)
+        assert says in result.message, old
+        assert [(place.line, place.word) for place in result.places] == places, old
 
 
 def test_a_circle_of_waits_names_and_marks_all_its_ops():
@@ -152,7 +153,7 @@ def test_a_circle_of_waits_names_and_marks_all_its_ops():
     assert stopped_of(edit).until == 9
 
 
-@pytest.mark.parametrize("text", ["", "\n\n\n\n", " \t ", "\ufeff"])
+@pytest.mark.parametrize("text", ["", " \t\n\n", "\ufeff"])
 def test_a_text_without_ops(text):
     (flaw,) = judged(text, one_f_one_b()).flaws
     assert "there are no ops" in flaw.message
@@ -233,6 +234,7 @@ def test_a_change_is_explained_by_the_op_that_it_moves():
 
 
 @given(schedules(slices=1), st.randoms(use_true_random=False))
+@settings(max_examples=60)
 def test_the_op_that_a_change_is_blamed_on_is_late(schedule, randoms):
     before = judged(text_of(schedule), schedule, UNEVEN)
     rows = [line.split(" ") for line in text_of(schedule).split("\n")]
@@ -246,26 +248,3 @@ def test_the_op_that_a_change_is_blamed_on_is_late(schedule, randoms):
     difference = result_of(after).makespan - result_of(before).makespan
     assert words.startswith("+" if difference > 1e-9 else "-" if difference < -1e-9 else "The makespan is unchanged")
     assert ("because" in words) == (abs(difference) > 1e-9)
-
-
-def test_another_shape_is_no_change_of_the_makespan():
-    one, other = (pipeplan.simulate("1f1b", ranks=2, microbatches=count) for count in (2, 3))
-    assert "shape has changed" in change_in_words(one, other)
-
-
-def test_trainers_take_or_refuse_it_in_a_sentence():
-    taken = trainers_of(one_f_one_b())
-    assert [(each.trainer, each.runs) for each in taken] == [
-        ("PyTorch", True),
-        ("Megatron-LM", True),
-        ("Megatron-Bridge", True),
-        ("torchtitan", True),
-        ("NeMo AutoModel", True),
-        ("Primus", True),
-    ]
-    moved = changed("1F3 1B1", "1B1 1F3")
-    megatron = trainers_of(schedule_of(moved))[1]
-    assert not megatron.runs
-    assert "differs from the order that Megatron-LM generates for 1F1B" in megatron.reason
-    chimera = trainers_of(pipeplan.simulate("chimera", ranks=4, microbatches=4).schedule)
-    assert "bidirectional" in chimera[0].reason

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from itertools import cycle
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -125,16 +124,15 @@ CUT = """() => [...document.querySelectorAll("main *")].filter(element =>
 ).map(element => element.outerHTML.slice(0, 80))"""
 
 
-@pytest.mark.parametrize("query", ["", BYTES])
-def test_all_columns_have_the_names_of_the_shell_and_none_is_cut(watched, query):
-    watched.go(query)
+def test_all_columns_have_the_names_of_the_shell_and_none_is_cut(watched):
+    watched.go(BYTES)
     page = watched.page
     assert page.evaluate(CUT) == []
     page.click("button:text-is('All columns')")
     headings = page.locator(".results thead th").all_text_contents()
     shell = [column.title.replace("\n", " ") for name, column in COLUMNS.items() if name != "placement"]
     assert [heading.partition(",")[0] for heading in headings[2:]] == [
-        {"peak": "peak memory" if query else "peak act."}.get(name, name) for name in shell
+        {"peak": "peak memory"}.get(name, name) for name in shell
     ]
     assert page.evaluate(CUT) == []
     assert "over the memory limit" not in " ".join(page.locator(".results .note").all_text_contents())
@@ -307,18 +305,6 @@ def test_explaining(watched):
         assert words in text
     page.evaluate(MOVE, ["p2p_time", "0"])
     watched.settled("() => !document.querySelector('.explain-body').textContent.includes('transfers free')")
-
-
-def test_downloads(watched):
-    watched.go("?ranks=2&microbatches=4&schedules=1f1b")
-    page = watched.page
-    for button, name in (("Picture, PNG", "1f1b.png"), ("PyTorch CSV", "1f1b.csv")):
-        if not page.evaluate("document.querySelector('.menu').open"):
-            page.click("summary:text('Download')")
-        with page.expect_download() as result:
-            page.click(f".menu-items button:text-is('{button}')")
-        assert result.value.suggested_filename == name
-        assert Path(result.value.path()).stat().st_size > 0
 
 
 def test_the_settings_as_a_config_for_the_command_line(watched, tmp_path):

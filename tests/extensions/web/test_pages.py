@@ -34,19 +34,9 @@ def test_an_asset_is_sent_once(client):
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_the_api_is_described(client):
-    document = client.get("/api/openapi.json").json()
-    page = client.get("/api").text
-    assert "<script" not in page
-    for path in document["paths"]:
-        assert path in page
-    for name in document["components"]["schemas"]:
-        assert f'id="{name}"' in page
-
-
 def test_the_catalogue(client):
     from pipeplan import schedules
 
     result = client.get("/api/schedules").json()
-    assert [each["name"] for each in result] == [entry.name for entry in schedules()]
-    assert {each["name"]: each["chunks"] for each in result}["interleaved-1f1b"] is None
+    assert [item["name"] for item in result] == [entry.name for entry in schedules()]
+    assert {item["name"]: item["chunks"] for item in result}["interleaved-1f1b"] is None

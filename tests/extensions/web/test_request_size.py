@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
@@ -13,15 +15,16 @@ from pipeplan.foundation.errors import InputError, PipeplanError, ShapeError
 NAMES = [entry.name for entry in schedules()]
 
 
-@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("communication", ["edge", "blocking"])
-def test_no_schedule_has_more_ops_than_it_is_weighed_with(name, communication):
+def test_no_schedule_has_more_ops_than_it_is_weighed_with(communication):
     settings = Settings(ranks=4, microbatches=8, communication=communication)
-    try:
-        result = simulate(name, ranks=4, microbatches=8, communication=communication)
-    except PipeplanError:
-        pytest.skip(f"{name} cannot be had with {communication} communication here")
-    assert len(result.schedule) <= ops_at_most(name, settings)
+    weighed = 0
+    for name in NAMES:
+        with suppress(PipeplanError):  # not every schedule has blocking messages
+            result = simulate(name, ranks=4, microbatches=8, communication=communication)
+            assert len(result.schedule) <= ops_at_most(name, settings), name
+            weighed += 1
+    assert weighed > 15
 
 
 @pytest.mark.parametrize(

@@ -44,15 +44,6 @@ def test_the_api_gives_what_python_gives(client, tmp_path):
     assert answer.json()["patch"].startswith("--- a/run.sh")
 
 
-def test_the_api_accepts_the_name_of_a_trainer_in_any_case(client):
-    answers = [
-        client.post("/api/review", json={"content": SCRIPT, "settings": {"trainer": name}})
-        for name in ("Megatron-LM", "megatron-lm")
-    ]
-    assert [answer.status_code for answer in answers] == [200, 200]
-    assert answers[0].json() == answers[1].json()
-
-
 @pytest.mark.parametrize(
     ("request_", "field"),
     [

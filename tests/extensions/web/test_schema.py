@@ -69,7 +69,7 @@ def test_no_request_makes_the_server_fail(schema, method, path, mode):
         suppress_health_check=list(HealthCheck),
     )
     @hypothesis.given(case=schema[path][method].as_strategy(generation_mode=mode))
-    def asked(case):
+    def check(case):
         case.call_and_validate(checks=CHECKS, timeout=120)
 
-    asked()
+    check()

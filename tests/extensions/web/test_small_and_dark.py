@@ -42,7 +42,7 @@ def test_the_page_of_schedules_with_every_panel(visit, width, scheme):
         page.click(f"[aria-controls=panel-{panel}]")
         if panel == "why":
             page.wait_for_selector(".explain-body table")
-            assert "Rank 0 idles" in (page.text_content(".told") or "")
+            assert "Rank 0 idles" in (page.text_content(".explain .sentences") or "")
             assert page.text_content(".advice")
         assert not sticks_out(page), panel
         assert serious_faults(page, "body > :not(.pp-timeline)") == [], panel

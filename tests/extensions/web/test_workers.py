@@ -61,33 +61,27 @@ def exhaust(_):
     raise MemoryError
 
 
-async def answers(workers, *questions):
+async def answers(workers, *calls):
     try:
-        return await asyncio.gather(
-            *(workers.ask(work, argument) for work, argument in questions), return_exceptions=True
-        )
+        return await asyncio.gather(*(workers.ask(work, argument) for work, argument in calls), return_exceptions=True)
     finally:
         workers.end()
 
 
-def test_work_is_done():
-    assert asyncio.run(answers(Workers(1), (double, 2), (double, 3))) == [4, 6]
-
-
-@pytest.mark.parametrize(
-    ("work", "argument", "error", "message"),
-    [
+def test_work_that_fails_is_refused_and_the_next_is_done():
+    """In one process after the other: by a time limit, a process that dies, too little memory, and an error."""
+    failing = [
         (sleep, 60, TooSlowError, "more than 3 seconds"),
         (die, 3, WorkError, "probably out of memory"),
         (exhaust, 0, WorkError, "probably out of memory"),
         (fail, "why", ValueError, "why"),
-    ],
-)
-def test_work_that_fails_is_refused_and_the_next_is_done(work, argument, error, message):
-    first, then = asyncio.run(answers(Workers(1, seconds=3), (work, argument), (double, 2)))
-    assert isinstance(first, error)
-    assert message in str(first)
-    assert then == 4
+    ]
+    calls = [call for work, argument, *_ in failing for call in ((work, argument), (double, 2))]
+    results = asyncio.run(answers(Workers(1, seconds=3), *calls))
+    for (_, _, error, message), refused, done in zip(failing, results[::2], results[1::2], strict=True):
+        assert isinstance(refused, error)
+        assert message in str(refused)
+        assert done == 4
 
 
 def test_cancelling_ends_the_work():
@@ -95,9 +89,9 @@ def test_cancelling_ends_the_work():
         workers = Workers(1)
         try:
             await workers.start(double, 1)
-            asking = asyncio.create_task(workers.ask(sleep, 600))
+            request = asyncio.create_task(workers.ask(sleep, 600))
             await asyncio.sleep(0.2)
-            asking.cancel()
+            request.cancel()
             return await asyncio.wait_for(workers.ask(double, 2), 60)
         finally:
             workers.end()
@@ -114,30 +108,29 @@ def test_too_many_at_once_are_refused():
     assert isinstance(fourth, BusyError)
 
 
-@pytest.mark.parametrize(
-    ("work", "argument", "error"), [(tell_and_die, 3, WorkError), (tell_and_sleep, 600, TooSlowError)]
-)
-def test_a_stream_that_ends_early_says_so(work, argument, error):
-    async def told():
-        parts = Workers(1, seconds=3).stream(work, argument)
-        assert await anext(parts) == b"one"
-        with pytest.raises(error):
-            await anext(parts)
+def test_a_stream_that_ends_early_says_so():
+    async def streamed():
+        workers = Workers(1, seconds=3)
+        for work, argument, error in ((tell_and_die, 3, WorkError), (tell_and_sleep, 600, TooSlowError)):
+            parts = workers.stream(work, argument)
+            assert await anext(parts) == b"one"
+            with pytest.raises(error):
+                await anext(parts)
 
-    asyncio.run(told())
+    asyncio.run(streamed())
 
 
-def telling(tell):
-    """Run a coroutine with one worker."""
+def with_one_worker(scenario):
+    """Run a coroutine function with one worker."""
 
-    async def told():
+    async def run():
         workers = Workers(1)
         try:
-            return await tell(workers)
+            return await scenario(workers)
         finally:
             workers.end()
 
-    return asyncio.run(told())
+    return asyncio.run(run())
 
 
 async def parts_of(workers, work, argument):
@@ -145,17 +138,17 @@ async def parts_of(workers, work, argument):
 
 
 def test_who_stops_listening_ends_the_work_and_the_next_is_done():
-    async def told(workers):
+    async def scenario(workers):
         first = workers.stream(tell_slowly, 400)
         part = await anext(first)
         await first.aclose()
         return part, await parts_of(workers, tell_slowly, 3)
 
-    assert telling(told) == (b"0", [b"0", b"1", b"2"])
+    assert with_one_worker(scenario) == (b"0", [b"0", b"1", b"2"])
 
 
 def test_a_process_tells_the_next_answer_unless_it_died_or_failed():
-    async def told(workers):
+    async def scenario(workers):
         (first,) = await parts_of(workers, tell_process, None)
         for error, raised in ((InputError("wrong", field="x"), InputError), (ValueError("why"), RuntimeError)):
             stream = workers.stream(tell_and_fail, error)
@@ -168,4 +161,4 @@ def test_a_process_tells_the_next_answer_unless_it_died_or_failed():
         (third,) = await parts_of(workers, tell_process, None)
         return first, second, third
 
-    assert len(set(telling(told))) == 3
+    assert len(set(with_one_worker(scenario))) == 3

@@ -8,7 +8,7 @@ const MESSAGE_MS = 4000;
 
 export class CopyLink {
   readonly button = make("button", { type: "button", class: "button" }, "Copy link");
-  readonly status = make("span", { class: "link-said", role: "status" });
+  readonly status = make("span", { class: "link-status", role: "status" });
 
   /** `write` updates the address; `ownFiles` returns whether the comparison has files, which a link cannot contain. */
   constructor(

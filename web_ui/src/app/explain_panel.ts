@@ -6,6 +6,7 @@ import { needsText } from "../needs.js";
 import { KIND_WORDS, REASON_WORDS } from "../records.js";
 import { scroller } from "../scroller.js";
 import { type Comparison, type Explanation, explain } from "./api.js";
+import { isInstalled } from "./extensions.js";
 import { Latest } from "./latest.js";
 import type { Host, Panel } from "./panel.js";
 
@@ -48,7 +49,7 @@ export class ExplainPanel implements Panel {
   /** Return the advice, with a link to the search panel in place of the search command. */
   private advise(advice: string): HTMLElement {
     const [before, after] = advice.split("'pipeplan search'");
-    if (after === undefined) return make("p", { class: "advice" }, advice);
+    if (after === undefined || !isInstalled("search")) return make("p", { class: "advice" }, advice);
     const link = make("button", { type: "button", class: "link" }, "a search");
     link.addEventListener("click", () => this.host.open("search"));
     return make("p", { class: "advice" }, before === "" ? "Here " : before, link, after);
@@ -151,7 +152,7 @@ function sentencesOf({ explain: { sentences } }: Explanation): HTMLElement[] {
   if (first === undefined) return [];
   return [
     make("p", {}, make("strong", {}, first)),
-    make("ul", { class: "told" }, ...ranks.map((text) => make("li", {}, text))),
+    make("ul", { class: "sentences" }, ...ranks.map((text) => make("li", {}, text))),
   ];
 }
 
@@ -159,20 +160,20 @@ function changes(explanation: Explanation, host: Host): HTMLElement {
   const { what_ifs: tries, per_microbatch: now } = explanation.explain;
   const { makespan, peak_bytes: bytes } = explanation;
   const peak = Math.max(...(bytes ?? explanation.peak_activation));
-  const helping = tries.filter((each) => each.helps);
-  const others = tries.filter((each) => !each.helps).map((each) => each.change);
+  const helping = tries.filter((remedy) => remedy.helps);
+  const others = tries.filter((remedy) => !remedy.helps).map((remedy) => remedy.change);
   const tried =
     others.length === 0 ? [] : [make("p", { class: "note" }, `Also tried, without gain: ${others.join(", ")}.`)];
   if (helping.length === 0) return section("What would help", ...tried);
   const unit = explanation.time_unit;
-  const steps = Times.of([makespan, ...helping.map((each) => each.makespan)], unit);
-  const each = Times.of([now, ...helping.map((one) => one.per_microbatch)], unit);
+  const steps = Times.of([makespan, ...helping.map((remedy) => remedy.makespan)], unit);
+  const perMicrobatch = Times.of([now, ...helping.map((remedy) => remedy.per_microbatch)], unit);
   const peaks = helping.map((one) => one.peak_bytes ?? one.peak_activation);
   const scale = memoryScale(bytes === null ? "activations" : "bytes", Math.max(peak, ...peaks));
   const heads = [
     "simulated again with",
     named("makespan", steps.unit),
-    named("per microbatch", each.unit),
+    named("per microbatch", perMicrobatch.unit),
     "change",
     `peak, ${scale.unit}`,
   ];
@@ -182,7 +183,7 @@ function changes(explanation: Explanation, host: Host): HTMLElement {
       {},
       make("th", { scope: "row" }, one.kind === "schedule" ? compared(one.change, host) : one.change),
       make("td", {}, steps.number(one.makespan)),
-      make("td", {}, each.number(one.per_microbatch)),
+      make("td", {}, perMicrobatch.number(one.per_microbatch)),
       make("td", {}, change(one.per_microbatch / now - 1)),
       make("td", {}, memoryText(peaks[at], scale)),
     ),
@@ -192,7 +193,7 @@ function changes(explanation: Explanation, host: Host): HTMLElement {
     {},
     make("th", { scope: "row" }, "(now)"),
     make("td", {}, steps.number(makespan)),
-    make("td", {}, each.number(now)),
+    make("td", {}, perMicrobatch.number(now)),
     make("td"),
     make("td", {}, memoryText(peak, scale)),
   );

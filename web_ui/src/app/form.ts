@@ -63,7 +63,7 @@ export class Form {
 
   /** Focus a field, after opening its group. */
   focus(name: string): void {
-    const view = this.views.find((each) => each.field.name === name);
+    const view = this.views.find(({ field }) => field.name === name);
     const group = view?.element.closest("details");
     if (group != null) group.open = true;
     view?.focus();

@@ -2,13 +2,13 @@
 
 import { EditPanel } from "../edit/panel.js";
 import { ExplainPanel } from "./explain_panel.js";
+import { isInstalled } from "./extensions.js";
 import { FrontPanel } from "./front_panel.js";
-import type { MakePanel } from "./panel.js";
+import type { Host, MakePanel } from "./panel.js";
 import { SearchPanel } from "./search_panel.js";
 
 export const PANELS: readonly MakePanel[] = [
-  (host) => new SearchPanel(host),
-  (host) => new FrontPanel(host),
+  ...(isInstalled("search") ? [(host: Host) => new SearchPanel(host), (host: Host) => new FrontPanel(host)] : []),
   (host) => new ExplainPanel(host),
   (host) => new EditPanel(host),
 ];

@@ -61,9 +61,9 @@ export class Panels {
     const before = this.current;
     if (before === panel) return;
     this.current = panel;
-    for (const [each, button] of this.buttons) {
-      button.setAttribute("aria-expanded", String(each === panel));
-      each.element.hidden = each !== panel;
+    for (const [other, button] of this.buttons) {
+      button.setAttribute("aria-expanded", String(other === panel));
+      other.element.hidden = other !== panel;
     }
     before?.toggled?.(false);
     panel?.toggled?.(true);

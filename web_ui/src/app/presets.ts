@@ -36,14 +36,18 @@ export class Presets {
   fill(presets: readonly Preset[]): void {
     this.presets = presets;
     const groups = Object.entries(GROUPS).map(([origin, label]) => {
-      const own = presets.filter((each) => each.origin === origin);
-      return make("optgroup", { label }, ...own.map((each) => make("option", { value: each.name }, titleOf(each))));
+      const own = presets.filter((preset) => preset.origin === origin);
+      return make(
+        "optgroup",
+        { label },
+        ...own.map((preset) => make("option", { value: preset.name }, titleOf(preset))),
+      );
     });
     this.select.append(...groups);
   }
 
   private async use(name: string): Promise<void> {
-    const selected = this.presets.find((each) => each.name === name);
+    const selected = this.presets.find((preset) => preset.name === name);
     this.error.hidden = true;
     this.about.replaceChildren();
     if (selected === undefined) {

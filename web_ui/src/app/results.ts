@@ -43,7 +43,7 @@ export class ResultTable {
       ...groupRow(comparison, at, visible.length),
       this.row(result, visible, scale, comparison.drawn.includes(result.schedule)),
     ]);
-    const refused = comparison.refused.map((each) => refusedRow(each.schedule, each.message, visible.length));
+    const refused = comparison.refused.map((refusal) => refusedRow(refusal.schedule, refusal.message, visible.length));
     const head = make(
       "tr",
       {},

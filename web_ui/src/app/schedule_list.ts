@@ -16,7 +16,7 @@ export class ScheduleList {
   constructor(private readonly changed: () => void) {
     const all = button("all", "compare all schedules", () => this.choose(null));
     const none = button("none", "compare none of these schedules", () => this.choose([]));
-    for (const each of [all, none]) each.classList.add("quiet");
+    for (const button of [all, none]) button.classList.add("quiet");
     const head = make("legend", {}, "Schedules ", make("span", { class: "choices" }, all, none));
     const needs = make("div", { class: "boxes needs" }, "The best may need ", ...NEEDS.map((need) => this.need(need)));
     this.element.append(head, this.error, this.own, make("div", { class: "boxes all" }), needs);

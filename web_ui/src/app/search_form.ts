@@ -76,7 +76,7 @@ export class SearchForm {
     private readonly search: (signal: AbortSignal) => Promise<void>,
   ) {
     this.submit = make("button", { type: "submit", class: "primary" }, word);
-    const form = make("form", { class: "asked", autocomplete: "off" }, ...fields.map((field) => this.row(field)));
+    const form = make("form", { class: "search-form", autocomplete: "off" }, ...fields.map((field) => this.row(field)));
     form.append(this.submit);
     form.noValidate = true;
     form.addEventListener("submit", (event) => {
@@ -125,7 +125,7 @@ export class SearchForm {
     input.id = `${this.id}-${name}`;
     input.setAttribute("aria-describedby", `${input.id}-error`);
     const error = make("span", { class: "error", id: `${input.id}-error`, role: "alert", hidden: true });
-    return make("div", { class: "asked-field" }, make("label", { for: input.id }, label), input, error);
+    return make("div", { class: "search-field" }, make("label", { for: input.id }, label), input, error);
   }
 
   /** Show each fault at its field and the others below the form; focus the first invalid field. */

@@ -70,13 +70,13 @@ export function typedOf(settings: Settings, fields: readonly Field[]): Typed {
 function textOf(value: Value, inBytes: boolean): string {
   if (value === true) return "1";
   if (!isPlain(value)) return JSON.stringify(value);
-  if (typeof value === "object") return value.map((each) => textOf(each, inBytes)).join(", ");
+  if (typeof value === "object") return value.map((item) => textOf(item, inBytes)).join(", ");
   return inBytes && typeof value === "number" ? sizeText(value) : String(value);
 }
 
 /** Return whether a value contains no nested list or record; only files have those, such as the documents of each microbatch. */
 function isPlain(value: Value): boolean {
-  return typeof value !== "object" || (Array.isArray(value) && value.every((each) => typeof each !== "object"));
+  return typeof value !== "object" || (Array.isArray(value) && value.every((item) => typeof item !== "object"));
 }
 
 /** Derive the ranks of a file that sets only the stages. */

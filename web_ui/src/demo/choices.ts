@@ -71,7 +71,7 @@ export function withRanks(choice: Choice, ranks: number, { shapes }: Choices): C
   const distance = (microbatches: number) => Math.abs(Math.log(microbatches / choice.microbatches));
   const [, microbatches] = shapes
     .filter(([p]) => p === ranks)
-    .reduce((best, each) => (distance(each[1]) < distance(best[1]) ? each : best));
+    .reduce((best, length) => (distance(length[1]) < distance(best[1]) ? length : best));
   return { ...choice, ranks, microbatches };
 }
 

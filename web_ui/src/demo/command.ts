@@ -7,7 +7,7 @@ const MESSAGE_MS = 2500;
 export class Command {
   readonly element = make("section", { class: "pd-command", "aria-label": "on your own machine" });
   private readonly text = make("code");
-  private readonly status = make("span", { class: "pd-said", role: "status" });
+  private readonly status = make("span", { class: "pd-status", role: "status" });
 
   constructor(version: string) {
     const copy = make("button", { type: "button" }, "Copy");

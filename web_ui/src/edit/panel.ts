@@ -244,7 +244,7 @@ export class EditPanel implements Panel {
     const [view] = data.views;
     this.places = new BarPlaces(view, linesOf(session.text), session.rows);
     const places = [...flaws, ...over].flatMap((flaw) => flaw.places.map(([line, word]) => ({ line, word })));
-    const waiting = (stopped?.waiting ?? []).flatMap((each) => each.places.map(([line, word]) => ({ line, word })));
+    const waiting = (stopped?.waiting ?? []).flatMap((wait) => wait.places.map(([line, word]) => ({ line, word })));
     const lit = this.selected === null ? -1 : this.places.barOf(this.selected);
     this.marks = { until: stopped?.until ?? null, wrong: this.places.barsOf([...places, ...waiting]), lit };
     view.judged = this.marks;

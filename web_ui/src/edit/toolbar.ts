@@ -1,6 +1,7 @@
 /** The editor's buttons: undo and redo, moving the selected op, and actions on the text. */
 
 import { type Format, formats } from "../app/api.js";
+import { isInstalled } from "../app/extensions.js";
 import { button, make } from "../dom.js";
 
 export interface EditActions {
@@ -34,7 +35,7 @@ export class EditToolbar {
   private readonly compare: HTMLButtonElement;
   private readonly search: HTMLButtonElement;
   private readonly selected = make("span", { class: "chosen" });
-  private readonly status = make("span", { class: "said faint", role: "status" });
+  private readonly status = make("span", { class: "message faint", role: "status" });
   private readonly files = make("select", { "aria-label": "download the edited schedule as" });
   private clearing: ReturnType<typeof setTimeout> | undefined;
 
@@ -63,7 +64,7 @@ export class EditToolbar {
     this.element.append(
       group(this.undo, this.redo, this.reset),
       group(this.earlier, this.later, this.selected),
-      group(this.compare, this.search, copy, link, this.files, this.status),
+      group(this.compare, ...(isInstalled("search") ? [this.search] : []), copy, link, this.files, this.status),
     );
   }
 

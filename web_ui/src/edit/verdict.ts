@@ -30,7 +30,7 @@ export class VerdictView {
     if (verdict.more > 0) flaws.push(make("li", {}, `and ${verdict.more.toLocaleString("en")} more like these`));
     this.list.replaceChildren(...flaws);
     this.list.hidden = flaws.length === 0;
-    const stops = waiting.slice(0, MOST_WAITING).map((each) => make("li", {}, this.link(each.message, each.places)));
+    const stops = waiting.slice(0, MOST_WAITING).map((wait) => make("li", {}, this.link(wait.message, wait.places)));
     if (waiting.length > MOST_WAITING) stops.push(make("li", {}, "and so on"));
     this.stops.replaceChildren(...stops);
     this.more.hidden = stops.length === 0;

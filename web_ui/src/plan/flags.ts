@@ -6,7 +6,7 @@ import type { Flags } from "./api.js";
 
 export class FlagTabs {
   readonly element = make("section", { class: "flags" });
-  private readonly status = make("span", { class: "link-said", role: "status" });
+  private readonly status = make("span", { class: "link-status", role: "status" });
   private trainer = "";
   private picked = "";
 

@@ -7,13 +7,13 @@ import type { Candidate, Plan } from "./api.js";
 
 export function sensitivity(plan: Plan): HTMLElement[] {
   if (plan.sensitivity.length === 0) return [];
-  const rows = plan.sensitivity.map((each) =>
+  const rows = plan.sensitivity.map((row) =>
     make(
       "tr",
       {},
-      make("th", { scope: "row" }, each.factor === 1 ? each.input : `${each.input} \u00d7 ${each.factor}`),
-      make("td", {}, figure(each.step_time)),
-      make("td", { class: "why" }, each.changes ? each.instead : "unchanged"),
+      make("th", { scope: "row" }, row.factor === 1 ? row.input : `${row.input} \u00d7 ${row.factor}`),
+      make("td", {}, figure(row.step_time)),
+      make("td", { class: "why" }, row.changes ? row.instead : "unchanged"),
     ),
   );
   const head = ["changed input", "step, s", "best plan"].map((text) => make("th", { scope: "col" }, text));

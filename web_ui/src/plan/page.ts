@@ -158,7 +158,7 @@ export class PlanPage {
     const best = rows[0];
     const compared = best === undefined || at === 0 ? [row] : [row, best];
     this.time.show(
-      compared.map((each) => ({ label: each === row ? "this one" : "the best", parts: timeOf(each.candidate) })),
+      compared.map((other) => ({ label: other === row ? "this one" : "the best", parts: timeOf(other.candidate) })),
     );
     const ranks = candidate.memory_breakdown_by_rank_gib;
     this.memory.show(

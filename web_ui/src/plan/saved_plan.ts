@@ -7,7 +7,7 @@ const KEY = "pipeplan-plan";
 /** Save a plan with the query of the address that it belongs to. */
 export function savePlan(query: string, plan: Plan): void {
   try {
-    sessionStorage.setItem(KEY, JSON.stringify({ question: query, plan }));
+    sessionStorage.setItem(KEY, JSON.stringify({ query, plan }));
   } catch {
     // If storage is blocked or full, a reload requests the plan again.
   }
@@ -17,8 +17,8 @@ export function savePlan(query: string, plan: Plan): void {
 export function savedPlan(query: string): Plan | null {
   try {
     const text = sessionStorage.getItem(KEY);
-    const saved = text === null ? null : (JSON.parse(text) as { question: string; plan: Plan });
-    return saved?.question === query ? saved.plan : null;
+    const saved = text === null ? null : (JSON.parse(text) as { query: string; plan: Plan });
+    return saved?.query === query ? saved.plan : null;
   } catch {
     return null;
   }

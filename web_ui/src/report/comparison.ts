@@ -94,7 +94,7 @@ export class ComparisonView {
   }
 
   private flip(name: string, draw: boolean): void {
-    const others = this.names().filter((each) => each !== name);
+    const others = this.names().filter((other) => other !== name);
     if (draw && others.length >= MOST_DRAWN) return;
     this.set({ drawn: draw ? [...others, name] : others });
   }

@@ -40,7 +40,7 @@ export class ComparisonTable {
     };
     const tick = make("th", { scope: "col", class: "tick" }, make("span", { class: "pr-unseen" }, "drawn below"));
     const head = headings(columns(forms), sort, (next) => this.handlers.sorted(next));
-    const rows = ranked(comparison, limit, sort).map((each) => this.row(each, drawn, forms));
+    const rows = ranked(comparison, limit, sort).map((entry) => this.row(entry, drawn, forms));
     refilled(
       this.element,
       make("table", {}, make("thead", {}, make("tr", {}, tick, ...head)), make("tbody", {}, ...rows)),

@@ -27,7 +27,7 @@ export async function showDifference(
   const table = new DifferenceTable(facts, (notation) => find(notation));
   place.append(
     ...(facts.of === "" ? [] : [make("p", { class: "pr-costs" }, facts.of)]),
-    make("div", { class: "pr-above pr-told" }, sentencesOf(facts), make("div", {}, table.element, legendOf(facts))),
+    make("div", { class: "pr-above pr-summary" }, sentencesOf(facts), make("div", {}, table.element, legendOf(facts))),
     below,
     host,
   );
@@ -93,12 +93,12 @@ function legendOf(facts: DifferenceFacts): HTMLElement {
   const unit = times.unit === "" ? "" : `, ${times.unit}`;
   const names = ["rank", `busy planned${unit}`, "measured", `idle planned${unit}`, "measured"];
   const head = make("tr", {}, ...names.map((name) => make("th", { scope: "col" }, name)));
-  const rows = facts.ranks.map((each) =>
+  const rows = facts.ranks.map((rank) =>
     make(
       "tr",
       {},
-      make("th", { scope: "row" }, String(each.rank)),
-      ...[each.busy_planned, each.busy_measured, each.idle_planned, each.idle_measured].map((value) =>
+      make("th", { scope: "row" }, String(rank.rank)),
+      ...[rank.busy_planned, rank.busy_measured, rank.idle_planned, rank.idle_measured].map((value) =>
         make("td", {}, times.number(value)),
       ),
     ),

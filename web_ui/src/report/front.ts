@@ -39,7 +39,7 @@ export function freeLabels(
   const placed: Label[] = [];
   for (const label of [...labels].sort((one, other) => other.y - one.y)) {
     const tries = NUDGES.map((by) => ({ ...label, y: label.y + by })).filter(({ y }) => y <= bottom - 3);
-    const free = tries.find((each) => ![...placed, ...occupied].some((other) => overlap(other, each)));
+    const free = tries.find((place) => ![...placed, ...occupied].some((other) => overlap(other, place)));
     if (free !== undefined && free.x - free.width >= left) placed.push(free);
   }
   return placed;

@@ -10,7 +10,7 @@ export function placesOf(plan: Plot, run: Plot, view: number, name: string): rea
   const own = view === plan.index ? plan : run;
   const query = parseQuery(name);
   const matches = query === null ? [] : findBars([own], query);
-  const bar = matches.find((each) => own.name(each.bar) === name)?.bar;
+  const bar = matches.find((match) => own.name(match.bar) === name)?.bar;
   if (bar === undefined) return null;
   const same = sameBar(own, bar, own === plan ? run : plan);
   if (same < 0) return null;

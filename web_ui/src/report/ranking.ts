@@ -99,12 +99,12 @@ export function answer(comparison: ComparisonFacts, limit: number | null): strin
   );
   const within = rows.filter(({ over }) => !over);
   if (within.length === 0) {
-    const leanest = rows.reduce((least, each) => (each.row.peak < least.row.peak ? each : least)).row;
+    const leanest = rows.reduce((least, entry) => (entry.row.peak < least.row.peak ? entry : least)).row;
     return `No schedule fits ${memory.text(limit ?? 0)}: the leanest, ${leanest.schedule}, needs ${memory.text(leanest.peak)}.`;
   }
   const [{ row: first, more }] = within;
   const inLimit = limit === null ? "" : ` within ${memory.text(limit)}`;
-  const grouped = rows.some((each) => each.more !== more);
+  const grouped = rows.some((entry) => entry.more !== more);
   const needs = more > 0 ? `, and needs ${needsText(first.needs)}` : grouped ? ofThose(comparison.allowed) : "";
   const what = `${first.schedule} is the fastest${inLimit}${needs}`;
   const sentence = `${what}: ${times.text(first.makespan)} with ${memory.text(first.peak)}${against(first, rows)}.`;
@@ -132,10 +132,10 @@ function withMore(first: ComparisonRow, within: readonly Ranked[]): ComparisonRo
 function against(first: ComparisonRow, rows: readonly Ranked[]): string {
   const reference = rows.find(({ row }) => row.schedule === REFERENCE);
   const alike = rows.filter(({ row }) => missingOf(row.needs, first.needs).length === 0);
-  const shortest = alike.reduce((least, each) => (each.row.makespan < least.row.makespan ? each : least));
-  const others = [...new Set([reference, shortest])].filter((each) => each !== undefined && each.row !== first);
-  const over = others.filter((each) => each?.over);
-  const parts = others.flatMap((each) => (each === undefined ? [] : [lengthAgainst(first, each.row)]));
+  const shortest = alike.reduce((least, entry) => (entry.row.makespan < least.row.makespan ? entry : least));
+  const others = [...new Set([reference, shortest])].filter((entry) => entry !== undefined && entry.row !== first);
+  const over = others.filter((entry) => entry?.over);
+  const parts = others.flatMap((entry) => (entry === undefined ? [] : [lengthAgainst(first, entry.row)]));
   if (over.length > 0) parts.push(over.length > 1 ? "neither of which fits" : "which does not fit");
   return parts.map((text) => `, ${text}`).join("");
 }

@@ -12,7 +12,7 @@ export function kindOf(line: string): "head" | "hunk" | "added" | "removed" | "s
 
 export class PatchView {
   readonly element = make("section", { class: "patch", hidden: true });
-  private readonly status = make("span", { class: "link-said", role: "status" });
+  private readonly status = make("span", { class: "link-status", role: "status" });
 
   show(patch: string): void {
     this.element.hidden = patch === "";

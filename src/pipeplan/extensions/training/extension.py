@@ -29,7 +29,7 @@ EXTENSION = Extension(
         ),
         Command(
             name="diff",
-            function="pipeplan.extensions.training.diff.command:diff",
+            function="pipeplan.extensions.training.commands:diff",
             summary="Compare a planned with a measured timeline, op by op.",
             example="1f1b run.json -c costs.yaml",
             place=150,

@@ -5,7 +5,6 @@ from pipeplan.foundation.extensions import Command, Extension
 EXTENSION = Extension(
     name="web",
     summary="The web app, the editor of schedules, and the server of an agent's tools.",
-    needs=("search", "planning", "review", "training"),
     commands=(
         Command(
             name="serve",
@@ -16,7 +15,7 @@ EXTENSION = Extension(
         ),
         Command(
             name="mcp",
-            function="pipeplan.extensions.web.mcp.commands:mcp",
+            function="pipeplan.extensions.web.commands:mcp",
             summary="Serve tools of an agent, over the Model Context Protocol.",
             example="--seconds 300",
             place=170,

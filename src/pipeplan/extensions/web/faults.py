@@ -75,6 +75,11 @@ def as_json(document: Any, *, not_a_number: Literal["null", "strings"] = "null")
         return to_json(_whole(document), inf_nan_mode=not_a_number)
 
 
+def json_line(record: object) -> bytes:
+    """Return a record as a line of JSON."""
+    return as_json(record) + b"\n"
+
+
 def _whole_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 

@@ -1,4 +1,4 @@
-"""Forms of the pages: fields from the declarations of options, in their groups, and the colours of a plan's bars."""
+"""Forms of the pages: fields from the declarations of options, in their groups."""
 
 from __future__ import annotations
 
@@ -6,17 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import BaseModel, Field
 
-from pipeplan.costs import FOLDED_GROUPS, GROUPS, SETTINGS, Setting, SettingKind, table_of
-from pipeplan.drawing import DARK, LIGHT, MEMORY_PARTS, TIME_PARTS, Like
-from pipeplan.extensions.planning import GpuMemory, StepTime
-from pipeplan.extensions.planning.answers.options import PlanOptions
-from pipeplan.extensions.planning.answers.presets import gpus, models
-from pipeplan.extensions.review.answers.review import ReviewOptions
-from pipeplan.extensions.web.requests import REVIEWED
-from pipeplan.foundation.records import Record, titles_of
+from pipeplan.costs import FOLDED_GROUPS, GROUPS, Setting, SettingKind
 
-_NODES = 8
-"""Number of nodes of suggested clusters."""
+NO_SUGGESTIONS: Mapping[str, Iterable[str]] = {}
 
 
 class FieldOut(BaseModel):
@@ -57,52 +49,13 @@ class FormOut(BaseModel):
     fields: list[FieldOut]
 
 
-class ShareOut(BaseModel):
-    """A part of a bar."""
-
-    key: str = Field(description="Key in `breakdown`, without its unit.")
-    title: str
-    light: str = Field(description="Its colour on a light page.")
-    dark: str
-
-
-class PlanFormOut(FormOut):
-    """All groups and fields of a plan, and the parts of its bars of time and memory."""
-
-    time: list[ShareOut]
-    memory: list[ShareOut]
-
-
-def form() -> FormOut:
-    """Return the form of all settings of shape and costs."""
-    settings = [setting for setting in SETTINGS.values() if setting.in_form]
-    return FormOut(groups=_groups(settings), fields=[_field(setting) for setting in settings])
-
-
-def plan_form() -> PlanFormOut:
-    """Return the form of all options of a plan."""
-    settings = [setting for setting in table_of(PlanOptions).values() if setting.in_form]
-    return PlanFormOut(
+def form_of(settings: Iterable[Setting], suggestions: Mapping[str, Iterable[str]] = NO_SUGGESTIONS) -> FormOut:
+    """Return the form of settings; ``suggestions`` are common values, by name."""
+    settings = tuple(settings)
+    return FormOut(
         groups=_groups(settings),
-        fields=_with_suggestions(settings),
-        time=_shares(StepTime, TIME_PARTS),
-        memory=_shares(GpuMemory, MEMORY_PARTS),
+        fields=[_field(setting, suggestions.get(setting.name, ())) for setting in settings],
     )
-
-
-def review_form() -> FormOut:
-    """Return the form of the options of a review."""
-    table = table_of(ReviewOptions)
-    settings = [table[name] for name in REVIEWED]
-    return FormOut(groups=_groups(settings), fields=_with_suggestions(settings))
-
-
-def _with_suggestions(settings: Iterable[Setting]) -> list[FieldOut]:
-    suggestions = {
-        "model": [model.name for model in models()],
-        "cluster": [f"{sheet.gpu.name}:{sheet.node.per_node}x{_NODES}" for sheet in gpus()],
-    }
-    return [_field(setting, suggestions.get(setting.name, ())) for setting in settings]
 
 
 def _groups(settings: Iterable[Setting]) -> list[GroupOut]:
@@ -114,7 +67,7 @@ def _groups(settings: Iterable[Setting]) -> list[GroupOut]:
     ]
 
 
-def _field(setting: Setting, suggestions: Iterable[str] = ()) -> FieldOut:
+def _field(setting: Setting, suggestions: Iterable[str]) -> FieldOut:
     return FieldOut(
         name=setting.name,
         kind="text" if setting.kind == "object" else setting.kind,
@@ -130,11 +83,3 @@ def _field(setting: Setting, suggestions: Iterable[str] = ()) -> FieldOut:
         only_with=setting.only_with,
         suggestions=list(suggestions),
     )
-
-
-def _shares(record: type[Record], parts: Mapping[str, Like]) -> list[ShareOut]:
-    titles = titles_of(record)
-    return [
-        ShareOut(key=key, title=titles[key], light=LIGHT.part(like), dark=DARK.part(like))
-        for key, like in parts.items()
-    ]

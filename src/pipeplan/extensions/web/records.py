@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import FastAPI
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
-from pipeplan.answers import BundledCosts, Explanation, FasterWithMore, LeastBound, Result, StrategyRecord
-from pipeplan.extensions.planning.answers.one_configuration import ChosenConfiguration
-from pipeplan.extensions.planning.answers.plans import Plan
-from pipeplan.extensions.review.answers.result import Review
-from pipeplan.extensions.search import FrontMark, Published
-from pipeplan.extensions.search.answers.search_record import SearchedResult
+from pipeplan.answers import FasterWithMore, LeastBound, Result
 from pipeplan.extensions.web.editing.edit_texts import EditedShape
 from pipeplan.extensions.web.editing.edits import Edit
 from pipeplan.foundation.records import Record, without_indents
@@ -84,25 +79,6 @@ class CompareReply(Record, frozen=True, kw_only=True):
     timeline: TimelineData | None
 
 
-class CostsOfPlan(Record, frozen=True, kw_only=True):
-    """Settings with which to compare schedules on a configuration's costs."""
-
-    settings: FormSettings
-    schedule: str
-
-
-class ChosenReply(Record, frozen=True, kw_only=True):
-    """One configuration: its estimate as a row of ``pipeplan estimate --json`` with ``flags`` by trainer, and its timeline.
-
-    ``idle`` is the idle time of all ranks as a share of all their time.
-    """
-
-    estimate: ChosenConfiguration
-    timeline: TimelineData | None
-    idle: float
-    compare: CostsOfPlan
-
-
 class EditBegin(Record, frozen=True, kw_only=True):
     """Text and shape with which an edit begins."""
 
@@ -132,115 +108,26 @@ class EditReply(Edit, frozen=True, kw_only=True):
     timeline: TimelineData | None
 
 
-class PlanStatus(Record, frozen=True, kw_only=True):
-    """Progress of a plan as a share and in words, and the step time of its best configuration so far."""
-
-    share: float
-    said: str
-    best_s: float | None
-
-
-class PlanLine(Record, frozen=True, kw_only=True):
-    """One line while a plan is made: ``progress``, then the ``plan``; or ``errors``."""
-
-    progress: PlanStatus | UnsetType = UNSET
-    plan: Plan | UnsetType = UNSET
-    errors: tuple[Fault, ...] | UnsetType = UNSET
-
-
-class SearchStatus(Record, frozen=True, kw_only=True):
-    """Progress of a search: the share of its budget that is spent, its best value and its lower bound so far."""
-
-    share: float
-    value: float
-    bound: float
-    found_by: str
-    evaluations: int
-    seconds: float
-    published: Published | None
-
-
-class SearchReply(SearchedResult, frozen=True, kw_only=True):
-    """Result of a search, and sentences about its gain over published schedules."""
-
-    said: tuple[str, ...]
-
-
-class SearchLine(Record, frozen=True, kw_only=True):
-    """One line of a search: ``progress``, the ``best`` schedule so far as pipeplan's JSON, the result, or ``errors``."""
-
-    progress: SearchStatus | UnsetType = UNSET
-    best: str | UnsetType = UNSET
-    found: SearchReply | UnsetType = UNSET
-    errors: tuple[Fault, ...] | UnsetType = UNSET
-
-
-class FrontPointReply(Record, frozen=True, kw_only=True):
-    """Best schedule under one limit, as pipeplan's JSON; ``limit`` is null without one."""
-
-    limit: float | None
-    peak: float
-    value: float
-    text: str
-
-
-class FrontReply(Record, frozen=True, kw_only=True):
-    """Pareto front of time against memory, published schedules, and the gain over these."""
-
-    memory: Literal["bytes", "activations"]
-    time_unit: str
-    points: tuple[FrontPointReply, ...]
-    published: tuple[FrontMark, ...]
-    said: str
-
-
-class FrontLine(Record, frozen=True, kw_only=True):
-    """One line of a search under several limits: ``progress``, each ``point``, then the ``front``; or ``errors``."""
-
-    progress: SearchStatus | UnsetType = UNSET
-    best: str | UnsetType = UNSET
-    point: FrontPointReply | UnsetType = UNSET
-    front: FrontReply | UnsetType = UNSET
-    errors: tuple[Fault, ...] | UnsetType = UNSET
-
-
-REPLIES = (
-    ChosenReply,
-    CompareReply,
-    ConfigReply,
-    EditBegin,
-    EditReply,
-    Explanation,
-    Faults,
-    FormatEntry,
-    FrontLine,
-    PlanLine,
-    Review,
-    BundledCosts,
-    StrategyRecord,
-    SearchLine,
-)
-
 _REF = "#/components/schemas/{name}"
 
 
 def replied(
     record: type[Record], description: str = "The answer", *, several: bool = False, media: str = "application/json"
 ) -> dict[str, Any]:
-    """Return the OpenAPI description of a reply: a record of ``REPLIES``, or a list of them."""
+    """Return the OpenAPI description of a reply: a record that ``describe_records`` gets, or a list of them."""
     schema: dict[str, Any] = {"$ref": _REF.format(name=record.__name__)}
     if several:
         schema = {"type": "array", "items": schema}
     return {"description": description, "content": {media: {"schema": schema}}}
 
 
-def describe_records(app: FastAPI, requests: Callable[[str], dict[str, Any]]) -> None:
+def describe_records(app: FastAPI, replies: Iterable[type[Record]], requests: Callable[[str], dict[str, Any]]) -> None:
     """Add the schemas of all replies and requests to the OpenAPI document of an app."""
-    made = app.openapi
+    of_routes = app.openapi
 
     def openapi() -> dict[str, Any]:
-        document = made()
-        _, schemas = msgspec.json.schema_components(REPLIES, ref_template=_REF)
+        document = of_routes()
+        _, schemas = msgspec.json.schema_components(replies, ref_template=_REF)
         document.setdefault("components", {}).setdefault("schemas", {}).update(
             without_indents({**requests(_REF), **schemas})
         )

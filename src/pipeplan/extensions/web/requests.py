@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
@@ -12,11 +12,6 @@ from msgspec import Meta
 
 from pipeplan.answers import AllowOptions, all_formats
 from pipeplan.costs import SETTINGS, Options, Range, Setting, SettingKind, Settings, settings_given, table_of
-from pipeplan.extensions.planning.answers.options import PlanOptions
-from pipeplan.extensions.review.answers.review import ReviewOptions
-from pipeplan.extensions.search import CHOICES
-from pipeplan.extensions.search.answers.options import AUTO, ParetoOptions, SearchOptions
-from pipeplan.extensions.search.answers.problems import DEFAULT_CHUNKS
 from pipeplan.extensions.web.editing.edit_texts import EditedShape
 from pipeplan.extensions.web.faults import plain
 from pipeplan.extensions.web.records import Fault
@@ -208,34 +203,22 @@ def _fault_of(message: str, option: str = "") -> Fault:
 # Requests about schedules.
 
 
-def _served(record: type[Options], *names: str) -> dict[str, Setting]:
-    """Return options of a record with the limits of this server."""
+def served(record: type[Options], names: Iterable[str], **limits: Mapping[str, Any]) -> dict[str, Setting]:
+    """Return options of a record; ``limits`` are what this server allows of them, by the fields of :class:`Setting`."""
     table = table_of(record)
-    return {name: dataclasses.replace(table[name], **_LIMITS.get(name, {})) for name in names}
+    return {name: dataclasses.replace(table[name], **limits.get(name, {})) for name in names}
 
 
-_LIMITS: dict[str, dict[str, Any]] = {
-    "placement": {"kind": "choice", "choices": (AUTO, *DEFAULT_CHUNKS)},
-    "decide": {"choices": CHOICES},
-    "seconds": {"range": Range(0, open=True, most=MOST_SECONDS)},
-    "points": {"range": Range(2, most=12)},
-}
-
-REVIEWED = ("trainer", "trainer_version", "model", "cluster", "global_batch", "sequence")
-"""Options of a review on the page."""
-
-PLAN_OPTIONS = _served(PlanOptions, *(name for name, setting in table_of(PlanOptions).items() if setting.in_form))
-REVIEW_OPTIONS = _served(ReviewOptions, *REVIEWED)
-ALLOW_OPTIONS = _served(AllowOptions, "allow")
-SEARCH_OPTIONS = _served(SearchOptions, "allow", "placement", "layout", "objective", "seconds", "decide", "start")
-FRONT_OPTIONS = _served(ParetoOptions, "allow", "placement", "objective", "seconds", "points")
+SECONDS = {"range": Range(0, open=True, most=MOST_SECONDS)}
+"""Limit of this server for the option ``seconds``."""
 
 
-def _of_schema(name: str, about: str) -> Meta:
+def of_schema(name: str, about: str) -> Meta:
+    """Return the description of a field whose schema is declared under a name."""
     return Meta(description=about, extra_json_schema={"$ref": f"#/components/schemas/{name}"})
 
 
-SettingsIn = Annotated[dict[str, Any], _of_schema("SettingsIn", "Shape and costs, by the names of the command line.")]
+SettingsIn = Annotated[dict[str, Any], of_schema("SettingsIn", "Shape and costs, by the names of the command line.")]
 
 
 def given(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,7 +248,7 @@ class SettingsRequest(RequestRecord, frozen=True, kw_only=True):
 class SchedulesIn(SettingsRequest, frozen=True, kw_only=True):
     """Schedules on the same ranks and costs."""
 
-    options = ALLOW_OPTIONS
+    options = served(AllowOptions, ("allow",))
 
     schedules: Annotated[list[Name], Meta(max_length=64, description="Names; without any and files, all.")] = []
     files: Annotated[list[FileIn], Meta(max_length=8, description="Further schedules, as files.")] = []
@@ -298,94 +281,6 @@ class DownloadIn(SchedulesIn, frozen=True, kw_only=True):
         yield from super().faults()
         if self.format not in _FORMATS:
             yield Fault(field="format", message=str(UnknownNameError("format", self.format, _FORMATS)))
-
-
-# Requests of plans and reviews.
-
-
-class PlanIn(RequestRecord, frozen=True, kw_only=True):
-    """Plan to make."""
-
-    named = PLAN_OPTIONS
-
-    settings: Annotated[dict[str, Any], _of_schema("PlanSettingsIn", "Options, by the names of the shell.")] = {}
-    model_file: Annotated[FileIn, Meta(description="config.json, instead of a model's name.")] | None = None
-
-
-LONGEST_REVIEWED = 1 << 20
-"""Maximum length of a configuration to review, in characters."""
-
-
-class ReviewIn(RequestRecord, frozen=True, kw_only=True):
-    """Configuration to review."""
-
-    named = REVIEW_OPTIONS
-
-    settings: Annotated[dict[str, Any], _of_schema("ReviewSettingsIn", "Options, by the names of the shell.")] = {}
-    name: Annotated[Name, Meta(description="Name of the file; its suffix selects the form.")] = "pasted"
-    content: Annotated[str, Meta(min_length=1, max_length=LONGEST_REVIEWED, description="Text of the file.")]
-
-
-_DEEPEST = 16
-"""Maximum nesting of a configuration; valid ones have four levels."""
-
-_MOST_VALUES = 50_000
-"""Maximum number of values of a configuration, layouts included."""
-
-
-class ChosenIn(RequestRecord, frozen=True, kw_only=True):
-    """Configuration to look at."""
-
-    document: Annotated[dict[str, Any], Meta(description="`document` of a plan, or a configuration file's content.")]
-
-    def faults(self) -> Iterator[Fault]:
-        """Yield a fault for more values or levels than a configuration has: it is copied and sent to a process."""
-        level: list[Any] = [self.document]
-        values = 0
-        for _ in range(_DEEPEST):
-            values += sum(map(len, level))
-            if values > _MOST_VALUES:
-                yield Fault(field="document", message=f"holds more than {_MOST_VALUES:,} values")
-                return
-            level = [value for group in level for value in (group.values() if isinstance(group, dict) else group)]
-            level = [value for value in level if isinstance(value, (dict, list))]
-        if level:
-            yield Fault(field="document", message=f"holds more than {_DEEPEST} nested groups")
-
-
-# Requests of searches.
-
-
-class _SearchRequest(SettingsRequest, frozen=True, kw_only=True):
-    session: Annotated[str, Meta(max_length=80, description="Any name of a page, which has one search at a time.")] = ""
-    allow: list[str] | None = None
-    placement: str | None = None
-    objective: str | None = None
-
-    def keywords(self) -> dict[str, Any]:
-        """Return the keywords of a search, or of a Pareto front."""
-        return given({name: getattr(self, name) for name in self.options})
-
-
-class SearchIn(_SearchRequest, frozen=True, kw_only=True):
-    """Search for a better schedule under the memory limit of its settings."""
-
-    options = SEARCH_OPTIONS
-
-    layout: str | None = None
-    seconds: float | None = 10.0
-    decide: list[str] | None = None
-    start: list[str] | None = None
-    files: Annotated[list[FileIn], Meta(max_length=4, description="Further schedules to start from, as files.")] = []
-
-
-class FrontIn(_SearchRequest, frozen=True, kw_only=True):
-    """Search under each of several memory limits, and without a limit."""
-
-    options = FRONT_OPTIONS
-
-    seconds: float | None = 30.0
-    points: int = 6
 
 
 # Requests about an edited schedule.
@@ -422,35 +317,19 @@ class EditIn(SettingsRequest, frozen=True, kw_only=True):
     draw: Annotated[bool, Meta(description="Answer the timeline, too.")] = True
 
 
-REQUESTS: tuple[type[RequestRecord], ...] = (
-    ChosenIn,
-    CompareIn,
-    DownloadIn,
-    EditIn,
-    ExplainIn,
-    FileIn,
-    FrontIn,
-    PlanIn,
-    ReviewIn,
-    SearchIn,
-)
+def request_schemas(
+    requests: Iterable[type[RequestRecord]], options: Mapping[str, Mapping[str, Setting]], ref: str
+) -> dict[str, Any]:
+    """Return the JSON schemas of requests, with what their options declare.
 
-OPTIONS: dict[str, Mapping[str, Setting]] = {
-    "SettingsIn": SETTINGS,
-    "PlanSettingsIn": PLAN_OPTIONS,
-    "ReviewSettingsIn": REVIEW_OPTIONS,
-}
-"""Options that requests hold as ``settings``, by the name of their schema."""
-
-
-def request_schemas(ref: str) -> dict[str, Any]:
-    """Return the JSON schemas of all requests, with what their options declare."""
-    _, schemas = msgspec.json.schema_components(REQUESTS, ref_template=ref)
-    for record in REQUESTS:
+    ``options`` are those that requests hold as ``settings``, by the name of their schema.
+    """
+    _, schemas = msgspec.json.schema_components(requests, ref_template=ref)
+    for record in requests:
         properties = schemas[record.__name__]["properties"]
         for name, setting in record.options.items():
             properties[name] = schema_of(setting, properties[name].get("default"))
-    for title, table in OPTIONS.items():
+    for title, table in options.items():
         properties = {name: schema_of(setting) for name, setting in table.items()}
         schemas[title] = {"title": title, "type": "object", "properties": properties, "additionalProperties": False}
     return schemas

@@ -1,37 +1,36 @@
-"""Work of the server's processes for the panels that search: from a request to the lines of the reply."""
+"""Searches: what the app shows of the extension ``search``. A request becomes the lines of its reply."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from fastapi import FastAPI
+from fastapi.responses import Response
+from msgspec import UNSET, Meta, UnsetType, field
 
 from pipeplan.answers import Result, timed
-from pipeplan.costs import Settings
-from pipeplan.extensions.search import SearchProgress
+from pipeplan.costs import Range, Settings
+from pipeplan.extensions.search import CHOICES, FrontMark, Published, SearchProgress
 from pipeplan.extensions.search.answers.fronts import ParetoFront
-from pipeplan.extensions.search.answers.options import AUTO
+from pipeplan.extensions.search.answers.options import AUTO, ParetoOptions, SearchOptions
 from pipeplan.extensions.search.answers.problems import DEFAULT_CHUNKS
-from pipeplan.extensions.search.answers.search_record import searched_figures
+from pipeplan.extensions.search.answers.search_record import SearchedResult, searched_figures
 from pipeplan.extensions.search.answers.search_words import decisions_of, gain_of
 from pipeplan.extensions.search.answers.searches import pareto, search, usable_cores
-from pipeplan.extensions.web.faults import as_json, at_field
-from pipeplan.extensions.web.records import (
-    FrontLine,
-    FrontPointReply,
-    FrontReply,
-    SearchLine,
-    SearchReply,
-    SearchStatus,
-)
-from pipeplan.extensions.web.requests import FrontIn, SearchIn, given
+from pipeplan.extensions.web.faults import at_field, json_line
+from pipeplan.extensions.web.records import Fault
+from pipeplan.extensions.web.requests import SECONDS, FileIn, SettingsRequest, given, served
+from pipeplan.extensions.web.routes import Part, body_of, in_lines, post
 from pipeplan.extensions.web.schedules import Source, read_file
+from pipeplan.extensions.web.streams import Sessions, streamed
+from pipeplan.extensions.web.workers import Pools, Tell
 from pipeplan.formats import schedule_json
 from pipeplan.foundation.errors import InputError, ShapeError
+from pipeplan.foundation.records import Record
 from pipeplan.model import Schedule
 from pipeplan.strategies import strategy
 
@@ -44,8 +43,109 @@ EVERY = 0.25
 EVERY_SCHEDULE = 1.0
 """Seconds between two schedules of a search."""
 
-Line = SearchLine | FrontLine
-Tell = Callable[[bytes], None]
+_PLACEMENTS = {"kind": "choice", "choices": (AUTO, *DEFAULT_CHUNKS)}
+
+
+class _SearchRequest(SettingsRequest, frozen=True, kw_only=True):
+    session: Annotated[str, Meta(max_length=80, description="Any name of a page, which has one search at a time.")] = ""
+    allow: list[str] | None = None
+    placement: str | None = None
+    objective: str | None = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of a search, or of a Pareto front."""
+        return given({name: getattr(self, name) for name in self.options})
+
+
+class SearchIn(_SearchRequest, frozen=True, kw_only=True):
+    """Search for a better schedule under the memory limit of its settings."""
+
+    options = served(
+        SearchOptions,
+        ("allow", "placement", "layout", "objective", "seconds", "decide", "start"),
+        placement=_PLACEMENTS,
+        decide={"choices": CHOICES},
+        seconds=SECONDS,
+    )
+
+    layout: str | None = None
+    seconds: float | None = 10.0
+    decide: list[str] | None = None
+    start: list[str] | None = None
+    files: Annotated[list[FileIn], Meta(max_length=4, description="Further schedules to start from, as files.")] = (
+        field(default_factory=list)
+    )
+
+
+class FrontIn(_SearchRequest, frozen=True, kw_only=True):
+    """Search under each of several memory limits, and without a limit."""
+
+    options = served(
+        ParetoOptions,
+        ("allow", "placement", "objective", "seconds", "points"),
+        placement=_PLACEMENTS,
+        seconds=SECONDS,
+        points={"range": Range(2, most=12)},
+    )
+
+    seconds: float | None = 30.0
+    points: int = 6
+
+
+class SearchStatus(Record, frozen=True, kw_only=True):
+    """Progress of a search: the share of its budget that is spent, its best value and its lower bound so far."""
+
+    share: float
+    value: float
+    bound: float
+    found_by: str
+    evaluations: int
+    seconds: float
+    published: Published | None
+
+
+class SearchReply(SearchedResult, frozen=True, kw_only=True):
+    """Result of a search, and sentences about its gain over published schedules."""
+
+    said: tuple[str, ...]
+
+
+class SearchLine(Record, frozen=True, kw_only=True):
+    """One line of a search: ``progress``, the ``best`` schedule so far as pipeplan's JSON, the result, or ``errors``."""
+
+    progress: SearchStatus | UnsetType = UNSET
+    best: str | UnsetType = UNSET
+    found: SearchReply | UnsetType = UNSET
+    errors: tuple[Fault, ...] | UnsetType = UNSET
+
+
+class FrontPointReply(Record, frozen=True, kw_only=True):
+    """Best schedule under one limit, as pipeplan's JSON; ``limit`` is null without one."""
+
+    limit: float | None
+    peak: float
+    value: float
+    text: str
+
+
+class FrontReply(Record, frozen=True, kw_only=True):
+    """Pareto front of time against memory, published schedules, and the gain over these."""
+
+    memory: Literal["bytes", "activations"]
+    time_unit: str
+    points: tuple[FrontPointReply, ...]
+    published: tuple[FrontMark, ...]
+    said: str
+
+
+class FrontLine(Record, frozen=True, kw_only=True):
+    """One line of a search under several limits: ``progress``, each ``point``, then the ``front``; or ``errors``."""
+
+    progress: SearchStatus | UnsetType = UNSET
+    best: str | UnsetType = UNSET
+    point: FrontPointReply | UnsetType = UNSET
+    front: FrontReply | UnsetType = UNSET
+    errors: tuple[Fault, ...] | UnsetType = UNSET
 
 
 def make_search(request: SearchIn, tell: Tell) -> None:
@@ -63,7 +163,7 @@ def make_search(request: SearchIn, tell: Tell) -> None:
     assert record is not None
     sentences = [*gain_of(record, result.timeline.unit), *decisions_of(record)]
     reply = SearchReply(**searched_figures(result), said=tuple(sentences))
-    tell(_line(SearchLine(found=reply)))
+    tell(json_line(SearchLine(found=reply)))
 
 
 def make_front(request: FrontIn, tell: Tell) -> None:
@@ -77,7 +177,7 @@ def make_front(request: FrontIn, tell: Tell) -> None:
 
     settings = _servable(request.costs(), request.placement)
     front = pareto(**request.keywords(), workers=_threads(), progress=progress, **_keywords(request, settings))
-    tell(_line(FrontLine(front=_front(front))))
+    tell(json_line(FrontLine(front=_front(front))))
 
 
 class _Teller:
@@ -93,13 +193,13 @@ class _Teller:
         now = time.monotonic()
         if now - self._told >= EVERY:
             self._told = now
-            self._tell(_line(SearchLine(progress=_progress(progress, share))))
+            self._tell(json_line(SearchLine(progress=_progress(progress, share))))
         if share is None and progress.value < self._value and now - self._told_schedule >= EVERY_SCHEDULE:
             self._told_schedule, self._value = now, progress.value
             self.schedule(progress.best())
 
     def schedule(self, best: Schedule) -> None:
-        self._tell(_line(SearchLine(best=schedule_json(best.renamed("search")))))
+        self._tell(json_line(SearchLine(best=schedule_json(best.renamed("search")))))
 
 
 @dataclass
@@ -118,7 +218,7 @@ class _Points:
             self.done += 1
             schedule = self.latest.best().renamed("search")
             point = _point(self.limit, timed(schedule, self.settings), self.latest.value)
-            self.tell(_line(FrontLine(point=point)))
+            self.tell(json_line(FrontLine(point=point)))
         self.limit, self.latest = limit, progress
         return self.done
 
@@ -190,5 +290,24 @@ def _threads() -> int:
     return max(1, min(usable_cores() - 1, 4))
 
 
-def _line(line: Line) -> bytes:
-    return as_json(line) + b"\n"
+def _add_routes(app: FastAPI, pools: Pools) -> None:
+    sessions = Sessions()
+
+    @post(app, "/api/search", SearchIn, in_lines(SearchLine), "Search for a better schedule")
+    async def search(request: Annotated[SearchIn, body_of(SearchIn)]) -> Response:
+        """Search under the memory limit. Answers lines of JSON: `progress` and the `best` so far, then `found`.
+
+        Closing the connection ends the search; the server keeps nothing of it.
+        """
+        return await streamed(sessions.alone(request.session, pools.searches.stream(make_search, request)))
+
+    @post(app, "/api/front", FrontIn, in_lines(FrontLine), "Time against memory")
+    async def front(request: Annotated[FrontIn, body_of(FrontIn)]) -> Response:
+        """Search under several memory limits. Answers lines of JSON: `progress`, each `point`, then the `front`.
+
+        Closing the connection ends the search; the server keeps nothing of it.
+        """
+        return await streamed(sessions.alone(request.session, pools.searches.stream(make_front, request)))
+
+
+PART = Part(add_routes=_add_routes, requests=(FrontIn, SearchIn), replies=(FrontLine, SearchLine))

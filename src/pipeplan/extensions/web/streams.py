@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi.responses import Response, StreamingResponse
 
-from pipeplan.extensions.web.faults import UNFORESEEN, as_json, fault
+from pipeplan.extensions.web.faults import UNFORESEEN, fault, json_line
 from pipeplan.extensions.web.records import Fault, Faults
 from pipeplan.extensions.web.workers import BusyError, WorkError
 from pipeplan.foundation.errors import PipeplanError
@@ -46,7 +46,7 @@ async def _all(first: bytes, others: AsyncGenerator[bytes]) -> AsyncIterator[byt
 
 
 def _last(fault: Fault) -> bytes:
-    return as_json(Faults(errors=(fault,))) + b"\n"
+    return json_line(Faults(errors=(fault,)))
 
 
 class Sessions:

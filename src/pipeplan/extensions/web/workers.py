@@ -11,6 +11,7 @@ import multiprocessing
 import signal
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
@@ -142,6 +143,20 @@ class Workers:
         if self._pool is not None:
             self._pool.stop()  # type: ignore[no-untyped-call]
             self._pool.join()
+
+
+@dataclass(frozen=True, slots=True)
+class Pools:
+    """Worker processes of the app: plans and searches have their own, and delay no other request."""
+
+    answers: Workers
+    plans: Workers
+    searches: Workers
+
+    def end(self) -> None:
+        """End all processes."""
+        for workers in (self.answers, self.plans, self.searches):
+            workers.end()
 
 
 _DIED = "the process that worked on this ended, probably out of memory; try a smaller request"

@@ -276,18 +276,6 @@ def test_what_is_planned_and_measured_may_be_files(tmp_path):
         diff("1f1c", run)
 
 
-def test_of_several_steps_the_one_of_median_length(tmp_path):
-    from tests.extensions.training.traces.traces import annotations, rank_trace
-
-    alone = parse_schedule("0F0 1F0 1B0 0B0")
-    events = []
-    for step, factor in enumerate((3.0, 1.0, 2.0)):
-        run = run_of(alone, np.full(4, factor))
-        events += [event | {"ts": event["ts"] + 1e7 * step} for event in annotations(run, 0)]
-    (tmp_path / "rank0.json").write_text(rank_trace(run, 0, traceEvents=events))
-    assert diff(alone, tmp_path / "rank0.json").measured.makespan == pytest.approx(2 * run_of(alone).makespan)
-
-
 def test_different_plans():
     longer = parse_schedule("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2")
     with pytest.raises(

@@ -1,17 +1,19 @@
 """Costs from a run: what was simulated with them is what they are found to be."""
 
 import gzip
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 import numpy as np
 import pytest
+from msgspec import UnsetType
 
 import pipeplan
-from pipeplan.costs import Settings, Spread
+from pipeplan.costs import Settings, SettingsTable, Spread
 from pipeplan.extensions.training.answers.run_costs import RunCosts, read_run_costs, run_costs
+from pipeplan.extensions.training.answers.settings_record import SettingsRecord
 from pipeplan.extensions.training.traces import MeasuredRun
 from pipeplan.formats import chrome_trace
 from pipeplan.foundation.errors import InputError
@@ -51,34 +53,36 @@ def costs_of(*timelines: Timeline, pauses: tuple[float, ...] = ()) -> RunCosts:
 def test_what_was_simulated_is_found(name, between):
     """In a schedule that has gaps without messages and with them, and waits."""
     shape = {"ranks": 4, "microbatches": 8}
-    found = costs_of(measured(name, **shape, **TIMES, **between))
-    settings = found.settings()
+    result = costs_of(measured(name, **shape, **TIMES, **between))
+    settings = result.settings()
     assert (settings.ranks, settings.microbatches, settings.chunks) == (4, 8, 1)
-    given = TIMES | {"backward_times": np.add(TIMES["backward_input_times"], TIMES["backward_weight_times"]).tolist()}
+    source = TIMES | {"backward_times": np.add(TIMES["backward_input_times"], TIMES["backward_weight_times"]).tolist()}
     kinds = ["backward_input_times", "backward_weight_times"] if name == "zb-h1" else ["backward_times"]
     for setting in ("forward_times", *kinds):
-        assert getattr(settings, setting) == pytest.approx(tuple(given[setting])), setting
+        assert getattr(settings, setting) == pytest.approx(tuple(source[setting])), setting
     for setting in ("p2p_time", "op_gap", "message_time"):
         assert getattr(settings, setting) == pytest.approx(between.get(setting, 0), abs=1e-9), setting
-    assert found.predicted_step == pytest.approx(found.measured_steps.median)
+    assert result.predicted_step == pytest.approx(result.measured_steps.median)
 
 
 def test_a_message_that_is_under_way_when_its_rank_is_free_is_waited_for():
     """It was sent before the rank was free, and comes after: the time between is no work of the rank's."""
-    found = costs_of(measured("gpipe", ranks=2, microbatches=4, forward_times=[1.0, 0.5], p2p_time=1.0, time_unit="ms"))
-    assert found.settings().p2p_time == pytest.approx(1.0)
-    assert found.gaps.message is not None
-    assert found.gaps.message.high == pytest.approx(0.0)
+    result = costs_of(
+        measured("gpipe", ranks=2, microbatches=4, forward_times=[1.0, 0.5], p2p_time=1.0, time_unit="ms")
+    )
+    assert result.settings().p2p_time == pytest.approx(1.0)
+    assert result.gaps.message is not None
+    assert result.gaps.message.high == pytest.approx(0.0)
 
 
 def test_messages_take_no_more_from_ranks_than_waits_show():
     """The first rank takes 4 to send; the other has the message 1 after the op: at most half of it is each rank's."""
     schedule = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1F1 1B0 1B1")
     start = np.array([0, 5, 10, 15, 2, 7, 8, 13], np.float64)
-    found = costs_of(Timeline(schedule, start, start + 1, "ms", "measured"))
-    assert found.settings().message_time == pytest.approx(0.5)
-    assert found.gaps.transfer is not None
-    assert found.gaps.transfer.low == pytest.approx(0.0)
+    result = costs_of(Timeline(schedule, start, start + 1, "ms", "measured"))
+    assert result.settings().message_time == pytest.approx(0.5)
+    assert result.gaps.transfer is not None
+    assert result.gaps.transfer.low == pytest.approx(0.0)
 
 
 def test_slices_and_overlapped_pairs():
@@ -94,11 +98,11 @@ def test_times_are_medians_over_all_steps_and_one_slow_op_does_not_count():
     end = run.end.copy()
     end[-1] += 100
     slow = replace(run, end=end)
-    found = costs_of(run, slow, replace(run, start=run.start * 1.5, end=run.end * 1.5), pauses=(4.0, 2.0, 3.0))
-    assert found.stages[0]["F"] == Spread(1.0, 1.0, 1.5, 12)
-    assert found.settings().backward_times == (2.0, 2.0)
-    assert found.settings().step_time == 3.0
-    assert found.measured_steps.median == pytest.approx(1.5 * run.makespan)
+    result = costs_of(run, slow, replace(run, start=run.start * 1.5, end=run.end * 1.5), pauses=(4.0, 2.0, 3.0))
+    assert result.stages[0]["F"] == Spread(1.0, 1.0, 1.5, 12)
+    assert result.settings().backward_times == (2.0, 2.0)
+    assert result.settings().step_time == 3.0
+    assert result.measured_steps.median == pytest.approx(1.5 * run.makespan)
 
 
 def test_a_kind_that_a_stage_did_not_run_follows_from_the_others():
@@ -182,11 +186,11 @@ def test_torchtitans_run_gives_costs_diff_and_explain_take_it_too(tmp_path):
     assert isinstance(inputs, tuple)
     assert 0 < inputs[0] < 0.2 < min(inputs[1:])
     profile.save(tmp_path / "costs.yaml")
-    found = pipeplan.diff("zbv", folder, config=tmp_path / "costs.yaml")
-    assert found.measured.source == "measured"
-    assert len(found.kinds) == 12
+    result = pipeplan.diff("zbv", folder, config=tmp_path / "costs.yaml")
+    assert result.measured.source == "measured"
+    assert len(result.kinds) == 12
     typical = read_run_costs(folder).run.typical
-    assert found.measured.makespan == pytest.approx(compute_only(typical).makespan)
+    assert result.measured.makespan == pytest.approx(compute_only(typical).makespan)
     assert pipeplan.explain(folder).result.makespan == pytest.approx(typical.makespan)
 
 
@@ -195,10 +199,10 @@ def test_copies_to_the_host_are_found_where_there_are_some():
     rows = "0F0 0OFFLOAD0 0F1 0RELOAD0 0B0 0B1\n1F0 1B0 1F1 1B1"
     times = {"forward_times": [3.0, 4.0], "backward_times": [6.0, 8.0], "time_unit": "ms"}
     timeline = measured(parse_schedule(rows), **times, offload_times=[1.5, 9.0])
-    found = costs_of(timeline)
-    assert found.settings().offload_times == (1.5, 1.5)
-    assert found.predicted_step == pytest.approx(timeline.makespan)
-    assert [row["offload"] for row in found.rows()] == [1.5, None]
+    result = costs_of(timeline)
+    assert result.settings().offload_times == (1.5, 1.5)
+    assert result.predicted_step == pytest.approx(timeline.makespan)
+    assert [row["offload"] for row in result.rows()] == [1.5, None]
     untold = run_costs(MeasuredRun((timeline,), 1, 1, 1, copies_timed=False), "traces")
     assert untold.settings().offload_times is None
     assert untold.schedule == compute_only(timeline).schedule
@@ -236,3 +240,12 @@ def test_op_times_that_exceed_the_run_are_never_written_without_a_word():
     assert longer.error == pytest.approx(1.0)
     (reason,) = longer.doubts()
     assert reason.startswith(f"the op times of a step add up to {true.makespan:.4g} ms, more than")
+
+
+def test_a_profile_has_every_setting_with_its_type():
+    types = get_type_hints(SettingsTable)
+    for field, setting in zip(msgspec.structs.fields(SettingsRecord), fields(SettingsTable), strict=True):
+        kind = types[setting.name]
+        assert field.name == setting.name
+        if setting.name != "layers_per_stage":  # an answer has numbers
+            assert field.type == (kind | UnsetType if setting.default is None else kind), setting.name

@@ -14,7 +14,7 @@ from pipeplan.foundation.errors import CostError, InputError
 from pipeplan.model import Placement
 
 
-class AskedFor(Exception):
+class Measured(Exception):
     """Stands for a measurement; its argument is the device."""
 
 
@@ -23,7 +23,7 @@ def gpus(monkeypatch):
     """A host of so many GPUs, on which nothing is measured: the first who would says on which device."""
 
     def stop(_: object, options: Any, **__: object) -> None:
-        raise AskedFor(options.device)
+        raise Measured(options.device)
 
     def pretend(count: int) -> None:
         monkeypatch.setattr("torch.cuda.is_available", lambda: count > 0)
@@ -38,7 +38,7 @@ def gpus(monkeypatch):
 @pytest.mark.parametrize("costs", [{}, {"forward_times": 1.0, "time_unit": "ms"}])
 def test_what_predicts_a_run_is_measured_where_the_run_is(gpus, count, device, costs):
     gpus(count)
-    with pytest.raises(AskedFor, match=f"^{device}$"):
+    with pytest.raises(Measured, match=f"^{device}$"):
         pipeplan.run("1f1b", ranks=2, microbatches=4, **costs)
 
 
@@ -59,12 +59,12 @@ def test_a_pytorch_that_cannot_run_it_is_told_before_anything_is_measured(gpus, 
 )
 def test_microbatches_get_shares_of_the_sequence(monkeypatch, costs, shares):
     def stop(*_: object, lengths: object, **__: object) -> None:
-        raise AskedFor(lengths)
+        raise Measured(lengths)
 
     monkeypatch.setattr("pipeplan.extensions.training.runtime.running.run_with", stop)
-    with pytest.raises(AskedFor) as asked:
+    with pytest.raises(Measured) as request:
         pipeplan.run("1f1b", ranks=2, microbatches=4, forward_times=1.0, time_unit="ms", **costs)
-    assert asked.value.args == (shares,)
+    assert request.value.args == (shares,)
 
 
 def test_a_run_cannot_make_stages_longer(gpus):

@@ -53,7 +53,7 @@ def outcome(work: Callable[[], Any]) -> tuple[str, list[str], bool]:
 
 def modules_that_raise() -> Any:
     """In the look-ahead, in a forward and in a backward, on each rank; then the same step succeeds."""
-    found = {}
+    result = {}
     kept = plan("zbv")
     schedules = {name: plan(name) for name in ("1f1b", "zb-h1", "interleaved-1f1b", "zbv")}
     schedules |= {"recomputed": insert_recompute(kept), "offloaded": offloaded(kept, range(kept.stages))}
@@ -74,8 +74,8 @@ def modules_that_raise() -> Any:
                     torch.equal(ours.grad, theirs.grad)
                     for ours, theirs in zip(pipeline.parameters(), again.parameters(), strict=True)
                 )
-                found[name, rank, way, call] = (*first, same)
-    return found
+                result[name, rank, way, call] = (*first, same)
+    return result
 
 
 def inputs_that_differ() -> Any:

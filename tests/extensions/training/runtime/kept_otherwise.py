@@ -24,7 +24,7 @@ from tests.extensions.training.runtime.own_loop import (
     Busy,
     Careful,
     Checkpointed,
-    Found,
+    Differences,
     answers,
     data,
     layers,
@@ -51,15 +51,15 @@ def ways(name: str, **options: Any) -> dict[str, Schedule]:
 
 def alike() -> Any:
     """Full and split backwards, one chunk and more, and what may be in a stage."""
-    given = {
+    source = {
         f"{name}, {way}": schedule for name in ("1f1b", "zbv", "dualpipev") for way, schedule in ways(name).items()
     }
-    found = {name: trained(schedule, schedule, steps=2) for name, schedule in given.items()}
+    result = {name: trained(schedule, schedule, steps=2) for name, schedule in source.items()}
     mixed = ways("zbv")["mixed"]
     for modules in (careful, checkpointed, frozen):
         options = {"modules": modules, "autocast": modules is careful}
-        found[modules.__name__] = trained(mixed, mixed, steps=2, **options)
-    return found
+        result[modules.__name__] = trained(mixed, mixed, steps=2, **options)
+    return result
 
 
 def by_hand() -> Any:
@@ -74,7 +74,7 @@ def by_hand() -> Any:
 
 def passing() -> Any:
     """Stages that give on what they were given, gradients too: the largest difference of a gradient."""
-    found = {}
+    result = {}
     for way, schedule in ways("zbv").items():
         torch.manual_seed(1)
         modules = [nn.Identity() if stage % 2 else nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for stage in range(4)]
@@ -86,8 +86,8 @@ def passing() -> Any:
             (loss(alone(inputs), targets) / MICROBATCHES).backward()
         pairs = [pair for stage, module in pipeline.stages.items()
                  for pair in zip(module.parameters(), alone[stage].parameters(), strict=True)]  # fmt: skip
-        found[way] = max((float((ours.grad - theirs.grad).abs().max()) for ours, theirs in pairs), default=0.0)
-    return found
+        result[way] = max((float((ours.grad - theirs.grad).abs().max()) for ours, theirs in pairs), default=0.0)
+    return result
 
 
 def careful(stages: int) -> list[nn.Module]:
@@ -99,9 +99,9 @@ def checkpointed(stages: int) -> list[nn.Module]:
 
 
 def frozen(stages: int) -> list[nn.Module]:
-    found = layers(stages)
-    found[0].requires_grad_(False)
-    return found
+    result = layers(stages)
+    result[0].requires_grad_(False)
+    return result
 
 
 def busy() -> Any:
@@ -137,7 +137,7 @@ def peaks() -> Any:
     def deep() -> nn.Module:
         return nn.Sequential(*(nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(8)))
 
-    found = {}
+    result = {}
     x, target = torch.randn(2048, 64), torch.randn(2048, 64)
     for way, schedule in {"kept": plan("gpipe"), **ways("gpipe")}.items():
         pipeline = Pipeline(schedule, [deep()], loss)
@@ -149,8 +149,8 @@ def peaks() -> Any:
         profile.export_chrome_trace(str(path))
         events = [event for event in json.loads(path.read_text())["traceEvents"] if event.get("name") == "[memory]"]
         changes = [event["args"]["Bytes"] for event in sorted(events, key=lambda event: event["ts"])]
-        found[way] = int(np.cumsum(changes).max())
-    return found
+        result[way] = int(np.cumsum(changes).max())
+    return result
 
 
 def replicated() -> Any:
@@ -167,22 +167,22 @@ def replicated() -> Any:
                 fully_shard(part, mesh=mesh["dp"])
         return fully_shard(module, mesh=mesh["dp"])
 
-    found = {}
+    result = {}
     for name, wrap in (("interleaved-1f1b", ddp), ("zbv", ddp), ("zbv", fsdp)):
         schedule = ways(name, ranks=1)["mixed"]
         modules = layers(schedule.stages)
-        alone, compared = Alone(copy.deepcopy(modules)), Found()
+        alone, compared = Alone(copy.deepcopy(modules)), Differences()
         pipeline = Pipeline(schedule, [wrap(module) for module in modules], loss, group=mesh["pp"])
         optimizer = torch.optim.AdamW(pipeline.parameters(), lr=1e-2)
         for inputs, targets in data(2, schedule.stages, 16):
-            told = pipeline.step(inputs.chunk(2)[replica], targets.chunk(2)[replica])
+            step_losses = pipeline.step(inputs.chunk(2)[replica], targets.chunk(2)[replica])
             losses = alone.gradients(inputs, targets, 2 * MICROBATCHES)
-            compared.compare(pipeline, alone, told, losses[replica * MICROBATCHES :][:MICROBATCHES])
+            compared.compare(pipeline, alone, step_losses, losses[replica * MICROBATCHES :][:MICROBATCHES])
             optimizer.step()
             optimizer.zero_grad()
             alone.apply()
-        found[name, wrap.__name__] = (compared.gradients, compared.losses)
-    return found
+        result[name, wrap.__name__] = (compared.gradients, compared.losses)
+    return result
 
 
 SCENARIOS: dict[str, Callable[[], Any]] = {

@@ -22,6 +22,6 @@ def main(tasks: tuple[RunTask, ...]) -> list[RunResult] | list[int]:
         if tasks:
             return [task.work(rank, CPU, Places(task.ranks)) for task in tasks]
         clocks._boot = lambda: f"host {rank}"
-        told = [0] * dist.get_world_size()
-        dist.all_gather_object(told, clocks.offset_to_first(CPU))
-        return told
+        message = [0] * dist.get_world_size()
+        dist.all_gather_object(message, clocks.offset_to_first(CPU))
+        return message

@@ -85,9 +85,9 @@ class Alone:
         losses = []
         for x, target in zip(inputs.chunk(microbatches), targets.chunk(microbatches), strict=True):
             with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
-                found = loss(self.model(x), target)
-            (found / microbatches).backward()
-            losses.append(float(found.detach()))
+                result = loss(self.model(x), target)
+            (result / microbatches).backward()
+            losses.append(float(result.detach()))
         return losses
 
     def apply(self) -> None:
@@ -97,7 +97,7 @@ class Alone:
 
 def apart(pipeline: Pipeline, alone: Alone) -> float:
     """The largest difference of a gradient of this rank's stages, relative to the largest gradient of the stage."""
-    found = 0.0
+    result = 0.0
     for stage, module in pipeline.stages.items():
         ours = [None if p.grad is None else whole(p.grad) for p in module.parameters()]
         missing = [name for name, p in module.named_parameters() if p.grad is None]
@@ -105,11 +105,11 @@ def apart(pipeline: Pipeline, alone: Alone) -> float:
         largest = max((float(g.abs().max()) for g in theirs if g is not None), default=1.0)
         for mine, other in zip(ours, theirs, strict=True):
             if other is None:
-                found = max(found, 0.0 if mine is None else float(mine.abs().max()))
+                result = max(result, 0.0 if mine is None else float(mine.abs().max()))
                 continue
             assert mine is not None, f"{missing} of stage {stage} under {pipeline.schedule} have no gradient"
-            found = max(found, float((mine - other).abs().max()) / largest)
-    return found
+            result = max(result, float((mine - other).abs().max()) / largest)
+    return result
 
 
 def whole(tensor: Tensor) -> Tensor:
@@ -122,16 +122,16 @@ def mine(schedule: Schedule, modules: list[nn.Module], rank: int | None = None) 
     return {stage: modules[stage] for stage in schedule.placement.stages_on(rank)}
 
 
-class Found:
+class Differences:
     """What a scenario compares: the largest differences of gradients, losses and weights from a single process."""
 
     def __init__(self) -> None:
         self.gradients = self.losses = self.weights = 0.0
 
-    def compare(self, pipeline: Pipeline, alone: Alone, told: Tensor | None, expected: list[float]) -> None:
-        assert (told is None) == (not pipeline.is_last)
+    def compare(self, pipeline: Pipeline, alone: Alone, losses: Tensor | None, expected: list[float]) -> None:
+        assert (losses is None) == (not pipeline.is_last)
         self.gradients = max(self.gradients, apart(pipeline, alone))
-        shared = pipeline.broadcast(told).tolist()
+        shared = pipeline.broadcast(losses).tolist()
         self.losses = max(self.losses, *(abs(a - b) for a, b in zip(shared, expected, strict=True)))
 
     def compare_weights(self, pipeline: Pipeline, alone: Alone) -> None:
@@ -148,18 +148,18 @@ def plan(name: str, ranks: int | None = None, microbatches: int = MICROBATCHES) 
     return ours(ours.shape(ranks or dist.get_world_size(), microbatches))
 
 
-def trained(given: Any, schedule: Schedule, steps: int = 2, **options: Any) -> tuple[float, ...]:
+def trained(source: Any, schedule: Schedule, steps: int = 2, **options: Any) -> tuple[float, ...]:
     """A training with everything that a step of one's own loop may hold, beside a single process."""
     modules = options.get("modules", layers)(schedule.stages)
-    alone, found = Alone(copy.deepcopy(modules), autocast=options.get("autocast", False)), Found()
-    pipeline = Pipeline(given, list(mine(schedule, modules).values()), loss, microbatches=schedule.microbatches)
+    alone, result = Alone(copy.deepcopy(modules), autocast=options.get("autocast", False)), Differences()
+    pipeline = Pipeline(source, list(mine(schedule, modules).values()), loss, microbatches=schedule.microbatches)
     trainable = list(pipeline.parameters()) or [nn.Parameter(torch.zeros(1))]
     optimizer = torch.optim.AdamW(trainable, lr=1e-2)
     for inputs, targets in data(steps, schedule.stages):
         with torch.autocast("cpu", torch.bfloat16, enabled=options.get("autocast", False)):
-            told = pipeline.step(inputs if pipeline.is_first else None, targets if pipeline.is_last else None)
+            losses = pipeline.step(inputs if pipeline.is_first else None, targets if pipeline.is_last else None)
         expected = alone.gradients(inputs, targets, schedule.microbatches)
-        found.compare(pipeline, alone, told, expected)
+        result.compare(pipeline, alone, losses, expected)
         if "clip" in options:
             norm = pipeline.clip_grad_norm_(options["clip"], options.get("norm_type", 2.0))
             whole_norm = nn.utils.clip_grad_norm_(
@@ -167,17 +167,17 @@ def trained(given: Any, schedule: Schedule, steps: int = 2, **options: Any) -> t
             )
             assert abs(float(norm - whole_norm)) <= 1e-6 * float(whole_norm), (norm, whole_norm)
             assert float(whole_norm) > options["clip"]
-            found.compare(pipeline, alone, told, expected)
+            result.compare(pipeline, alone, losses, expected)
         optimizer.step()
         optimizer.zero_grad()
         alone.apply()
-    found.compare_weights(pipeline, alone)
-    return tuple(found)
+    result.compare_weights(pipeline, alone)
+    return tuple(result)
 
 
 def strategies() -> Any:
     """By name: strategies of full and split backwards, of one chunk and more."""
-    names = ("gpipe", "1f1b", "zb-h1", "zbv", "dualpipev", "interleaved-1f1b", "hanayo", "v-min")
+    names = ("gpipe", "zb-h1", "zbv", "dualpipev", "interleaved-1f1b")
     return {name: trained(name, plan(name)) for name in names}
 
 
@@ -190,7 +190,7 @@ def sources() -> Any:
         pipeplan.save(searched, folder / "searched.json")
     dist.barrier()
     backwards = parse_schedule("0F1 0F0 0B1 0B0\n1F1 1F0 1B1 1B0")
-    given: dict[str, tuple[Any, Schedule]] = {
+    cases: dict[str, tuple[Any, Schedule]] = {
         "searched": (searched, searched.timeline.schedule),
         "timeline": (searched.timeline, searched.timeline.schedule),
         "simulated": (pipeplan.simulate("hanayo", ranks=2, microbatches=MICROBATCHES), plan("hanayo")),
@@ -198,7 +198,7 @@ def sources() -> Any:
         "json": (str(folder / "searched.json"), searched.timeline.schedule),
         "backwards": (backwards, backwards),
     }
-    return {name: trained(source, schedule) for name, (source, schedule) in given.items()}
+    return {name: trained(source, schedule) for name, (source, schedule) in cases.items()}
 
 
 class Careful(nn.Module):
@@ -216,7 +216,7 @@ class Careful(nn.Module):
 
 def mixed_precision() -> Any:
     modules = lambda stages: [Careful(module) for module in layers(stages)]  # noqa: E731
-    return {name: trained(name, plan(name), autocast=True, modules=modules) for name in ("1f1b", "zbv")}
+    return {"zbv": trained("zbv", plan("zbv"), autocast=True, modules=modules)}
 
 
 def clipped() -> Any:
@@ -238,7 +238,7 @@ class Checkpointed(nn.Module):
 def checkpointed() -> Any:
     """Activations are computed again inside the stages."""
     modules = lambda stages: [Checkpointed(module) for module in layers(stages)]  # noqa: E731
-    return {name: trained(name, plan(name), modules=modules) for name in ("1f1b", "zbv")}
+    return {"zbv": trained("zbv", plan("zbv"), modules=modules)}
 
 
 def compiled() -> Any:
@@ -262,11 +262,11 @@ class Compiled(nn.Module):
 
 def bare(stages: int, without: tuple[int, ...]) -> list[nn.Module]:
     """Stages, some of them without parameters."""
-    found = layers(stages)
+    result = layers(stages)
     for stage in without:
         wide_in, wide_out = WIDTHS[stage], WIDTHS[stage + 1]
-        found[stage] = Padded(wide_in, wide_out)
-    return found
+        result[stage] = Padded(wide_in, wide_out)
+    return result
 
 
 class Padded(nn.Module):
@@ -282,26 +282,26 @@ class Padded(nn.Module):
 
 def without_parameters() -> Any:
     """The first stage, one in the middle, the last."""
-    found = {}
+    result = {}
     for name in ("interleaved-1f1b", "zbv"):
         stages = plan(name).stages
         for without in {(0,), (stages // 2,), (stages - 1,)}:
             modules = partial(bare, without=without)
-            found[name, without] = trained(name, plan(name), modules=modules)
-    return found
+            result[name, without] = trained(name, plan(name), modules=modules)
+    return result
 
 
 def frozen() -> Any:
     """As where only adapters train: the first stage not at all, the others in part."""
 
     def modules(stages: int) -> list[nn.Module]:
-        found = layers(stages)
-        found[0].requires_grad_(False)
-        for layer in found[1:]:
+        result = layers(stages)
+        result[0].requires_grad_(False)
+        for layer in result[1:]:
             layer.up.requires_grad_(False)
-        return found
+        return result
 
-    return {name: trained(name, plan(name), modules=modules) for name in ("1f1b", "zb-h1", "zbv")}
+    return {name: trained(name, plan(name), modules=modules) for name in ("zb-h1", "zbv")}
 
 
 def resumed() -> Any:
@@ -330,22 +330,22 @@ def resumed() -> Any:
     train(pipeline, optimizer, steps[:2])
     torch.save({"model": pipeline.state_dict(), "optimizer": optimizer.state_dict()}, folder / f"checkpoint{rank}.pt")
     expected = train(pipeline, optimizer, steps[2:])
-    found = {}
+    result = {}
     for name in ("zbv", "dualpipev"):
         again, optimizer = built(name, 2 + rank)
         kept = torch.load(folder / f"checkpoint{rank}.pt")
         again.load_state_dict(kept["model"])
         optimizer.load_state_dict(kept["optimizer"])
-        found[name] = train(again, optimizer, steps[2:])
+        result[name] = train(again, optimizer, steps[2:])
     # Under another placement, from what all ranks wrote together.
     checkpoint_format.save(pipeline.state_dict(), checkpoint_id=str(folder / "shared"))
     moved, _ = built("interleaved-1f1b", 5 + rank)
     state = moved.state_dict()
     checkpoint_format.load(state, checkpoint_id=str(folder / "shared"))
     moved.load_state_dict(state)
-    evaluated = [each.eval(*steps[0]) for each in (pipeline, moved)]
-    return expected, found, [pipeline.broadcast(None if each is None else each.losses).tolist()
-                             for pipeline, each in zip((pipeline, moved), evaluated, strict=True)]  # fmt: skip
+    evaluated = [item.eval(*steps[0]) for item in (pipeline, moved)]
+    return expected, result, [pipeline.broadcast(None if item is None else item.losses).tolist()
+                             for pipeline, item in zip((pipeline, moved), evaluated, strict=True)]  # fmt: skip
 
 
 class Busy(nn.Module):
@@ -364,7 +364,7 @@ def evaluated() -> Any:
     torch.manual_seed(5)
     modules: list[nn.Module] = [Busy(6) for _ in range(4)]
     alone = nn.Sequential(*copy.deepcopy(modules))
-    found = {}
+    result = {}
     for name in ("zbv", "interleaved-1f1b"):
         own = copy.deepcopy(modules)
         pipeline = Pipeline(name, list(mine(plan(name), own).values()), loss, microbatches=MICROBATCHES)
@@ -392,8 +392,8 @@ def evaluated() -> Any:
         assert (after is None) == (before is None)
         assert after is None or after.losses is None
         same = all(torch.equal(a, p.grad) for a, p in zip(gradients, pipeline.parameters(), strict=True))
-        found[name] = (flags.count(False), counted, same)
-    return found
+        result[name] = (flags.count(False), counted, same)
+    return result
 
 
 def recorded() -> Any:
@@ -435,17 +435,17 @@ def scaled() -> Any:
     modules = layers(4)
     scaler = ShardedGradScaler(device="cpu", init_scale=8.0)
     pipeline = Pipeline("zbv", list(mine(schedule, modules).values()), loss, microbatches=MICROBATCHES, scaler=scaler)
-    alone, found = Alone(layers(4)), Found()
+    alone, result = Alone(layers(4)), Differences()
     optimizer = torch.optim.AdamW(pipeline.parameters(), lr=1e-2)
     kept = []
     for number, (inputs, targets) in enumerate(data(3, 4)):
-        told = pipeline.step(inputs, targets)
+        losses = pipeline.step(inputs, targets)
         overflows = number == 1
         if overflows and pipeline.rank == 1:
             next(pipeline.parameters()).grad.fill_(torch.inf)
         scaler.unscale_(optimizer)
         if not overflows:
-            found.compare(pipeline, alone, told, alone.gradients(inputs, targets))
+            result.compare(pipeline, alone, losses, alone.gradients(inputs, targets))
         before = [parameter.detach().clone() for parameter in pipeline.parameters()]
         scaler.step(optimizer)
         scaler.update()
@@ -453,7 +453,7 @@ def scaled() -> Any:
         optimizer.zero_grad()
         if not overflows:
             alone.apply()
-    return tuple(found)[:2], kept, scaler.get_scale()
+    return tuple(result)[:2], kept, scaler.get_scale()
 
 
 class Two(nn.Module):
@@ -477,7 +477,7 @@ def tuples() -> Any:
     def two_losses(output: Tensor, targets: dict[str, Tensor]) -> Tensor:
         return ((output - targets["wanted"]) ** 2).sum() + targets["weight"] * output.sum()
 
-    found = {}
+    result = {}
     for name in ("1f1b", "zbv"):
         torch.manual_seed(2)
         stages = plan(name).stages
@@ -505,8 +505,8 @@ def tuples() -> Any:
         for parameter in pipeline.parameters():
             parameter.grad = None
         losses = pipeline.step(pairs, lists, mask=mask, scale=0.7)
-        found[name] = worst, None if losses is None else list(losses.shape)
-    return found
+        result[name] = worst, None if losses is None else list(losses.shape)
+    return result
 
 
 @contextmanager
@@ -532,12 +532,12 @@ def lengths() -> Any:
     """
     generator = torch.Generator().manual_seed(4)
     steps = ((3, 3, 3, 3), (5, 5, 5, 5), (2, 9, 4, 7), (1, 12, 1, 6))
-    found = {}
+    result = {}
     for name in ("1f1b", "zb-h1", "zbv"):
         schedule = plan(name)
         modules = layers(schedule.stages)
         modules[0].requires_grad_(name == "1f1b")
-        alone, differences = Alone(copy.deepcopy(modules)), Found()
+        alone, differences = Alone(copy.deepcopy(modules)), Differences()
         pipeline = Pipeline(name, list(mine(schedule, modules).values()), loss, microbatches=4, varying_lengths=True)
         trainable = [parameter for parameter in pipeline.parameters() if parameter.requires_grad]
         optimizer = torch.optim.AdamW(trainable or [torch.zeros(1, requires_grad=True)], lr=1e-2)
@@ -549,13 +549,13 @@ def lengths() -> Any:
                 with failing_once(pipeline), pytest.raises((PipeplanError, RuntimeError), match="forward"):
                     pipeline.step(*passed)
                 optimizer.zero_grad()
-            told = pipeline.step(*passed)
+            losses = pipeline.step(*passed)
             expected = []
             for x, target in zip(inputs, targets, strict=True):
                 one = loss(alone.model(x), target)
                 (one / len(inputs)).backward()
                 expected.append(float(one.detach()))
-            differences.compare(pipeline, alone, told, expected)
+            differences.compare(pipeline, alone, losses, expected)
             optimizer.step()
             optimizer.zero_grad()
             alone.apply()
@@ -564,8 +564,8 @@ def lengths() -> Any:
             for output, x in zip(after.outputs, inputs, strict=True):
                 torch.testing.assert_close(output, alone.model(x))
         differences.compare_weights(pipeline, alone)
-        found[name] = tuple(differences)
-    return found
+        result[name] = tuple(differences)
+    return result
 
 
 def refused(what: Callable[[], Any]) -> str:
@@ -578,7 +578,7 @@ def refused(what: Callable[[], Any]) -> str:
 
 
 def refusals() -> Any:
-    """What ranks cannot make a pipeline of: all of them are told the same."""
+    """What ranks cannot make a pipeline of: all of them are losses the same."""
     rank = dist.get_rank()
     one, two = nn.Linear(4, 4), nn.Linear(4, 4)
     mesh = init_device_mesh("cpu", (1, 2), mesh_dim_names=("dp", "pp"))
@@ -672,24 +672,24 @@ def replicated() -> Any:
                 fully_shard(part, mesh=mesh["dp"])
         return fully_shard(module, mesh=mesh["dp"])
 
-    found = {}
+    result = {}
     for name in ("interleaved-1f1b", "zb-h1", "zbv"):
         schedule = plan(name, 2)
         for way, wrap in (("ddp", ddp), ("fsdp", fsdp)):
             modules = layers(schedule.stages)
-            alone, compared = Alone(copy.deepcopy(modules)), Found()
+            alone, compared = Alone(copy.deepcopy(modules)), Differences()
             own = {stage: wrap(module) for stage, module in mine(schedule, modules, rank).items()}
             pipeline = Pipeline(schedule, own, loss, group=mesh["pp"])
             optimizer = torch.optim.AdamW(pipeline.parameters(), lr=1e-2)
             for inputs, targets in data(2, schedule.stages, 16):
-                told = pipeline.step(inputs.chunk(2)[replica], targets.chunk(2)[replica])
+                step_losses = pipeline.step(inputs.chunk(2)[replica], targets.chunk(2)[replica])
                 losses = alone.gradients(inputs, targets, 2 * MICROBATCHES)
                 half = losses[replica * MICROBATCHES :][:MICROBATCHES]
-                compared.compare(pipeline, alone, told, half)
+                compared.compare(pipeline, alone, step_losses, half)
                 norm = pipeline.clip_grad_norm_(0.1)
                 expected = nn.utils.clip_grad_norm_(alone.model.parameters(), 0.1)
                 assert abs(float(norm - expected)) <= 1e-5 * float(expected), (name, way, norm, expected)
-                compared.compare(pipeline, alone, told, half)
+                compared.compare(pipeline, alone, step_losses, half)
                 optimizer.step()
                 optimizer.zero_grad()
                 alone.apply()
@@ -703,8 +703,8 @@ def replicated() -> Any:
                 pipeline.step(inputs.chunk(2)[replica], targets.chunk(2)[replica])
                 alone.gradients(inputs, targets, 2 * MICROBATCHES)
             compared.gradients = max(compared.gradients, apart(pipeline, alone))
-            found[name, way] = tuple(compared), sorted(pipeline.state_dict())[0]
-    return found
+            result[name, way] = tuple(compared), sorted(pipeline.state_dict())[0]
+    return result
 
 
 SCENARIOS: dict[str, Callable[[], Any]] = {

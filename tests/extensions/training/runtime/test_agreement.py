@@ -28,9 +28,9 @@ def test_what_one_rank_passes_wrongly_is_raised_on_all(tmp_path: Path) -> None:
     for rank, answer in enumerate(job(tmp_path, 2, "inputs_that_differ", of="failing_loop")):
         assert answer["inputs_that_differ"].keys() == INPUTS.keys()
         for case, (culprit, message) in INPUTS.items():
-            found = answer["inputs_that_differ"][case]
-            assert message in found, case
-            assert (f"on rank {culprit}" in found) == (culprit is not None and rank != culprit), case
+            result = answer["inputs_that_differ"][case]
+            assert message in result, case
+            assert (f"on rank {culprit}" in result) == (culprit is not None and rank != culprit), case
 
 
 @pytest.mark.slow

@@ -57,8 +57,8 @@ def test_a_run_on_a_gpu(result: RunResult) -> None:
 
 
 def test_a_profile_on_a_gpu() -> None:
-    found = profile(WIDE.model("wide"), Placement.linear(2), device="cuda", together=False, repeats=3)
-    for stage in found.stages:
+    answer = profile(WIDE.model("wide"), Placement.linear(2), device="cuda", together=False, repeats=3)
+    for stage in answer.stages:
         assert stage.forward.median > 0
         assert stage.transient_bytes is not None
         assert stage.transient_bytes >= 0
@@ -87,5 +87,5 @@ def test_what_leaves_a_gpu_is_free_there() -> None:
 def test_a_known_module_holds_what_it_must_on_a_gpu() -> None:
     inputs = torch.zeros(64, 32, device="cuda")
     module = torch.nn.Linear(32, 16, bias=False, device="cuda")
-    found = measure(Stage(module, (1, 2), inputs, None, first=False), repeats=1, warmup=1)
-    assert found.activation_bytes == inputs.nbytes + 64 * 16 * 4
+    answer = measure(Stage(module, (1, 2), inputs, None, first=False), repeats=1, warmup=1)
+    assert answer.activation_bytes == inputs.nbytes + 64 * 16 * 4

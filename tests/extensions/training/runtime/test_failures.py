@@ -13,9 +13,7 @@ import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
-import torch.distributed as dist
-
-from pipeplan.extensions.training.runtime import group, launch, requirements
+from pipeplan.extensions.training.runtime import agreement, requirements
 from pipeplan.extensions.training.runtime.models import load_model
 from pipeplan.foundation.errors import InputError, MissingExtraError, RunError
 from pipeplan.model import parse_schedule
@@ -42,10 +40,6 @@ def test_a_rank_that_goes_wrong_is_named_with_its_op(model: str, message: str) -
     assert ["in trouble" in trace for trace in traces] == [True] * (model == "fails")
 
 
-def test_an_exit_code_is_named() -> None:
-    assert launch._ending(7) == "the process ended with exit code 7"
-
-
 def test_wrong_input_that_only_a_rank_finds() -> None:
     with pytest.raises(InputError, match=r"^layer 7 of model tiny is a int"):
         run(parse_schedule("0F0 0B0"), f"{MODELS}:layer_is_no_module", timeout=30.0)
@@ -65,15 +59,15 @@ def test_no_process_stays_when_the_launcher_is_killed() -> None:
 
 def workers(parent: int) -> list[str]:
     """The processes that a launcher started, by their command line, which ends with its process id."""
-    found = []
+    result = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().decode().split("\0")
         except OSError:
             continue
         if "pipeplan.extensions.training.runtime.worker" in words and str(parent) in words:
-            found.append(path.parent.name)
-    return found
+            result.append(path.parent.name)
+    return result
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 30.0) -> None:
@@ -138,14 +132,9 @@ def test_pytorch_is_missing_or_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
         run(parse_schedule(PLAN))
 
 
-def test_ranks_with_different_versions(monkeypatch: pytest.MonkeyPatch) -> None:
-    def gather(told: list[str], _: str) -> None:
-        told[:] = ["2.13.0", "2.13.1"]
-
-    monkeypatch.setattr(dist, "all_gather_object", gather)
-    monkeypatch.setattr(dist, "get_world_size", lambda: 2)
+def test_ranks_with_different_versions() -> None:
     with pytest.raises(InputError, match=r"same version of PyTorch; rank 0: 2\.13\.0, rank 1: 2\.13\.1"):
-        group._require_one_version()
+        agreement._require_same("torch", ["2.13.0", "2.13.1"])
 
 
 @pytest.mark.parametrize(

@@ -50,13 +50,13 @@ def test_an_evaluation_takes_a_batch_of_any_size() -> None:
     made, alone = pipeline()
     x, y, mask = torch.randn(3, 16, 4)
     for size in (16, 8, 7, 3, 1, 10, 16):
-        found = made.eval(x[:size], y[:size], mask=mask[:size], scale=0.5)
-        assert found is not None
+        result = made.eval(x[:size], y[:size], mask=mask[:size], scale=0.5)
+        assert result is not None
         expected = alone(x[:size], mask=mask[:size], scale=0.5)
-        torch.testing.assert_close(found.outputs, expected)
+        torch.testing.assert_close(result.outputs, expected)
         parts = zip(expected.tensor_split(4), y[:size].tensor_split(4), strict=True)
         losses = [nn.functional.mse_loss(*part) for part in parts if len(part[0])]
-        torch.testing.assert_close(found.losses, torch.stack(losses))
+        torch.testing.assert_close(result.losses, torch.stack(losses))
         assert made.eval(x[:size], mask=mask[:size]).losses is None  # type: ignore[union-attr]
     longer = [torch.randn(5, 4) for _ in range(4)]
     torch.testing.assert_close(made.eval(longer).outputs, alone(torch.cat(longer)))  # type: ignore[union-attr]

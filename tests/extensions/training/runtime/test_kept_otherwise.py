@@ -12,8 +12,8 @@ from tests.extensions.training.runtime.test_pipeline import EXACT, job
 def test_what_is_kept_changes_memory_and_no_gradient(tmp_path: Path) -> None:
     scenarios = ("alike", "by_hand", "passing", "busy", "peaks", "replicated")
     for rank, answer in enumerate(job(tmp_path, 2, *scenarios, of="kept_otherwise")):
-        for name, found in answer["alike"].items():
-            assert found == EXACT, name
+        for name, result in answer["alike"].items():
+            assert result == EXACT, name
         assert answer["by_hand"] == EXACT
         assert answer["passing"] == dict.fromkeys(answer["passing"], 0.0)
         assert answer["busy"] == {"recomputed": True, "offloaded": True, "mixed": True}

@@ -40,20 +40,20 @@ def order(name: str, ranks: int, microbatches: int) -> Schedule:
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("jitter", [0.0, 0.1])
 def test_the_gap_and_the_time_of_a_message_are_found_again(ranks: int, jitter: float) -> None:
-    found = lost_time(*measured(order("1f1b", ranks, 8), jitter=jitter))
-    assert found is not None
-    assert found.op_gap.median == pytest.approx(GAP)
-    assert found.message_time is not None
-    assert found.message_time.median == pytest.approx(MESSAGE)
+    result = lost_time(*measured(order("1f1b", ranks, 8), jitter=jitter))
+    assert result is not None
+    assert result.op_gap.median == pytest.approx(GAP)
+    assert result.message_time is not None
+    assert result.message_time.median == pytest.approx(MESSAGE)
 
 
 def test_without_messages_there_is_only_a_gap() -> None:
     schedule = parse_schedule("0F0 0B0 0F1 0B1")
     timeline = Timeline(schedule, np.array([0.0, 1.5, 3.75, 5.0]), np.array([1.0, 3.5, 4.75, 7.0]), "ms", "measured")
-    found = lost_time(timeline, np.zeros(4))
-    assert found is not None
-    assert found.op_gap == Spread(0.25, 0.25, 0.375, 3)
-    assert found.message_time is None
+    result = lost_time(timeline, np.zeros(4))
+    assert result is not None
+    assert result.op_gap == Spread(0.25, 0.25, 0.375, 3)
+    assert result.message_time is None
 
 
 def test_where_every_op_has_a_message_beside_it_nothing_is_known() -> None:

@@ -22,7 +22,7 @@ BYTES = 4 * 8 * 16
 class Slow:
     """A link whose copies are done only when something waits for them."""
 
-    asked: list[str] = field(default_factory=list)
+    started: list[str] = field(default_factory=list)
 
     def host_bytes(self, size: int) -> Tensor:
         return torch.empty(size, dtype=torch.uint8)
@@ -34,7 +34,7 @@ class Slow:
         return self._later("back", moves)
 
     def _later(self, way: str, moves: Moves) -> Any:
-        self.asked.append(way)
+        self.started.append(way)
         return Later(moves)
 
 
@@ -91,9 +91,9 @@ def test_copies_begin_in_the_order_of_the_row() -> None:
     offloading = Offloading([(0, 1), (0, 0)], link)
     x = torch.randn(4, requires_grad=True)
     outputs = [forward(offloading, (0, 0), module, x)]
-    assert link.asked == []
+    assert link.started == []
     outputs.append(forward(offloading, (0, 1), module, x))
-    assert link.asked == ["out", "out"]
+    assert link.started == ["out", "out"]
 
 
 def test_a_backward_before_its_reload_is_named() -> None:

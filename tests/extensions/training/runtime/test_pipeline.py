@@ -42,8 +42,8 @@ def test_gradients_losses_and_weights_are_those_of_a_single_process(tmp_path: Pa
         assert max(clipped[2.0]) <= 8 * EPSILON
         # A maximum is the same in any order.
         assert clipped[float("inf")] == EXACT
-        for name, found in answers.items():
-            assert found == dict.fromkeys(found, EXACT), name
+        for name, result in answers.items():
+            assert result == dict.fromkeys(result, EXACT), name
 
 
 @pytest.mark.slow

@@ -30,10 +30,10 @@ def alone() -> Profile:
 
 
 def test_all_stages_are_measured(together: Profile, alone: Profile) -> None:
-    for found in (together, alone):
-        layers = [(stage.first_layer, stage.stop_layer) for stage in found.stages]
+    for result in (together, alone):
+        layers = [(stage.first_layer, stage.stop_layer) for stage in result.stages]
         assert layers == [(0, 3), (3, 4), (4, 6), (6, 8)] or sum(stop - first for first, stop in layers) == 8
-        for stage in found.stages:
+        for stage in result.stages:
             spreads = (stage.forward, stage.backward, stage.backward_input, stage.backward_weight)
             for spread in (*spreads, stage.recompute, stage.offload):
                 assert 0 < spread.low <= spread.median <= spread.high
@@ -92,11 +92,11 @@ def test_a_known_module_holds_what_it_must() -> None:
 
     inputs = torch.zeros(64, 32)
     stage = Stage(torch.nn.Linear(32, 16, bias=False), (1, 2), inputs, None, first=False)
-    found = measure(stage, repeats=1, warmup=0)
+    result = measure(stage, repeats=1, warmup=0)
     output_bytes = 64 * 16 * 4
-    assert found.activation_bytes == inputs.nbytes + output_bytes
-    assert found.recompute_bytes == inputs.nbytes
-    assert found.offload_bytes == found.activation_bytes
+    assert result.activation_bytes == inputs.nbytes + output_bytes
+    assert result.recompute_bytes == inputs.nbytes
+    assert result.offload_bytes == result.activation_bytes
     first = measure(Stage(torch.nn.Linear(32, 16, bias=False), (0, 1), inputs, None, first=True), repeats=1, warmup=0)
     assert first.offload_bytes == output_bytes
 
@@ -132,9 +132,9 @@ def test_one_profile_of_layers_has_the_bytes_of_every_placement(
     measured_together: bool, alone: Profile, tmp_path: Path
 ) -> None:
     model = "tests.extensions.training.runtime.models:tiny"
-    found = profile(model, repeats=1, warmup=1, device="cpu", per_layer=True, together=measured_together)
-    assert [stage.stop_layer - stage.first_layer for stage in found.stages] == [1] * 8
-    found.write(tmp_path / "layers.yaml")
+    result = profile(model, repeats=1, warmup=1, device="cpu", per_layer=True, together=measured_together)
+    assert [stage.stop_layer - stage.first_layer for stage in result.stages] == [1] * 8
+    result.write(tmp_path / "layers.yaml")
     assert "layer 7, layers 7 to 7" in (tmp_path / "layers.yaml").read_text()
     settings = Settings(**load_config(tmp_path / "layers.yaml").settings)
     assert settings.layers is not None
@@ -153,8 +153,8 @@ def test_one_profile_of_layers_has_the_bytes_of_every_placement(
 
 
 def test_built_in_models_have_roles() -> None:
-    found = profile("gpt-tiny", repeats=1, warmup=0, device="cpu", per_layer=True, together=False)
-    layers = found.settings().layers
+    result = profile("gpt-tiny", repeats=1, warmup=0, device="cpu", per_layer=True, together=False)
+    layers = result.settings().layers
     assert layers is not None
     assert [layer.role for layer in layers] == ["embedding", *["block"] * 8, "head"]
 

@@ -39,9 +39,9 @@ def test_a_profile_counts_rounds_then_the_steps_of_its_trial():
 
 def test_reports_come_twice_a_second_with_the_pace_and_what_is_left():
     start = HowFar("starting up", 1, 1, 0.0, 4)
-    told: dict[str, Any] = {"now": 0.0, "far": start}
+    message: dict[str, Any] = {"now": 0.0, "far": start}
     reports: list[RunProgress] = []
-    watch = Watcher(reports.append, lambda places: told["far"], clock=lambda: told["now"])
+    watch = Watcher(reports.append, lambda places: message["far"], clock=lambda: message["now"])
     for now, far in (
         (0.0, start),
         (0.3, start),
@@ -49,7 +49,7 @@ def test_reports_come_twice_a_second_with_the_pace_and_what_is_left():
         (10.4, HowFar("warm-up", 1, 1, 0.9, 4)),
         (14.0, HowFar("step", 1, 3, 2.0, 4)),
     ):
-        told.update(now=now, far=far)
+        message.update(now=now, far=far)
         watch([])
     assert [str(report) for report in reports] == ["starting up", "warm-up 1 of 1", "step 1 of 3, about 2 s each"]
     assert [report.share for report in reports] == [0, 0, 0.5]

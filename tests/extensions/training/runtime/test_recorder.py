@@ -24,7 +24,7 @@ from pipeplan.formats import read_file
 from pipeplan.model import HOST_KINDS, Kind, parse_schedule
 
 
-class Given:
+class Clock:
     """A clock that shows what it is told to."""
 
     def __init__(self, *times: int) -> None:
@@ -42,7 +42,7 @@ class Given:
 
 def test_ops_and_pairs() -> None:
     plan = parse_schedule("0F0 0SEND_F0 (0F1;0B0)OVERLAP_F_B 0B1 0REDUCE_GRAD")
-    clock = Given(10, 12, 20, 21, 25, 25, 30, 33, 40, 42, 43, 50, 51, 52)
+    clock = Clock(10, 12, 20, 21, 25, 25, 30, 33, 40, 42, 43, 50, 51, 52)
     places = Places(1)
     recorder = Recorder(plan, 0, clock, places)
     recorder.recording = True
@@ -71,7 +71,7 @@ def test_ops_and_pairs() -> None:
 
 def test_a_loss_counts_into_its_forward() -> None:
     plan = parse_schedule("0F0 0B0")
-    recorder = Recorder(plan, 0, Given(0, 1, 5, 8, 9, 10, 20, 21), Places(1))
+    recorder = Recorder(plan, 0, Clock(0, 1, 5, 8, 9, 10, 20, 21), Places(1))
     recorder.recording = True
     recorder.begin_step()
     recorder.turn(0)
@@ -132,7 +132,7 @@ def test_places_are_told_in_the_notation() -> None:
 
 def test_a_recomputation_is_compute_and_a_copy_has_times_of_its_own() -> None:
     plan = parse_schedule("0F0 0OFFLOAD0 0F1 0RELOAD0 0B0 0R1 0B1")
-    recorder = Recorder(plan, 0, Given(0, 1, 5, 6, 9, 10, 20, 21, 22, 25, 30, 31, 32, 40, 41, 42, 50, 51), Places(1))
+    recorder = Recorder(plan, 0, Clock(0, 1, 5, 6, 9, 10, 20, 21, 22, 25, 30, 31, 32, 40, 41, 42, 50, 51), Places(1))
     recorder.recording = True
     recorder.begin_step()
     for position, kind in enumerate(op.kind for op in plan[0]):

@@ -39,9 +39,9 @@ def test_all_schedules_train_alike(tmp_path: Path) -> None:
     words = [str(text), "--out", str(tmp_path), *(f"--{name}={value}" for name, value in SHORT.items())]
     lines = run_ranks("tests.extensions.training.runtime.test_train_text", 2, words)[0].splitlines()
     for line, name in zip(lines[1:4], ("1f1b", "zb-h1", "searched"), strict=True):
-        found = re.fullmatch(rf"{name} +step [\d.]+ s \([\d.]+ to [\d.]+\)  loss ([\d.]+) to ([\d.]+)", line)
-        assert found, line
-        assert float(found[2]) < float(found[1])
+        result = re.fullmatch(rf"{name} +step [\d.]+ s \([\d.]+ to [\d.]+\)  loss ([\d.]+) to ([\d.]+)", line)
+        assert result, line
+        assert float(result[2]) < float(result[1])
     assert re.fullmatch(r"searched against 1f1b: [+-][\d.]+% step time; [\d.]+ s were predicted", lines[4])
     assert float(lines[5].rpartition(" ")[2]) < 1e-5
     assert pipeplan.read_timeline(tmp_path / "searched.json").source == "measured"

@@ -34,7 +34,7 @@ def trained(*schedules: str) -> list[list[tuple[float, float]]]:
     jobs = [([f"--schedule={schedule}", *size], free_port()) for schedule in schedules]
     printed = run_ranks("tests.extensions.training.runtime.test_train_tied", 4, jobs)[0]
     lines = [re.findall(r"^step +\d+  loss ([\d.]+)  gradient norm ([\d.]+)$", text, re.MULTILINE) for text in printed]
-    return [[(float(loss), float(norm)) for loss, norm in found] for found in lines]
+    return [[(float(loss), float(norm)) for loss, norm in result] for result in lines]
 
 
 def test_a_tied_model_learns_on_four_processes_as_on_any_schedule() -> None:

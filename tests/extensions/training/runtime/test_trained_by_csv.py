@@ -29,7 +29,7 @@ def differences(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float]:
     for name, text in texts.items():
         (folder / f"{name}.csv").write_text(text)
     ranks = run_ranks("tests.extensions.training.runtime.trained_by_csv", 2, folder)
-    return {name: max(each[name] for each in ranks) for name in texts}
+    return {name: max(item[name] for item in ranks) for name in texts}
 
 
 def test_an_order_whose_losses_come_out_of_order_trains_as_a_single_process(differences: dict[str, float]) -> None:

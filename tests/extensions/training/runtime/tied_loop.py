@@ -65,14 +65,14 @@ def loss(output: Tensor, target: Tensor) -> Tensor:
 
 def gradients_apart(pipeline: Pipeline, alone: list[nn.Module]) -> float:
     """The largest difference of a gradient, relative to the largest one of its stage."""
-    found = 0.0
+    result = 0.0
     for stage, module in pipeline.stages.items():
         largest = max(float(p.grad.abs().max()) for p in alone[stage].parameters() if p.grad is not None)
         for ours, theirs in zip(module.parameters(), alone[stage].parameters(), strict=True):
             assert ours.grad is not None
             assert theirs.grad is not None
-            found = max(found, float((whole(ours.grad) - theirs.grad).abs().max()) / largest)
-    return found
+            result = max(result, float((whole(ours.grad) - theirs.grad).abs().max()) / largest)
+    return result
 
 
 def weights_apart(pipeline: Pipeline, alone: list[nn.Module]) -> float:
@@ -125,8 +125,8 @@ def trained(schedule: Schedule, probed: tuple[int, ...] = (), *, one: bool = Fal
 
 def strategies() -> Any:
     """Full and split backwards, one chunk and more."""
-    found = {name: trained(plan(name)) for name in ("gpipe", "1f1b", "zb-h1", "interleaved-1f1b")}
-    return found | {name: trained(plan(name), one=True) for name in ("zbv", "dualpipev")}
+    result = {name: trained(plan(name)) for name in ("gpipe", "1f1b", "zb-h1", "interleaved-1f1b")}
+    return result | {name: trained(plan(name), one=True) for name in ("zbv", "dualpipev")}
 
 
 def apart() -> Any:
@@ -139,7 +139,7 @@ def apart() -> Any:
 
 def clipped() -> Any:
     """Norms that count the tied weight once, two steps that accumulate, and the gradients after clipping."""
-    found = {}
+    result = {}
     for name in ("1f1b", "zb-h1"):
         for norm_type in (2.0, float("inf")):
             schedule = plan(name)
@@ -153,8 +153,8 @@ def clipped() -> Any:
             limit = 0.01
             ours = pipeline.clip_grad_norm_(limit, norm_type)
             theirs = nn.utils.clip_grad_norm_(parameters_of(plain), limit, norm_type)
-            found[name, norm_type] = abs(float(ours / theirs) - 1), gradients_apart(pipeline, plain)
-    return found
+            result[name, norm_type] = abs(float(ours / theirs) - 1), gradients_apart(pipeline, plain)
+    return result
 
 
 def resumed() -> Any:
@@ -212,7 +212,7 @@ def replicated() -> Any:
         "ddp, views": lambda module: DistributedDataParallel(module, process_group=group, gradient_as_bucket_view=True),
         "fsdp": lambda module: fully_shard(module, mesh=mesh["dp"]),
     }
-    found = {}
+    result = {}
     for name, chosen in {"1f1b": ("ddp, views", "fsdp"), "zb-h1": ("ddp", "fsdp")}.items():
         for way in chosen:
             wrap = ways[way]
@@ -235,8 +235,8 @@ def replicated() -> Any:
                 for optimizer in optimizers:
                     optimizer.step()
                     optimizer.zero_grad()
-            found[name, way] = apart, weights_apart(pipeline, plain)
-    return found
+            result[name, way] = apart, weights_apart(pipeline, plain)
+    return result
 
 
 def over_four() -> Any:

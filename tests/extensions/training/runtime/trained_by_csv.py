@@ -37,8 +37,8 @@ def difference(csv: Path) -> float:
     stages = [PipelineStage(modules[stage], stage, schedule.stages, torch.device("cpu")) for stage in held]
     live = _PipelineScheduleRuntime(stages, microbatches, loss_fn=loss)
     live._load_csv(str(csv), format=csv.stem.rpartition(".")[2])
-    given = (inputs,) if 0 in held else ()
-    live.step(*given, target=targets if schedule.stages - 1 in held else None)
+    source = (inputs,) if 0 in held else ()
+    live.step(*source, target=targets if schedule.stages - 1 in held else None)
     loss(nn.Sequential(*alone)(inputs), targets).backward()
     pairs = [
         (mine.grad, other.grad)

@@ -93,8 +93,6 @@ def test_bad_traces():
         ({}, "needs a trace of every rank, but there is none"),
         ({"a": "", "b": ""}, "a: not a trace of PyTorch's profiler, or truncated: Input data was truncated"),
         ({"a": rank_trace(RUN, 0)[:-200]}, "a: not a trace .*, or truncated: Input data was truncated"),
-        ({"a": "[" * 100_000}, "a: not a trace"),
-        ({"a": rank_trace(RUN, 0, traceEvents=[])}, "a has no annotated pipeline ops"),
         ({"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 0)}, "a and b are both of rank 0 and overlap in time"),
         (
             {"a": rank_trace(RUN, 0), "b": rank_trace(RUN, 1, distributedInfo={"rank": 1, "world_size": 8})},

@@ -238,14 +238,6 @@ def test_bad_runs():
             "0 and 0 later are both of rank 0 but have different ops.* name the folder of one",
         ),
         (
-            {"0": rank_trace(RUN, 0, **at(1)), "1": rank_trace(RUN, 1, **at(2))},
-            "different runs or steps; pass those of the same steps of every rank",
-        ),
-        (
-            {"0": rank_trace(RUN, 0), "0 later": rank_trace(RUN, 0, **at(1)), "1": rank_trace(RUN, 1)},
-            "different numbers of steps: 0 2, 1 1; pass those of the same steps of every rank",
-        ),
-        (
             {"0": host_trace(("PP:0F0", 0, 9), ("PP:0F0", 0, 9))},
             "0: PP:0F0 starts inside PP:0F0; annotate every op once, one after the other",
         ),

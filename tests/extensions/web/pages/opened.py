@@ -80,7 +80,7 @@ class Opened:
         """Search, and read how many were found."""
         self.page.get_by_role("searchbox").fill(text)
         self.painted()
-        return str(self.page.locator(".pp-found").inner_text())
+        return str(self.page.locator(".pp-matches").inner_text())
 
     def fragment(self) -> dict[str, str]:
         """The state in the page's address."""

@@ -61,7 +61,7 @@ def choose(page, *choices: str) -> None:
 
 def test_a_newcomer_finds_the_schedule_for_a_limit(opened):
     page = opened("#ranks=4&microbatches=8&costs=gpt-6.2b&transfer=given")
-    settings = next(each for each in demo.presets() if each.key == "gpt-6.2b").settings
+    settings = next(item for item in demo.presets() if item.key == "gpt-6.2b").settings
     of_limit = pipeplan.compare(ranks=4, microbatches=8, **settings)
     assert names(page) == [result.name for result in of_limit]
     assert re.match(r"A rank takes what it took in a run on 8 ranks", page.locator(".pd-origin").inner_text())
@@ -105,7 +105,7 @@ def test_the_command_computes_what_shows(opened, capsys, monkeypatch, tmp_path):
     first = names(page)[0]
     assert first in capsys.readouterr().out
     page.get_by_role("button", name="Copy").click()
-    page.locator(".pd-said", has_text=re.compile("copied|selected")).wait_for()
+    page.locator(".pd-status", has_text=re.compile("copied|selected")).wait_for()
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)

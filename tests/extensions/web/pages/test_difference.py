@@ -17,7 +17,7 @@ SIZES = [(1440, "light"), (390, "dark")]
 
 
 @pytest.fixture(scope="module")
-def found():
+def diff():
     settings: dict[str, Any] = {"forward_times": 10.0, "backward_times": 20.0, "p2p_time": 0.4, "time_unit": "ms"}
     planned = pipeplan.simulate("1f1b", ranks=3, microbatches=6, **settings)
     schedule = planned.schedule
@@ -28,9 +28,9 @@ def found():
 
 
 @pytest.fixture(scope="module")
-def path(found, tmp_path_factory) -> Path:
+def path(diff, tmp_path_factory) -> Path:
     written: Path = tmp_path_factory.mktemp("difference") / "difference.html"
-    found.save(written)
+    diff.save(written)
     return written
 
 
@@ -40,11 +40,11 @@ def opened(browser, path):
         yield open_page
 
 
-def test_the_page_says_what_the_shell_says(opened, found):
+def test_the_page_says_what_the_shell_says(opened, diff):
     page = opened()
     assert page.page.get_by_role("heading", level=1).inner_text() == "1f1b: planned against measured"
-    text = page.page.locator(".pr-told").inner_text()
-    assert all(sentence in text for sentence in found.sentences)
+    text = page.page.locator(".pr-summary").inner_text()
+    assert all(sentence in text for sentence in diff.sentences)
     assert (
         page.page.locator(".pp-chart")
         .get_attribute("aria-label")
@@ -54,8 +54,8 @@ def test_the_page_says_what_the_shell_says(opened, found):
 
     # Kinds of ops, the largest effect first; headings sort.
     rows = page.page.locator(".pr-kinds tbody tr")
-    assert rows.count() == len(found.kinds)
-    largest = max(found.kinds, key=lambda kind: abs(kind.effect))
+    assert rows.count() == len(diff.kinds)
+    largest = max(diff.kinds, key=lambda kind: abs(kind.effect))
     assert rows.first.locator("td").first.inner_text() == str(largest.stage)
     assert "1.20" in rows.first.inner_text()
     page.page.get_by_role("button", name="stage").click()
@@ -65,11 +65,11 @@ def test_the_page_says_what_the_shell_says(opened, found):
     # A row finds its ops, once more and it finds none.
     page.page.locator(".pr-kinds tbody button").nth(3).click()
     page.painted()
-    assert page.page.locator(".pp-found").inner_text() == "1 of 12"
+    assert page.page.locator(".pp-matches").inner_text() == "1 of 12"
     assert rows.nth(3).get_attribute("class") == "drawn"
     page.page.locator(".pr-kinds tbody button").nth(3).click()
     page.painted()
-    assert page.page.locator(".pp-found").inner_text() == ""
+    assert page.page.locator(".pp-matches").inner_text() == ""
 
 
 def test_an_op_is_told_in_both(opened):

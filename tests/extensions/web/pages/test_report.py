@@ -23,9 +23,9 @@ def compared():
 
 @pytest.fixture(scope="module")
 def path(compared, tmp_path_factory) -> Path:
-    found: Path = tmp_path_factory.mktemp("report") / "comparison.html"
-    compared.save(found)
-    return found
+    result: Path = tmp_path_factory.mktemp("report") / "comparison.html"
+    compared.save(result)
+    return result
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_search_finds_ops_and_steps_through_them(opened):
     page.page.keyboard.press("Enter")
     page.page.keyboard.press("Enter")
     page.painted()
-    assert page.page.locator(".pp-found").inner_text() == "2 of 4"
+    assert page.page.locator(".pp-matches").inner_text() == "2 of 4"
     assert page.find("9F9") == "not in the schedule"
     assert page.find("3?7") == "type an op, such as 3F7"
     page.page.keyboard.press("Escape")

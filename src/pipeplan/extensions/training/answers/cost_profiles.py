@@ -5,16 +5,15 @@ Measuring a model needs PyTorch; taking costs from traces does not.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, final, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Unpack, final, overload
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
-from pipeplan.answers.answers import AnswerRecord
+from pipeplan.answers.answers import AnswerRecord, FilePath
 from pipeplan.answers.arguments import NO_OVERRIDES, ScheduleLike, apart, asked, require_used
 from pipeplan.answers.parts import columns, facts, line
 from pipeplan.answers.sources import label, resolve
@@ -23,7 +22,6 @@ from pipeplan.costs import (
     CalibrationOptions,
     CalibrationOptionsKeywords,
     Settings,
-    SettingsTable,
     options_of,
     write_costs_file,
 )
@@ -35,6 +33,7 @@ from pipeplan.extensions.training.answers.measuring import (
     stages_measured,
 )
 from pipeplan.extensions.training.answers.run_costs import RunCosts, read_run_costs
+from pipeplan.extensions.training.answers.settings_record import SettingsRecord
 from pipeplan.extensions.training.options import ProfileOptions
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.extensions import required_service
@@ -44,34 +43,17 @@ from pipeplan.foundation.records import Evidence, holding
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    # Planning answers a profile with ``calibrate``; training finds it by what it registers.
+    from pipeplan.extensions.planning.answers.calibrations import CalibrationProfile
+    from pipeplan.extensions.planning.answers.options import ModelLike
+    from pipeplan.extensions.planning.hardware import Gpu
     from pipeplan.extensions.training.keywords import ProfileKeywords
     from pipeplan.extensions.training.runtime.results import Profile
+    from pipeplan.foundation.names import GpuName
 
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
 _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes")
 """Measured quantities of a stage."""
-
-
-def _kinds() -> Iterator[Any]:
-    """Yield the types of the settings in answers, which have numbers in place of a layout's text."""
-    for name, kind in get_type_hints(SettingsTable).items():
-        yield tuple[int, ...] | None if SETTINGS[name].kind == "stage_layers" else kind
-
-
-if TYPE_CHECKING:
-    SettingsRecord = AnswerRecord
-else:
-    SettingsRecord = msgspec.defstruct(
-        "SettingsRecord",
-        [
-            # A setting without a value is left out.
-            (setting.name, kind | UnsetType, UNSET) if setting.default is None else (setting.name, kind)
-            for setting, kind in zip(fields(SettingsTable), _kinds(), strict=True)
-        ],
-        bases=(AnswerRecord,),
-        frozen=True,
-        kw_only=True,
-    )
 
 
 @final
@@ -139,7 +121,7 @@ def profile(
     schedule: ScheduleLike | None = None,
     /,
     *,
-    source: str | os.PathLike[str] | None = None,
+    source: FilePath | None = None,
     calibrate: None = None,
     progress: TrainingReport | None = None,
     **options: Unpack[ProfileKeywords],
@@ -149,26 +131,26 @@ def profile(
 @overload
 def profile(
     *,
-    calibrate: Any,
-    gpu: Any = None,
-    source: str | os.PathLike[str] | None = None,
-    calibration: str | os.PathLike[str] | None = None,
+    calibrate: ModelLike,
+    gpu: GpuName | FilePath | Gpu | None = None,
+    source: FilePath | None = None,
+    calibration: FilePath | None = None,
     progress: TrainingReport | None = None,
     **options: Unpack[CalibrationOptionsKeywords],
-) -> Any: ...
+) -> CalibrationProfile: ...
 
 
 def profile(
     schedule: ScheduleLike | None = None,
     /,
     *,
-    source: str | os.PathLike[str] | None = None,
-    calibrate: Any = None,
-    gpu: Any = None,
-    calibration: str | os.PathLike[str] | None = None,
+    source: FilePath | None = None,
+    calibrate: ModelLike | None = None,
+    gpu: GpuName | FilePath | Gpu | None = None,
+    calibration: FilePath | None = None,
     progress: TrainingReport | None = None,
     **options: Any,
-) -> CostProfile | Any:
+) -> CostProfile | CalibrationProfile:
     """Measure the costs of a model's stages, or take them from a run's traces; the answer can be saved as a config file.
 
     With ``calibrate``: the measured over the expected times of one GPU, for ``calibration`` of a plan.
@@ -238,7 +220,10 @@ def profile(
     if calibrate is not None:
         chosen = options_of(CalibrationOptions, options)
         calibrated = required_service("planning", "calibrated")
-        return calibrated(calibrate, chosen, gpu=gpu, source=source, calibration=calibration, progress=progress)
+        answer: CalibrationProfile = calibrated(
+            calibrate, chosen, gpu=gpu, source=source, calibration=calibration, progress=progress
+        )
+        return answer
     own, keywords = apart(ProfileOptions, options)
     profiled_as = options_of(ProfileOptions, own)
     measured_order, settings = asked(UNSET if schedule is None else schedule, keywords)
@@ -270,7 +255,7 @@ _OF_COSTS = tuple(
 
 
 def costs_of_run(
-    source: str | os.PathLike[str], schedule: ScheduleLike | None, settings: Settings, options: ProfileOptions
+    source: FilePath, schedule: ScheduleLike | None, settings: Settings, options: ProfileOptions
 ) -> CostProfile:
     """Return the costs of a run's traces. Raises InputError for a schedule, model or times in addition to them."""
     if schedule is not None:

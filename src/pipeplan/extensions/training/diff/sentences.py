@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -24,26 +23,11 @@ _NAMED = 3
 
 def sentences_of(diff: Diff) -> tuple[str, ...]:
     """Return the run's step time, the causes of the difference, and advice, one sentence each."""
-    return tuple(_sentences(diff))
-
-
-def _sentences(diff: Diff) -> Iterator[str]:
-    yield _headline(diff)
+    causes: tuple[str, ...] = ()
     if max(abs(diff.from_costs), abs(diff.from_waiting)) > _least(diff):
-        yield _parts(diff)
-        if named := _groups(diff):
-            yield named
-        if stragglers := _stragglers(diff):
-            yield stragglers
-        if abs(diff.from_waiting) > _least(diff):
-            yield _waiting(diff)
-        if ranks := _ranks(diff):
-            yield ranks
-    yield _order(diff)
-    if clocks := _clocks(diff):
-        yield clocks
-    if advice := _advice(diff):
-        yield advice
+        causes = (_parts(diff), _groups(diff), _stragglers(diff), _waiting(diff), _ranks(diff))
+    sentences = (_headline(diff), *causes, _order(diff), _clocks(diff), _advice(diff))
+    return tuple(filter(None, sentences))
 
 
 def _headline(diff: Diff) -> str:
@@ -129,6 +113,9 @@ def _is_straggler(op: OpDifference, makespan: float) -> bool:
 
 
 def _waiting(diff: Diff) -> str:
+    """Return a sentence on the waits of the critical path, if waiting was not as planned."""
+    if abs(diff.from_waiting) <= _least(diff):
+        return ""
     times = whole_times(diff)
     return (
         f"On the critical path of the run, {times.text(diff.path_messages)} lie between ops of different ranks (planned: "

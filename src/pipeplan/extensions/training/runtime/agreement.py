@@ -88,6 +88,13 @@ def on_all_ranks(work: Callable[[], tuple[Own, Shared]], group: Any) -> tuple[Ow
     return own, [answer for answer, _ in by_rank]
 
 
+def innermost(error: BaseException) -> BaseException:
+    """Return the innermost cause of an error, or the first one of pipeplan's: PyTorch wraps exceptions of modules."""
+    while error.__cause__ is not None and not isinstance(error, PipeplanError):
+        error = error.__cause__
+    return error
+
+
 @dataclass(frozen=True, slots=True)
 class _Failure:
     """Error of a rank as the other ranks raise it.
@@ -111,12 +118,10 @@ class _Failure:
 
     @classmethod
     def of(cls, error: Exception | None, rank: int, place: str) -> _Failure | None:
-        """Return an error as a failure, by its innermost cause: PyTorch wraps exceptions of modules."""
+        """Return an error as a failure, by its innermost cause."""
         if error is None:
             return None
-        cause: BaseException = error
-        while cause.__cause__ is not None and not isinstance(cause, PipeplanError):
-            cause = cause.__cause__
+        cause = innermost(error)
         if isinstance(cause, PipeplanError):
             shown = copy.copy(cause)
             shown.args = (f"on {place}: {cause}", *cause.args[1:])

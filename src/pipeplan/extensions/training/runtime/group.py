@@ -78,8 +78,7 @@ def process_group(device: torch.device, ranks: int, *, timeout: float, store: Pa
     Raises
     ------
     InputError
-        If the job has a different number of processes, its port is taken or cannot be reached, or the ranks have different
-        versions of PyTorch.
+        If the job has a different number of processes, or its port is taken or cannot be reached.
     """
     # PyTorch logs a whole row of actions when an op fails; the error message names the op already.
     logging.getLogger("torch.distributed.pipelining").setLevel(logging.CRITICAL)
@@ -89,7 +88,6 @@ def process_group(device: torch.device, ranks: int, *, timeout: float, store: Pa
     try:
         if dist.get_world_size() != ranks:
             raise InputError(_wrong_size(dist.get_world_size(), ranks))
-        _require_one_version()
         yield dist.get_rank()
     finally:
         if ours:
@@ -122,14 +120,6 @@ def _wrong_size(processes: int, ranks: int) -> str:
         f"the schedule has {ranks} ranks but the job has {processes} process(es); "
         f"start as many: torchrun --nproc-per-node {ranks} (times --nnodes)"
     )
-
-
-def _require_one_version() -> None:
-    versions: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(versions, str(torch.__version__))
-    if len(set(versions)) > 1:
-        listed = ", ".join(f"rank {rank}: {version}" for rank, version in enumerate(versions))
-        raise InputError(f"all ranks need the same version of PyTorch; {listed}")
 
 
 def pipeline_group(group: dist.ProcessGroup | DeviceMesh | None) -> Any:

@@ -23,7 +23,8 @@ from typing import IO, Any, Protocol
 import torch
 
 from pipeplan.extensions.training.options import ModelOptions
-from pipeplan.extensions.training.runtime.agreement import is_from_elsewhere
+from pipeplan.extensions.training.runtime.agreement import innermost, is_from_elsewhere
+from pipeplan.extensions.training.runtime.model import error_line
 from pipeplan.extensions.training.runtime.progress import Phase, Places, RankPlace
 from pipeplan.foundation.errors import InputError, PipeplanError, RunError
 from pipeplan.foundation.files import temporary_folder
@@ -59,13 +60,11 @@ class RankFailure:
 
     @classmethod
     def of(cls, error: BaseException, place: RankPlace) -> RankFailure:
-        """Return an error as a failure, by its innermost cause: PyTorch wraps exceptions of modules."""
+        """Return an error as a failure, by its innermost cause."""
         trace = "".join(traceback.format_exception(error)).rstrip()
-        while error.__cause__ is not None and not isinstance(error, PipeplanError):
-            error = error.__cause__
+        error = innermost(error)
         ours = isinstance(error, PipeplanError)
-        first = (str(error).strip().splitlines() or [""])[0].strip()
-        message = str(error) if ours else f"{type(error).__name__}: {first}"
+        message = str(error) if ours else error_line(error)
         return cls(
             time.monotonic_ns(), message, place, ours, isinstance(error, InputError), trace, is_from_elsewhere(error)
         )

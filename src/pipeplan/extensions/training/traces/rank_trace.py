@@ -138,7 +138,7 @@ def _steps(name: str, marks: Sequence[AnnotatedOp]) -> list[list[int]]:
     before = _carried(turns, range(len(marks)))
     after = _carried(turns, reversed(range(len(marks))))
     for number, mark in enumerate(marks):
-        early = mark.ops[0].kind in (Kind.UNSHARD,)
+        early = mark.ops[0].kind == Kind.UNSHARD
         steps[(after if early else before)[number]].append(number)
     return steps
 

@@ -66,7 +66,7 @@ def _run_in(folder: Path) -> MeasuredRun:
             left_out.append(str(file))
     reports = [file for file in names if file.name.endswith(NSYS_ENDING)]
     if reports and not traces:
-        return replace(traced_run(parse_nsys(reports)), left_out=(*left_out, *timelines))
+        traces = parse_nsys(reports)
     if traces:
         return replace(traced_run(traces), left_out=(*left_out, *timelines))
     if not timelines:

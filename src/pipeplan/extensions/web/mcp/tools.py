@@ -14,11 +14,8 @@ import pipeplan
 from pipeplan.answers import AllowOptions, named_beside
 from pipeplan.cli.answers import Answer, sentence
 from pipeplan.costs import SETTINGS, ConfiguredSettings, Options, Setting, SettingKind, missing_in, options_of, table_of
-from pipeplan.extensions.planning.answers.options import PlanOptions
-from pipeplan.extensions.planning.answers.planned import planned
-from pipeplan.extensions.review.answers.review import ReviewOptions
-from pipeplan.extensions.search.answers.options import SearchOptions
 from pipeplan.foundation.errors import InputError, PipeplanError
+from pipeplan.foundation.extensions import extension
 from pipeplan.foundation.files import path_of, require_apart
 
 Json = dict[str, Any]
@@ -111,7 +108,7 @@ _OWN: dict[str, Json] = {
 
 _SCHEDULE = {"schedule": _TEXT | {"description": "Name or file of a schedule (default: 1f1b)."}}
 
-TOOLS = {
+TOOLS: dict[str, Tool] = {
     "compare": Tool(
         function=pipeplan.compare,
         about="Compare schedules of pipeline parallelism on the same ranks, microbatches and costs, the fastest first.",
@@ -139,7 +136,13 @@ TOOLS = {
         explain.what_ifs.per_microbatch explain.what_ifs.helps explain.faster_with_more""",
         headline=lambda explanation: explanation.sentences[0],
     ),
-    "search": Tool(
+}
+"""Tools by name, with those of the extensions that are installed."""
+
+if extension("search"):
+    from pipeplan.extensions.search.answers.options import SearchOptions
+
+    TOOLS["search"] = Tool(
         function=pipeplan.search,
         about="Search for a better schedule under a memory limit. `output` writes it to a file, such as best.csv.",
         names={},
@@ -147,8 +150,12 @@ TOOLS = {
         listed=f"placement seconds allow {_SHAPE}",
         short=f"""{_FIGURES} found_by optimal interrupted seconds best_published gain best_published_anywhere
         gain_anywhere faster_with_more""",
-    ),
-    "plan": Tool(
+    )
+if extension("planning"):
+    from pipeplan.extensions.planning.answers.options import PlanOptions
+    from pipeplan.extensions.planning.answers.planned import planned
+
+    TOOLS["plan"] = Tool(
         function=lambda **options: planned(options_of(PlanOptions, options)),
         about="Choose the configuration to train a model with on a cluster: degrees, schedule, layout, recomputation. "
         "`output` writes it (best.yaml), or the flags of its trainer (best.sh).",
@@ -160,8 +167,11 @@ TOOLS = {
         best.mfu best.tokens_per_s best.document runners_up.words runners_up.step_time_s runners_up.lost_because
         closest_miss complete optimality_gap totals remarks""",
         headline=lambda plan: plan.miss if plan.best is None else plan.summary,
-    ),
-    "review": Tool(
+    )
+if extension("review"):
+    from pipeplan.extensions.review.answers.review import ReviewOptions
+
+    TOOLS["review"] = Tool(
         function=pipeplan.review,
         about="Review a configuration of a trainer: does it start, is it right, where does it lose, what to change.",
         names={"files": _TEXTS | {"description": "Files with a trainer's arguments, a recipe or a layout."}},
@@ -173,9 +183,7 @@ TOOLS = {
         configurations.bubble configurations.assumed configurations.not_estimated configurations.changes.settings
         configurations.changes.removes configurations.changes.gain configurations.changes.step_time_s
         run.step_time_s run.predicted run.sentences""",
-    ),
-}
-"""All tools by name."""
+    )
 
 
 def answer_of(name: str, call: Mapping[str, Any], seconds: float) -> Json | str:
