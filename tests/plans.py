@@ -20,10 +20,10 @@ from pipeplan.extensions.planning.plan_records import (
     Sensitivity,
     TrainerPlanRecord,
 )
+from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import model
 from pipeplan.foundation.records import holding
 from pipeplan.strategies import STRATEGIES
-from pipeplan.trainers import plan_trainers
 
 ORDER = STRATEGIES["zb-h1"](STRATEGIES["zb-h1"].shape(4, 32))
 SHAPE, MACHINES = model("llama3-8b"), cluster("h100-sxm:8x2")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import pipeplan
+from pipeplan.cli import main
 from pipeplan.foundation.errors import CostError, InputError
 from pipeplan.model import Kind
 

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 import pipeplan
+from docs.build.options import FUNCTIONS
+from pipeplan.costs import ConfiguredSettings
 
 COSTS: dict[str, Any] = {
     "ranks": 2,

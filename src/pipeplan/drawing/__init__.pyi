@@ -1,7 +1,6 @@
 """Names of pipeplan.drawing, made by ``python -m docs.build.stubs --write``."""
 
 from pipeplan.drawing.from_timeline import IdleReasons as IdleReasons
-from pipeplan.drawing.from_timeline import MemoryLimit as MemoryLimit
 from pipeplan.drawing.from_timeline import order_of as order_of
 from pipeplan.drawing.from_timeline import view_of as view_of
 from pipeplan.drawing.sizes import Look as Look

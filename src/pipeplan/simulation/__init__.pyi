@@ -4,13 +4,13 @@ from pipeplan.simulation.bounds import Bound as Bound
 from pipeplan.simulation.bounds import earliest_starts as earliest_starts
 from pipeplan.simulation.bounds import lower_bound as lower_bound
 from pipeplan.simulation.bounds import span_bound as span_bound
-from pipeplan.simulation.chain import compute_only as compute_only
-from pipeplan.simulation.chain import timed_only as timed_only
 from pipeplan.simulation.critical import Cause as Cause
 from pipeplan.simulation.critical import CriticalPath as CriticalPath
 from pipeplan.simulation.critical import cause_of_delay as cause_of_delay
+from pipeplan.simulation.critical import compute_only as compute_only
 from pipeplan.simulation.critical import critical_ops as critical_ops
 from pipeplan.simulation.critical import critical_path as critical_path
+from pipeplan.simulation.critical import timed_only as timed_only
 from pipeplan.simulation.idle import IdleTimes as IdleTimes
 from pipeplan.simulation.idle import idle_times as idle_times
 from pipeplan.simulation.idle_gaps import WAITS as WAITS

@@ -18,9 +18,7 @@ from pipeplan.trainers.trainer import TRAINER_KINDS, Trainer
 
 _FIRST = ("megatron", "bridge", "torchtitan")
 
-_OWN = Trainer(
-    name="pipeplan", title="pipeplan", software="megatron-core"
-)
+_OWN = Trainer(name="pipeplan", title="pipeplan", software="megatron-core")
 """pipeplan as a trainer: its own command simulates a plan's pipeline with the planned stage costs."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from pipeplan.formats import TORCH_RELEASES, Format
 from pipeplan.foundation.errors import InputError

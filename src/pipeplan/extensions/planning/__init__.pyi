@@ -6,6 +6,7 @@ from pipeplan.extensions.planning.calibration import Correction as Correction
 from pipeplan.extensions.planning.calibration import read_calibration as read_calibration
 from pipeplan.extensions.planning.calibration import require_calibration_file as require_calibration_file
 from pipeplan.extensions.planning.calibration import write_calibration as write_calibration
+from pipeplan.extensions.planning.choice.describing import configuration_document as configuration_document
 from pipeplan.extensions.planning.choice.finalists import best_layout_of as best_layout_of
 from pipeplan.extensions.planning.choice.legality import UNUSUAL as UNUSUAL
 from pipeplan.extensions.planning.choice.plans import DEFAULT_TOKENS as DEFAULT_TOKENS
@@ -13,7 +14,6 @@ from pipeplan.extensions.planning.choice.plans import plan as plan
 from pipeplan.extensions.planning.choice.request import CHOICES as CHOICES
 from pipeplan.extensions.planning.choice.request import PlanListener as PlanListener
 from pipeplan.extensions.planning.choice.request import PlanProgress as PlanProgress
-from pipeplan.extensions.planning.choice.request import part_of as part_of
 from pipeplan.extensions.planning.choice.request import read_fixed as read_fixed
 from pipeplan.extensions.planning.choice.request import short_name as short_name
 from pipeplan.extensions.planning.choice.request import written as written
@@ -35,19 +35,11 @@ from pipeplan.extensions.planning.estimates.stages import stage_costs as stage_c
 from pipeplan.extensions.planning.fitting import default_limit as default_limit
 from pipeplan.extensions.planning.fitting import fit_of as fit_of
 from pipeplan.extensions.planning.fitting import widest_limit as widest_limit
-from pipeplan.extensions.planning.results import ClosestMiss as ClosestMiss
+from pipeplan.extensions.planning.plan_records import Objective as Objective
+from pipeplan.extensions.planning.plan_records import PlanResult as PlanResult
 from pipeplan.extensions.planning.results import CostsFrom as CostsFrom
-from pipeplan.extensions.planning.results import Counts as Counts
 from pipeplan.extensions.planning.results import ErrorBar as ErrorBar
 from pipeplan.extensions.planning.results import Estimate as Estimate
 from pipeplan.extensions.planning.results import Fit as Fit
 from pipeplan.extensions.planning.results import GpuMemory as GpuMemory
-from pipeplan.extensions.planning.results import Objective as Objective
-from pipeplan.extensions.planning.results import Pipelined as Pipelined
-from pipeplan.extensions.planning.results import PlanResult as PlanResult
-from pipeplan.extensions.planning.results import RunnerUp as RunnerUp
-from pipeplan.extensions.planning.results import SearchedOrder as SearchedOrder
-from pipeplan.extensions.planning.results import Sensitivity as Sensitivity
 from pipeplan.extensions.planning.results import StepTime as StepTime
-from pipeplan.extensions.planning.results import Totals as Totals
-from pipeplan.extensions.planning.results import TrainerPlan as TrainerPlan

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack, final, overload
 import msgspec
 from msgspec import UNSET
 
-from pipeplan.answers.answers import AnswerRecord, FilePath
+from pipeplan.answers.answers import FilePath
 from pipeplan.answers.arguments import NO_OVERRIDES, ScheduleLike, apart, asked, require_used
 from pipeplan.answers.parts import columns, facts, line
 from pipeplan.answers.sources import label, resolve
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from pipeplan.extensions.planning.answers.calibrations import CalibrationProfile
     from pipeplan.extensions.planning.answers.options import ModelLike
     from pipeplan.extensions.planning.hardware import Gpu
+    from pipeplan.extensions.planning.names import GpuName
     from pipeplan.extensions.training.keywords import ProfileKeywords
     from pipeplan.extensions.training.runtime.results import Profile
-    from pipeplan.foundation.names import GpuName
 
 _TIMES = ("forward", "backward", "backward_input", "backward_weight", "recompute", "offload")
 _BYTES = ("activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes")
