@@ -10,8 +10,8 @@ import pipeplan
 from docs.build.options import FUNCTIONS
 from docs.build.python_pages import PUBLIC
 from pipeplan.answers import all_formats, schedules
-from pipeplan.cli.app import OTHER_OPTIONS, command_line
-from pipeplan.cli.commands import ALIASES, commands, spellings
+from pipeplan.cli.app import command_line
+from pipeplan.cli.commands import ALIASES, commands, other_options, spellings
 from pipeplan.costs import SETTINGS, missing_in, table_of
 from pipeplan.drawing import LookOptions
 
@@ -58,7 +58,7 @@ def _options() -> dict[str, list[str]]:
     given |= {alias: {*given[command]} for alias, (command, *_) in ALIASES.items()}
     for (command, switch), (other, *_) in spellings("").items():
         given[command] |= {switch, *given[other]}
-    for command, other in OTHER_OPTIONS:
+    for command, other in other_options(""):
         given[command].add(other)
     return {command: sorted(filter(partial(_is_option, names), names)) for command, names in given.items()}
 

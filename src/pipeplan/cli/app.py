@@ -14,7 +14,7 @@ from cyclopts import App, Parameter, Token, UnknownOptionError
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
-from pipeplan.cli.commands import ALIASES, commands, spellings
+from pipeplan.cli.commands import ALIASES, commands, other_options, spellings
 from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.foundation.extensions import Command
 
@@ -28,13 +28,6 @@ _HELP = """Workbench for pipeline-parallel training schedules.
 
 Exit codes: 0 success; 1 a negative answer, such as an invalid schedule; 2 invalid input.
 """
-
-OTHER_OPTIONS = {
-    ("search", "--full-backward"): ("--leave", "split"),
-    ("pareto", "--full-backward"): ("--leave", "split"),
-    ("search", "--layout"): ("--layers-per-stage",),
-}
-"""Other spellings of a command's options, which help does not list."""
 
 Extent = Literal["usual", "all", "costs"]
 """Options that a help text shows: the usual ones, all, or only those of shape and costs."""
@@ -91,14 +84,15 @@ def _options_of(app: App, arguments: Sequence[str]) -> frozenset[str] | None:
 
 def _respelled(arguments: Sequence[str]) -> list[str]:
     """Replace an alias of a command by its name, and a switch that means another command by that command."""
-    known = spellings(arguments[0] if arguments else "")
+    first = arguments[0] if arguments else ""
+    known, options = spellings(first), other_options(first)
     command, others, switches = [*ALIASES.get("".join(arguments[:1]), arguments[:1])], list[str](), list[str]()
     for word in arguments[1:]:
         switch, _, value = word.partition("=") if word.startswith("--calibrate=") else (word, "", "")
         spelling = known.get((arguments[0], switch))
         if spelling is None:
             option, is_set, text = word.partition("=")
-            renamed = OTHER_OPTIONS.get((arguments[0], option))
+            renamed = options.get((arguments[0], option))
             others += [word] if renamed is None else [*renamed, *([text] if is_set else [])]
             continue
         if switches and [*spelling] != command:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeplan.foundation.extensions import Command, extensions
+from pipeplan.foundation.extensions import Command, Extension, extensions
 
 CORE = (
     Command(
@@ -79,6 +79,13 @@ def spellings(first: str) -> dict[tuple[str, str], tuple[str, ...]]:
     Extensions are not looked for if the first word of the command line is a command of the core.
     """
     own: dict[tuple[str, str], tuple[str, ...]] = {("schedules", "--machines"): ("list", "machines")}
-    if first in ALIASES or first in {command.name for command in CORE}:
-        return own
-    return own | {switch: words for each in extensions() for switch, words in each.spellings.items()}
+    return own | {switch: words for each in _extensions_of(first) for switch, words in each.spellings.items()}
+
+
+def other_options(first: str) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return other spellings of a command's options, by both, which help does not list."""
+    return {option: words for each in _extensions_of(first) for option, words in each.other_options.items()}
+
+
+def _extensions_of(first: str) -> tuple[Extension, ...]:
+    return () if first in ALIASES or first in {command.name for command in CORE} else extensions()

@@ -72,6 +72,8 @@ class Extension:
         Addresses of the functions of ``pipeplan list KIND``, by kind.
     spellings
         Switches of a command that mean another command: ``{("review", "--rules"): ("list", "rules")}``.
+    other_options
+        Other spellings of options: ``{("search", "--layout"): ("--layers-per-stage",)}``. Help does not list them.
     pages
         Pages of the documentation about it, in ``docs``.
     """
@@ -87,6 +89,7 @@ class Extension:
     names: Mapping[str, str] = field(default_factory=dict)
     lists: Mapping[str, str] = field(default_factory=dict)
     spellings: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    other_options: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     pages: tuple[str, ...] = ()
 
 

@@ -36,6 +36,11 @@ EXTENSION = Extension(
         "answers.searches": "pareto search",
     },
     spellings={("search", "--pareto"): ("pareto",)},
+    other_options={
+        ("search", "--full-backward"): ("--leave", "split"),
+        ("pareto", "--full-backward"): ("--leave", "split"),
+        ("search", "--layout"): ("--layers-per-stage",),
+    },
     pages=(
         "explanation/layouts.md",
         "explanation/search.md",
