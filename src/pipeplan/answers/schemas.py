@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from inspect import getdoc
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from pipeplan.answers.listing import Catalogue, Machines
 from pipeplan.answers.simulating.result import Result
 from pipeplan.formats import CostsRecord, ScheduleRecord, TimelineRecord, TimelineTable
 from pipeplan.foundation.extensions import extensions, loaded
-from pipeplan.foundation.records import Record, optional_fields, schema_of
+from pipeplan.foundation.records import Record, schema_of
 
 ANSWERS: dict[str, type[Record]] = {
     "answer-check": Verdict,
@@ -37,31 +36,29 @@ def answers() -> dict[str, type[Record]]:
 @cache
 def every() -> dict[str, type[msgspec.Struct]]:
     """Return every record that has a schema, by name: those of files, and answers."""
-    known = answers()
     return {
         "pipeplan-schedule": ScheduleRecord,
-        "pipeplan-timeline": _file_of_timeline(known["pipeplan-result"]),
+        "pipeplan-timeline": TimelineRecord,
         "pipeplan-costs": CostsRecord,
         "timeline-table": TimelineTable,
-        **known,
+        **answers(),
     }
-
-
-def _file_of_timeline(result: type[Record]) -> type[msgspec.Struct]:
-    """Return the record of a timeline's file, which has the figures of its result as well."""
-    return msgspec.defstruct(
-        "TimelineRecord",
-        optional_fields(result, without=TimelineRecord.__struct_fields__),
-        bases=(TimelineRecord,),
-        namespace={
-            "__doc__": f"{getdoc(TimelineRecord)}\n\nThe optional figures are those of its result; see ResultRecord."
-        },
-        forbid_unknown_fields=True,
-        tag="pipeplan-timeline",
-        kw_only=True,
-    )
 
 
 def schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of one of :func:`every`."""
-    return schema_of(name, every()[name])
+    result = schema_of(name, every()[name])
+    return _with_figures(result) if name == "pipeplan-timeline" else result
+
+
+def _with_figures(timeline: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a timeline's file, which may have the figures of its result as well."""
+    result = schema_of("pipeplan-result", every()["pipeplan-result"])
+    own, figures = (each["$defs"][each["$ref"].rpartition("/")[2]] for each in (timeline, result))
+    own["properties"] = own["properties"] | {
+        key: value for key, value in figures["properties"].items() if key not in own["properties"]
+    }
+    own["description"] += "\n\nThe optional figures are those of its result; see ResultRecord."
+    own["additionalProperties"] = False
+    records = {key: value for key, value in result["$defs"].items() if value is not figures}
+    return timeline | {"$defs": timeline["$defs"] | records}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import cache
 from inspect import cleandoc
 from typing import Any, Generic, Self, TypeVar, get_type_hints, overload
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 Held = TypeVar("Held")
 AnyRecord = TypeVar("AnyRecord", bound="Record")
@@ -82,15 +80,6 @@ def _restored(kind: type[AnyRecord], fields: dict[str, Any], rest: dict[str, Any
     record = kind(**fields)
     vars(record).update(rest)
     return record
-
-
-def optional_fields(record: type[msgspec.Struct], without: Collection[str] = ()) -> list[tuple[str, Any, UnsetType]]:
-    """Return the fields of a record by their JSON keys, for ``msgspec.defstruct``: each may be left out."""
-    return [
-        (field.encode_name, field.type | UnsetType, UNSET)
-        for field in msgspec.structs.fields(record)
-        if field.encode_name not in without
-    ]
 
 
 @cache
