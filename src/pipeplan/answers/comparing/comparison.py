@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 import msgspec
@@ -142,22 +142,6 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
     least: LeastBound = msgspec.field(name="least_bound")
-
-    @cached_property
-    def least_bound(self) -> Result:
-        """The result whose lower bound is the least of those that need nothing but what is allowed."""
-        return self._bounds.least(self.best)
-
-    def least_gap(self, result: Result) -> float | None:
-        """Return how far a result is above the best bound of any placement, as a share of it; None over the memory limit.
-
-        The bound is that of schedules that need nothing but what is allowed and what this one needs.
-        """
-        return self._bounds.gap(result)
-
-    @cached_property
-    def _bounds(self) -> BoundsByNeeds:
-        return BoundsByNeeds(self.results, frozenset(self.allowed))
 
     @property
     def fits(self) -> bool:
