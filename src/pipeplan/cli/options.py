@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 from cyclopts import Group, Parameter, Token
 from cyclopts import convert as convert_as
@@ -41,10 +41,8 @@ from pipeplan.foundation.names import ScheduleName as BuiltInSchedule
 if TYPE_CHECKING:
     from pipeplan.drawing import Look
 
-    ScheduleName = str
-else:
-    ScheduleName: Any = Annotated[BuiltInSchedule | str, Parameter(show_choices=False)]
-    """Schedule names that the shell completes; any other text may be the name of a plugin or the path of a file."""
+ScheduleName: TypeAlias = Annotated[BuiltInSchedule | str, Parameter(show_choices=False)]
+"""Schedule names that the shell completes; any other text may be the name of a plugin or the path of a file."""
 
 _GROUPS = {group: Group(title, sort_key=place) for place, (group, title) in enumerate(GROUPS.items())}
 """Panels of the help."""

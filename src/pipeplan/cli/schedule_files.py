@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, TypeAlias
 
 from cyclopts import Parameter
 
@@ -51,14 +51,10 @@ def check(file: str, /, *, options: CheckOptions, settings: LineSettings, json: 
     return 0 if verdict.valid else 1
 
 
-if TYPE_CHECKING:
-    Source = str
-    FormatName = str
-else:
-    Source: Any = Annotated[BuiltInSchedule | str, Parameter(show_choices=False, allow_leading_hyphen=True)]
-    """A schedule's name, a file or a layout, which may be the flags of an uneven division."""
+Source: TypeAlias = Annotated[BuiltInSchedule | str, Parameter(show_choices=False, allow_leading_hyphen=True)]
+"""A schedule's name, a file or a layout, which may be the flags of an uneven division."""
 
-    FormatName: Any = Annotated[BuiltInFormat | str, Parameter(show_choices=False)]
+FormatName: TypeAlias = Annotated[BuiltInFormat | str, Parameter(show_choices=False)]
 
 _FORMATS = "\n".join(f"- {entry.name}: {entry.help}" for entry in export_formats(built_in_formats()).values())
 _TO = Parameter(

@@ -177,6 +177,7 @@ def flatten(layout: OpLayout) -> FlatProblem:
     held = problem.memory_limit.activation[layout.stage_of] * size
     kept = problem.memory_limit.freed_by_weight[layout.stage_of] * size * problem.split_backward
     growth = np.where(layout.is_forward, held, kept - held)
+    freed = problem.memory_limit.activation[layout.stage_of] * mean_size(layout) / problem.slices
     full = mean_of(layout, problem.occupied.times(Kind.B)) / problem.slices
     full_time = np.where(layout.is_forward, time, full)
     # The result of a forward crosses to the next stage, that of a backward comes from there.
@@ -201,7 +202,7 @@ def flatten(layout: OpLayout) -> FlatProblem:
         weight_time=weight_time,
         weight_growth=-kept,
         full_time=full_time,
-        full_growth=np.where(layout.is_forward, growth, -held),
+        full_growth=np.where(layout.is_forward, growth, -freed),
         overlap=time if overlap is None else overlap[layout.stage_of] / problem.slices,
         messages=messages[layout.stage_of] / problem.slices,
         slices=problem.slices,

@@ -39,7 +39,8 @@ def test_a_search_is_a_result_like_any_other():
 def test_the_json_of_a_result_has_every_field_of_its_search():
     fields = [(field.encode_name, field.type, field.default) for field in msgspec.structs.fields(SearchedResult)]
     search = [
-        (field.encode_name, field.type | msgspec.UnsetType, msgspec.UNSET) for field in msgspec.structs.fields(SearchRecord)
+        (field.encode_name, field.type | msgspec.UnsetType, msgspec.UNSET)
+        for field in msgspec.structs.fields(SearchRecord)
     ]
     assert fields[-len(search) :] == search
 
