@@ -19,6 +19,7 @@ from pipeplan.extensions.search import (
 )
 from pipeplan.foundation.errors import InfeasibleError, InputError, ShapeError
 from pipeplan.model import Kind, Placement
+from pipeplan.passes import insert_recompute
 from pipeplan.strategies import STRATEGIES, Shape, strategy
 from tests.conformance import conformance
 from tests.extensions.search.problems import problem, proven
@@ -78,6 +79,17 @@ def test_it_goes_on_from_a_given_schedule():
     again = search(case, evaluations=0, start=first.schedule)
     assert again.value == first.value
     assert again.found_by == "search"
+
+
+def test_a_schedule_with_what_the_search_does_not_decide_is_ruled_out():
+    shape = Shape(ranks=2, microbatches=4)
+    whole, halves = strategy("1f1b")(shape), strategy("zb-h1")(shape)
+    again = insert_recompute(whole, [0])
+    for schedule, choices in ((again, Choices(recompute=True)), (halves, Choices())):
+        assert np.isfinite(value_as_is(schedule, problem(Placement.linear(2), 4, choices=choices)))
+        left = problem(Placement.linear(2), 4, choices=Choices(split=False))
+        assert np.isinf(value_as_is(schedule, left))
+        assert np.isfinite(value_as_is(whole, left))
 
 
 def test_limits_where_published_schedules_do_not_fit():
