@@ -11,7 +11,7 @@ DEEPSEEK: ModelShape = model("deepseek-v3")
 
 def configuration(**changes: object) -> Configuration:
     """Llama-3 70B on 64 H100 as Megatron Bridge's recipe has it, but for what is changed."""
-    given: dict[str, object] = {
+    settings: dict[str, object] = {
         "sequence": 8192,
         "global_batch": 128,
         "tensor": 4,
@@ -22,4 +22,4 @@ def configuration(**changes: object) -> Configuration:
         "schedule": "interleaved-1f1b",
         "sequence_parallel": True,
     }
-    return Configuration(**(given | changes))  # type: ignore[arg-type]
+    return Configuration(**(settings | changes))  # type: ignore[arg-type]

@@ -16,8 +16,8 @@ def request(name: str = "llama3.2-1b", machines: str = "h100-sxm:8x1", **changes
     """A small one, but for what is changed; ``fix`` as a plan takes it."""
     fixed = read_fixed(changes.pop("fix", {}), plan_trainers())
     machine = cluster(machines)
-    given = {"global_batch": 16, "sequence": 4096, "memory_limit": default_limit(machine)} | changes
-    return PlanRequest(model=model(name), cluster=machine, fixed=fixed, trainers=plan_trainers(), **given)
+    settings = {"global_batch": 16, "sequence": 4096, "memory_limit": default_limit(machine)} | changes
+    return PlanRequest(model=model(name), cluster=machine, fixed=fixed, trainers=plan_trainers(), **settings)
 
 
 def as_draft(configuration: Configuration) -> Draft:
@@ -25,7 +25,7 @@ def as_draft(configuration: Configuration) -> Draft:
     return {field.name: getattr(configuration, field.name) for field in fields(configuration)}
 
 
-def broken_rule(asked: PlanRequest, draft: Draft) -> Rule | None:
+def broken_rule(requested: PlanRequest, draft: Draft) -> Rule | None:
     """The first rule other than those of practice that a draft breaks, of those whose fields are all chosen."""
     rules = (rule for rule in RULES if not rule.choice and rule.needs <= draft.keys())
-    return next((rule for rule in rules if not rule.holds(asked, draft)), None)
+    return next((rule for rule in rules if not rule.holds(requested, draft)), None)

@@ -16,26 +16,26 @@ TINY = {"name": "tiny", "layers": 2, "hidden": 64, "heads": 4, "ffn": 128, "voca
 
 
 @pytest.fixture(scope="module")
-def found() -> CalibrationProfile:
+def result() -> CalibrationProfile:
     calibration: CalibrationProfile = pipeplan.profile(calibrate=TINY, gpu=CPU, sequence=32, device="cpu", repeats=1)
     return calibration
 
 
-def test_it_has_a_row_a_kind(found):
-    frame = found.to_frame()
+def test_it_has_a_row_a_kind(result):
+    frame = result.to_frame()
     assert list(frame["kind"]) == ["gemm", "attention", "memory", "head", "loss", "optimizer"]
     assert (frame["factor"] == frame["measured"] / frame["analytic"]).all()
-    assert repr(found).startswith("<CalibrationProfile of cpu: gemm ")
-    assert "gemm" in found._repr_html_()
+    assert repr(result).startswith("<CalibrationProfile of cpu: gemm ")
+    assert "gemm" in result._repr_html_()
 
 
-def test_it_is_saved_for_estimates(found, tmp_path):
+def test_it_is_saved_for_estimates(result, tmp_path):
     path = tmp_path / "calibration.yaml"
-    found.save(path)
+    result.save(path)
     text = path.read_text()
     assert text.startswith('gpu: "cpu"\nmodel: "tiny"\nsequence: 32\n')
     with pytest.raises(InputError, match="invalid calibration file calibration\\.png"):
-        found.save(tmp_path / "calibration.png")
+        result.save(tmp_path / "calibration.png")
 
 
 def test_the_gpu_is_asked_for():

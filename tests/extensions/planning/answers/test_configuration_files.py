@@ -18,7 +18,7 @@ from pipeplan.extensions.planning.hardware import cluster
 from pipeplan.extensions.planning.workload import model
 from pipeplan.foundation.errors import FormatError, InputError, UnknownNameError
 
-ASKED = {"model": "llama3-8b", "cluster": "h100-sxm:8x2", "global_batch": 64, "sequence": 8192}
+REQUEST = {"model": "llama3-8b", "cluster": "h100-sxm:8x2", "global_batch": 64, "sequence": 8192}
 
 
 CONFIGURATIONS = st.builds(
@@ -34,6 +34,8 @@ CONFIGURATIONS = st.builds(
     layers=st.sampled_from([None, (16, 16), (15, 17)]),
     sequence_parallel=st.booleans(),
     zero=st.sampled_from([0, 1, 3]),
+    lora_rank=st.sampled_from([0, 16]),
+    document=st.sampled_from([None, 1024]),
     precision=st.sampled_from(["bf16", "fp8"]),
     recompute=st.sampled_from([(), ("full",), ("core_attn", "mlp")]),
     recompute_by_stage=st.sampled_from([None, (("full",), ())]),
@@ -42,27 +44,24 @@ CONFIGURATIONS = st.builds(
 )
 
 
-@given(found=CONFIGURATIONS)
-def test_what_is_written_is_read_back(found):
+@given(result=CONFIGURATIONS)
+def test_what_is_written_is_read_back(result):
     shape, machines = model("llama3-8b"), cluster("h100-sxm:8x2")
-    text = yaml.safe_dump(configuration_document(shape, machines, found), sort_keys=False)
-    assert read_configuration(yaml.safe_load(text)) == (shape, machines, found)
+    text = yaml.safe_dump(configuration_document(shape, machines, result), sort_keys=False)
+    assert read_configuration(yaml.safe_load(text)) == (shape, machines, result)
 
 
 def test_copies_of_a_sharded_state_are_read_and_written():
-    shape, machines, found = read_configuration(ASKED | {"zero": 3, "replicate": 2})
-    assert (found.data, found.replicate, found.shards) == (16, 2, 8)
-    assert in_words(found).endswith("ZeRO-3 in 2 copies")
-    assert read_configuration(configuration_document(shape, machines, found)) == (shape, machines, found)
+    shape, machines, result = read_configuration(REQUEST | {"zero": 3, "replicate": 2})
+    assert (result.data, result.replicate, result.shards) == (16, 2, 8)
+    assert in_words(result).endswith("ZeRO-3 in 2 copies")
+    assert read_configuration(configuration_document(shape, machines, result)) == (shape, machines, result)
 
 
-def test_fine_tuning_is_read_and_written_and_has_no_flags():
-    asked = ASKED | {"pp": 2, "lora_rank": 16, "document": 1024}
-    shape, machines, found = read_configuration(asked)
-    assert (found.lora_rank, found.document) == (16, 1024)
-    assert in_words(found).endswith("LoRA of rank 16, documents of 1024")
-    assert read_configuration(configuration_document(shape, machines, found)) == (shape, machines, found)
-    chosen, _ = look(shape, machines, found)
+def test_fine_tuning_has_no_flags():
+    shape, machines, result = read_configuration(REQUEST | {"pp": 2, "lora_rank": 16, "document": 1024})
+    assert in_words(result).endswith("LoRA of rank 16, documents of 1024")
+    chosen, _ = look(shape, machines, result)
     assert chosen.flags == {}
     assert "training: adapters beside every product of a layer, everything else is frozen" in chosen.assumed
 
@@ -88,7 +87,7 @@ def test_models_and_clusters_of_ones_own_are_written_whole():
 )
 def test_what_is_wrong_is_a_sentence(changes, kind, words):
     with pytest.raises(kind) as caught:
-        read_configuration(ASKED | changes)
+        read_configuration(REQUEST | changes)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
     assert caught.value.field
@@ -99,8 +98,8 @@ def test_names_of_files_are_names_of_files_only_where_there_are_any(tmp_path):
     config |= {"num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 512}
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "cluster.yaml").write_text("gpu: h100-sxm\nnodes: 3\n")
-    found = model_of("config.json", tmp_path)
-    assert found == model_of(tmp_path / "config.json") == replace(model_of(config), name=found.name)
+    result = model_of("config.json", tmp_path)
+    assert result == model_of(tmp_path / "config.json") == replace(model_of(config), name=result.name)
     assert cluster_of("cluster.yaml", tmp_path).gpus == 24
     with pytest.raises(UnknownNameError, match="unknown model"):
         model_of(str(tmp_path / "config.json"), None)

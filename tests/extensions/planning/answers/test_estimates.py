@@ -16,24 +16,19 @@ from tests.plans import MACHINES, SHAPE, estimated
 ONE = {"model": "llama3-8b", "cluster": "h100-sxm:8x2", "global_batch": 64, "sequence": 8192, "tp": 2, "pp": 4}
 
 
-def test_one_configuration_from_python():
+def test_one_configuration_from_python_and_from_a_file(tmp_path):
     (row,) = pipeplan.estimate(ONE)
-    found = row.estimate
+    answer = row.estimate
     assert row.refused is None
-    assert found == estimated(tensor=2, pipeline=4, data=2, sequence_parallel=True)
+    assert answer == estimated(tensor=2, pipeline=4, data=2, sequence_parallel=True)
     record = row.to_dict()
-    assert record["step_time_s"] == pytest.approx(sum(record["breakdown"].values())) == found.step_time
+    assert record["step_time_s"] == pytest.approx(sum(record["breakdown"].values())) == answer.step_time
     assert record["peak_memory_gib"] == max(record["peak_memory_by_rank_gib"])
+    (tmp_path / "run.json").write_text(json.dumps(ONE))
+    (same,) = pipeplan.estimate(tmp_path / "run.json")
+    assert (same.id, same.estimate) == ("run.json", answer)
     by_holder = [sum(held.values()) for held in record["memory_breakdown_by_rank_gib"]]
     assert by_holder == pytest.approx(record["peak_memory_by_rank_gib"])
-
-
-def test_one_configuration_from_a_file(tmp_path):
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps(ONE))
-    (row,) = pipeplan.estimate(path)
-    assert row.id == path.name
-    assert row.estimate == estimated(tensor=2, pipeline=4, data=2, sequence_parallel=True)
 
 
 def test_what_is_not_set_is_assumed_and_said():
@@ -41,7 +36,7 @@ def test_what_is_not_set_is_assumed_and_said():
     assert "sequence parallelism: on" in row.assumed
     (row,) = pipeplan.estimate(ONE | {"sp": "off"})
     assert row.estimate == estimated(tensor=2, pipeline=4, data=2)
-    assert not any("sequence parallelism" in each for each in row.assumed)
+    assert not any("sequence parallelism" in entry for entry in row.assumed)
     (row,) = pipeplan.estimate(ONE | {"software": "zero-bubble"})
     assert "sequence parallelism: off" in row.assumed
 
@@ -65,7 +60,7 @@ def test_layouts_of_trainers_imply_the_chunks(key, layout):
     settings = row.estimate.settings
     assert (settings.chunks, settings.schedule) == (2, "interleaved-1f1b")
     assert settings.layers == (3, *[2] * 14, 1)
-    assert any(each.startswith("chunks per rank: 2") for each in row.assumed)
+    assert any(entry.startswith("chunks per rank: 2") for entry in row.assumed)
 
 
 def test_several_chunks_imply_an_interleaved_schedule():
@@ -77,10 +72,7 @@ def test_several_chunks_imply_an_interleaved_schedule():
         pipeplan.estimate(ONE | {"vp": 2, "schedule": "1f1b"})
 
 
-@pytest.mark.parametrize(
-    ("layout", "message"),
-    [("Et*3|x|L", "x is not a part"), ("words", "unknown layout 'words'"), ([3, "x"], "invalid layers")],
-)
+@pytest.mark.parametrize(("layout", "message"), [("Et*3|x|L", "x is not a part"), ([3, "x"], "invalid layers")])
 def test_a_layout_that_is_none_is_refused(layout, message):
     with pytest.raises(InputError, match=message) as caught:
         pipeplan.estimate(ONE | {"pp": 2, "layout": layout})
@@ -88,19 +80,20 @@ def test_a_layout_that_is_none_is_refused(layout, message):
 
 
 def test_rows_that_cannot_be_say_why_beside_those_that_can():
-    rows = [{"id": "good", **ONE}, {"id": "bad", **ONE, "tp": 3}, {**ONE, "model": "llama3-8x"}, {"parallel": {}}, 7]
-    found = pipeplan.estimate({"rows": rows})
-    assert [row.id for row in found] == ["good", "bad", "row 2", "row 3", "row 4"]
-    assert [row.refused is None for row in found] == [True, False, False, False, False]
-    assert "does not divide 16 GPUs" in (found["bad"].refused or "")
-    assert "did you mean 'llama3-8b'" in (found["row 2"].refused or "")
-    for row in found:
+    rows = [{"id": "good", **ONE}, {"id": "bad", **ONE, "tp": 3}, {**ONE, "model": "llama3-8x"}, {**ONE, "dp": 3}, 7]
+    answer = pipeplan.estimate({"rows": rows})
+    assert [row.id for row in answer] == ["good", "bad", "row 2", "row 3", "row 4"]
+    assert [row.refused is None for row in answer] == [True, False, False, False, False]
+    assert "does not divide 16 GPUs" in (answer["bad"].refused or "")
+    assert "did you mean 'llama3-8b'" in (answer["row 2"].refused or "")
+    assert "expected the cluster's 16" in (answer["row 3"].refused or "")
+    for row in answer:
         record = row.to_dict()
         assert set(record) >= {"id", "step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "breakdown"}
         assert set(record) >= {"error_bar", "assumed", "refused"}
         assert (record["step_time_s"] is None) == (record["refused"] is not None)
     with pytest.raises(UnknownNameError, match="unknown configuration 'nobody'"):
-        found["nobody"]
+        answer["nobody"]
     with pytest.raises(FormatError, match="must be a non-empty list"):
         pipeplan.estimate({"rows": []})
 
@@ -108,8 +101,8 @@ def test_rows_that_cannot_be_say_why_beside_those_that_can():
 def test_many_rows_on_two_processes_are_those_of_one():
     rows = [{**ONE, "global_batch": 16 + 16 * place} for place in range(FEW + 1)]
     shares: list[float] = []
-    found = pipeplan.estimate({"rows": rows}, workers=2, progress=shares.append)
-    assert [row.estimate for row in found] == [row.estimate for row in pipeplan.estimate({"rows": rows}, workers=1)]
+    answer = pipeplan.estimate({"rows": rows}, workers=2, progress=shares.append)
+    assert [row.estimate for row in answer] == [row.estimate for row in pipeplan.estimate({"rows": rows}, workers=1)]
     assert shares[-1] == 1.0
 
 
@@ -149,23 +142,23 @@ def test_tables_of_one_and_of_many(capsys):
     ],
 )
 def test_the_schedule_of_an_estimate_takes_as_long_as_the_estimate_says(chosen):
-    found = estimated(**chosen)
-    result = simulated(SHAPE, MACHINES, found.configuration)
-    assert result.schedule.microbatches == found.configuration.microbatches
-    pipeline = found.step_time - found.time.data - found.time.optimizer
+    answer = estimated(**chosen)
+    result = simulated(SHAPE, MACHINES, answer.configuration)
+    assert result.schedule.microbatches == answer.configuration.microbatches
+    pipeline = answer.step_time - answer.time.data - answer.time.optimizer
     assert result.makespan == pytest.approx(pipeline, rel=0.01)
     idle = result.bubble.idle_over_total * result.makespan
-    assert idle == pytest.approx(found.time.bubble, rel=0.03, abs=0.002 * found.step_time)
+    assert idle == pytest.approx(answer.time.bubble, rel=0.03, abs=0.002 * answer.step_time)
 
 
 def test_the_bubble_of_an_estimate_is_that_of_all_ranks_and_that_of_a_review():
     """A last stage of one layer makes its rank idle, and not the others."""
-    found = estimated(pipeline=4, data=4, layers=(11, 11, 9, 1))
-    result = simulated(SHAPE, MACHINES, found.configuration)
-    bubble = found.time.bubble / found.step_time
+    answer = estimated(pipeline=4, data=4, layers=(11, 11, 9, 1))
+    result = simulated(SHAPE, MACHINES, answer.configuration)
+    bubble = answer.time.bubble / answer.step_time
     assert bubble == pytest.approx(result.bubble.idle_over_total, abs=0.01)
     assert max(result.timeline.idle) / result.makespan > 2 * bubble
-    assert Estimated(SHAPE, MACHINES, found.configuration, (), guessed=False).bubble == pytest.approx(bubble)
+    assert Estimated(SHAPE, MACHINES, answer.configuration, (), guessed=False).bubble == pytest.approx(bubble)
 
 
 def test_a_trainers_file_needs_its_reader(monkeypatch, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import yaml
@@ -25,7 +26,7 @@ def plan():
 
 def test_the_table_says_all_that_decides(plan, capsys):
     plan.print()
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for words in (
         "llama3-8b on 16 h100-sxm (2 nodes of 8), 64 sequences of 8,192 tokens",
         "tp2 pp4 dp2 on 16 GPUs",
@@ -35,34 +36,25 @@ def test_the_table_says_all_that_decides(plan, capsys):
         "bandwidth between nodes x 0.5",
         "searched order: ",
     ):
-        assert words in said, words
-    assert f"({plan.best.tokens_per_second / 16:,.0f} per GPU)" in said
-    assert max(map(len, said.splitlines())) <= 80
+        assert words in output, words
+    assert f"({plan.best.tokens_per_second / 16:,.0f} per GPU)" in output
+    assert max(map(len, output.splitlines())) <= 80
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        (14.2004, "14.20"),
-        (0.394189, "0.3942"),
-        (4.146e-05, "0.000041"),
-        (0.0, "0"),
-        (99.999, "100.00"),
-    ],
-)
-def test_a_prediction_has_four_digits(value, said):
-    assert figure(value) == said
+def test_a_prediction_has_four_digits():
+    values = (14.2004, 0.394189, 4.146e-05, 0.0, 99.999)
+    assert [figure(value) for value in values] == ["14.20", "0.3942", "0.000041", "0", "100.00"]
 
 
 def test_a_budget_that_ended_early_is_said(plan, capsys):
     early = plan_of(replaced(plan, complete=False, optimality_gap=0.125, left_out=("ZeRO stage 0",)))
     early.print()
-    said = " ".join(capsys.readouterr().out.split())
-    assert "note: the budget ended before" in said
-    assert "the plan is within 12.5% of the best" in said
-    assert "tried only if fixed (--fix) or allowed (--allow): ZeRO stage 0" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "note: the budget ended before" in output
+    assert "the plan is within 12.5% of the best" in output
+    assert "tried only if fixed (--fix) or allowed (--allow): ZeRO stage 0" in output
     assert early.to_dict()["optimality_gap"] == 0.125
-    assert "out by bounds or not reached" in said
+    assert "out by bounds or not reached" in output
     plan.print()
     assert "note:" not in capsys.readouterr().out
 
@@ -73,8 +65,10 @@ def test_the_record_is_plain_json_and_adds_up(plan):
     best = record["best"]
     assert sum(best["breakdown"].values()) == pytest.approx(best["step_time_s"])
     assert set(best["flags"]) == {"megatron", "bridge", "torchtitan", "pipeplan"}
-    assert all(each["lost_because"] for each in record["runners_up"])
-    assert [each["step_time_s"] for each in record["front"]] == sorted(each["step_time_s"] for each in record["front"])
+    assert all(entry["lost_because"] for entry in record["runners_up"])
+    assert [entry["step_time_s"] for entry in record["front"]] == sorted(
+        entry["step_time_s"] for entry in record["front"]
+    )
     assert record["closest_miss"] is None
     assert record["cluster"]["gpus"] == 16
 
@@ -143,9 +137,9 @@ def test_the_picture_compares_the_first_few(plan):
 def test_where_nothing_fits_the_nearest_is_said_and_what_would(capsys, tmp_path):
     plan = missing_plan()
     plan.print()
-    said = " ".join(capsys.readouterr().out.split())
-    assert "no configuration fits in 1.0 GiB per GPU" in said
-    assert "32 GPUs with pp8 would fit" in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert "no configuration fits in 1.0 GiB per GPU" in output
+    assert "32 GPUs with pp8 would fit" in output
     record = plan.to_dict()
     assert record["best"] is None
     assert record["closest_miss"]["over_by_gib"] == pytest.approx(record["closest_miss"]["peak_memory_gib"] - 1)
@@ -158,25 +152,18 @@ def test_where_nothing_fits_the_nearest_is_said_and_what_would(capsys, tmp_path)
 
 
 def test_fewer_gpus_than_there_are_make_a_configuration_of_their_own(tmp_path):
-    found = pipeplan.plan(
-        *("llama3-8b", "h100-sxm:8x2"),
-        global_batch=16,
-        sequence=4096,
-        objective="gpus",
-        deadline=60,
-        seconds=5,
-        workers=1,
-    )
-    best = found.best
+    requested: dict[str, Any] = {"global_batch": 16, "sequence": 4096, "seconds": 5, "workers": 1}
+    answer = pipeplan.plan("llama3-8b", "h100-sxm:8x2", objective="gpus", deadline=60, **requested)
+    best = answer.best
     assert best is not None
     assert best.configuration.gpus < 16
     assert best.step_time <= 60
-    found.save(tmp_path / "best.yaml")
+    answer.save(tmp_path / "best.yaml")
     (row,) = pipeplan.estimate(tmp_path / "best.yaml")
     assert row.estimate is not None
     assert row.estimate.step_time == pytest.approx(best.step_time)
-    assert found.result.schedule.ranks == best.configuration.pipeline
-    assert found.flags["megatron"].text
+    assert answer.result.schedule.ranks == best.configuration.pipeline
+    assert answer.flags["megatron"].text
 
 
 def test_a_deadline_with_a_unit_is_a_time_for_all_tokens():

@@ -48,13 +48,13 @@ def test_a_plan_is_the_best_of_the_trainers_own_plans(plain, capsys):
     shown = plain.best.flags["pipeplan"]
     assert (shown.step_time_s, shown.configuration) == (plain.best.step_time, plain.best.words)
     plain.print()
-    said = " ".join(capsys.readouterr().out.split())
-    assert f"{plain.trainer}: the best of megatron " in said
+    output = " ".join(capsys.readouterr().out.split())
+    assert f"{plain.trainer}: the best of megatron " in output
 
 
 def test_every_command_gives_a_trainer_the_same_plan(plain, address, capsys):
-    asked = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 16, "sequence": 4096, "seconds": 3.0}
-    answer = httpx.post(f"{address}/api/plan", json={"settings": asked | {"fix": FIX}}, timeout=180)
+    requested = {"model": "llama3-8b", "cluster": "h100-sxm:8x1", "global_batch": 16, "sequence": 4096, "seconds": 3.0}
+    answer = httpx.post(f"{address}/api/plan", json={"settings": requested | {"fix": FIX}}, timeout=180)
     page = json.loads(answer.text.splitlines()[-1])["plan"]
     assert page["trainer"] == plain.trainer
     for trainer in (*TRAINERS, "pipeplan"):
@@ -114,8 +114,8 @@ def test_another_trainer_cannot_be_fixed_beside_flags(capsys):
 
 def test_flags_of_a_chosen_configuration_have_the_figures_of_each_trainer():
     shape, machines = model("llama3-8b"), cluster("h100-sxm:8x1")
-    asked = Configuration(tensor=2, data=4, global_batch=16, sequence=4096, software="megatron-bridge-26.04")
-    chosen, _ = look(shape, machines, asked)
+    requested = Configuration(tensor=2, data=4, global_batch=16, sequence=4096, software="megatron-bridge-26.04")
+    chosen, _ = look(shape, machines, requested)
     assert chosen.flags["bridge"].step_time_s == chosen.step_time
     for trainer in TRAINERS:
         own = Configuration(
@@ -128,7 +128,7 @@ def test_flags_of_a_chosen_configuration_have_the_figures_of_each_trainer():
 
 def test_the_trainers_in_question():
     every = requests_of(request())
-    assert {name: each.fixed["software"] for name, each in every.items()} == {
+    assert {name: entry.fixed["software"] for name, entry in every.items()} == {
         "megatron": ("megatron-core-overlapped",),
         "bridge": ("megatron-bridge-26.04",),
         "torchtitan": ("torchtitan",),

@@ -33,49 +33,49 @@ QUESTIONS = {
 }
 
 
-def _samples(asked: PlanRequest, count: int) -> list[Configuration]:
+def _samples(requested: PlanRequest, count: int) -> list[Configuration]:
     choose = random.Random(7)
-    every = list(frames(asked))
-    found: list[Configuration] = []
-    while len(found) < count:
+    every = list(frames(requested))
+    result: list[Configuration] = []
+    while len(result) < count:
         frame = choose.choice(every)
-        orders = list(variants(asked, frame))
+        orders = list(variants(requested, frame))
         if orders:
-            order, saving = choose.choice(orders), choose.choice(list(savings(asked, frame)))
-            found.append(as_configuration(asked, {**order, **saving}))
-    return [each for each in found if each.microbatches * each.stages < 8000]
+            order, saving = choose.choice(orders), choose.choice(list(savings(requested, frame)))
+            result.append(as_configuration(requested, {**order, **saving}))
+    return [entry for entry in result if entry.microbatches * entry.stages < 8000]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_no_estimate_is_below_its_bounds(name):
-    asked = QUESTIONS[name]
-    pricing = Pricing(asked.model, asked.cluster)
+    requested = QUESTIONS[name]
+    pricing = Pricing(requested.model, requested.cluster)
     closeness = []
-    for configuration in _samples(asked, 60):
-        found = estimate(asked.model, asked.cluster, configuration, with_error_bar=False)
+    for configuration in _samples(requested, 60):
+        result = estimate(requested.model, requested.cluster, configuration, with_error_bar=False)
         bounds = Bounds(pricing, configuration)
         of_order = bounds.of(configuration)
         of_frame = bounds.of_saving(configuration.recompute, float(configuration.offload))  # type: ignore[arg-type]
-        assert of_order.seconds <= found.step_time * ROUNDING, configuration
-        assert of_order.bytes <= found.peak_bytes * ROUNDING, configuration
-        assert of_frame.seconds <= found.step_time * ROUNDING, configuration
-        assert of_frame.bytes <= found.peak_bytes * ROUNDING, configuration
-        assert bounds.state <= found.peak_bytes * ROUNDING, configuration
-        closeness.append((of_order.seconds / found.step_time, of_order.bytes / found.peak_bytes))
+        assert of_order.seconds <= result.step_time * ROUNDING, configuration
+        assert of_order.bytes <= result.peak_bytes * ROUNDING, configuration
+        assert of_frame.seconds <= result.step_time * ROUNDING, configuration
+        assert of_frame.bytes <= result.peak_bytes * ROUNDING, configuration
+        assert bounds.state <= result.peak_bytes * ROUNDING, configuration
+        closeness.append((of_order.seconds / result.step_time, of_order.bytes / result.peak_bytes))
     assert median(seconds for seconds, _ in closeness) > 0.8
     assert median(held for _, held in closeness) > 0.5
 
 
 def test_a_layout_of_its_own_is_bounded_too():
-    asked = QUESTIONS["dense"]
+    requested = QUESTIONS["dense"]
     configuration = Configuration(
         sequence=8192, global_batch=64, tensor=2, pipeline=4, data=4, sequence_parallel=True, layers=(7, 9, 9, 7)
     )
-    found = estimate(asked.model, asked.cluster, configuration, with_error_bar=False)
-    least = Bounds(Pricing(asked.model, asked.cluster), configuration).of(configuration)
-    assert 0.9 * found.step_time < least.seconds <= found.step_time * ROUNDING
-    assert 0.8 * found.peak_bytes < least.bytes <= found.peak_bytes * ROUNDING
+    result = estimate(requested.model, requested.cluster, configuration, with_error_bar=False)
+    least = Bounds(Pricing(requested.model, requested.cluster), configuration).of(configuration)
+    assert 0.9 * result.step_time < least.seconds <= result.step_time * ROUNDING
+    assert 0.8 * result.peak_bytes < least.bytes <= result.peak_bytes * ROUNDING
 
 
 @pytest.mark.parametrize(
@@ -83,22 +83,22 @@ def test_a_layout_of_its_own_is_bounded_too():
 )
 def test_shorter_ends_take_the_place_of_the_head(name, machines, count):
     """DeepSeek-V3's MTP block, head and loss take as long as several layers."""
-    asked = request(name, machines, global_batch=512, sequence=4096)
-    space = Space.of(asked)
+    requested = request(name, machines, global_batch=512, sequence=4096)
+    space = Space.of(requested)
     even = Configuration(
         sequence=4096,
         global_batch=512,
         pipeline=16,
-        data=asked.gpus // 16,
+        data=requested.gpus // 16,
         expert=16 if count > 1 else 1,
         software="nemo",
     )
     same, short = space.layouts(even)
     assert same == even
     assert short.layers is not None
-    assert sum(short.layers) == asked.model.layers
+    assert sum(short.layers) == requested.model.layers
     assert max(short.layers) - short.layers[-1] >= count
-    times = [asked.estimate(each).step_time for each in (even, short)]
+    times = [requested.estimate(entry).step_time for entry in (even, short)]
     assert times[1] < times[0]
     for configuration, seconds in zip((even, short), times, strict=True):
         order = {"schedule": configuration.schedule, "chunks": configuration.chunks}
@@ -106,9 +106,9 @@ def test_shorter_ends_take_the_place_of_the_head(name, machines, count):
 
 
 def test_a_frame_is_bounded_with_the_fill_of_its_pipeline():
-    asked = QUESTIONS["dense"]
-    pricing = Pricing(asked.model, asked.cluster)
-    for configuration in _samples(asked, 40):
+    requested = QUESTIONS["dense"]
+    pricing = Pricing(requested.model, requested.cluster)
+    for configuration in _samples(requested, 40):
         bounds, order = (
             Bounds(pricing, configuration),
             {"schedule": configuration.schedule, "chunks": configuration.chunks},
@@ -116,5 +116,5 @@ def test_a_frame_is_bounded_with_the_fill_of_its_pipeline():
         least = bounds.of_orders([order])
         assert least >= bounds.of_saving((), 0.0).seconds
         if configuration.recompute == () and not configuration.offload:
-            found = estimate(asked.model, asked.cluster, configuration, with_error_bar=False)
-            assert least <= found.step_time * ROUNDING, configuration
+            result = estimate(requested.model, requested.cluster, configuration, with_error_bar=False)
+            assert least <= result.step_time * ROUNDING, configuration

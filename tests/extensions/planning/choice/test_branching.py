@@ -41,10 +41,10 @@ def test_the_best_of_all_is_found_with_a_part_of_the_estimates(limit):
     space, all_configurations = Space.of(requested), list(configurations(requested))
     every = [
         estimate(requested.model, requested.cluster, laid, with_error_bar=False)
-        for each in all_configurations
-        for laid in space.layouts(each)
+        for entry in all_configurations
+        for laid in space.layouts(entry)
     ]
-    fitting = [each.step_time for each in every if each.peak_bytes <= limit]
+    fitting = [entry.step_time for entry in every if entry.peak_bytes <= limit]
     branching, known = _searched(requested, limit)
     assert branching.exhausted
     assert branching.best == branching.least == min(fitting, default=inf)

@@ -25,7 +25,7 @@ def test_everything_enumerated_is_legal_and_there_once():
         result = list(islice(configurations(requested), 5000))
         assert len(result) > 100
         assert len(set(result)) == len(result)
-        assert [broken_rule(requested, as_draft(each)) for each in result] == [None] * len(result)
+        assert [broken_rule(requested, as_draft(item)) for item in result] == [None] * len(result)
 
 
 def test_degrees_are_those_that_a_product_of_all_finds():

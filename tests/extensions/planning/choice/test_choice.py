@@ -23,8 +23,8 @@ from pipeplan.foundation.errors import UnknownNameError
 from pipeplan.trainers import TRAINERS
 from tests.extensions.planning.requests import as_draft, broken_rule, request
 
-ASKED = request("llama3-8b", "h100-sxm:8x1", global_batch=16, sequence=8192)
-PLAIN = ASKED.estimate(next(configuration for configuration, _ in of_practice(ASKED)))
+REQUEST = request("llama3-8b", "h100-sxm:8x1", global_batch=16, sequence=8192)
+PLAIN = REQUEST.estimate(next(configuration for configuration, _ in of_practice(REQUEST)))
 
 
 def estimated(step_time: float, **changes: Any) -> Estimate:
@@ -116,11 +116,11 @@ def test_what_fits_only_with_an_unusual_choice_is_given_and_named():
 
 
 def test_a_limit_of_the_user_is_not_widened():
-    strict, free = (list(widened(ASKED, strict=strict)) for strict in (True, False))
-    assert {each.memory_limit for each in strict} == {ASKED.memory_limit}
-    assert [set(each.allowed) for each in strict] == [set(), *({name} for name in UNUSUAL), set(UNUSUAL)]
+    strict, free = (list(widened(REQUEST, strict=strict)) for strict in (True, False))
+    assert {entry.memory_limit for entry in strict} == {REQUEST.memory_limit}
+    assert [set(entry.allowed) for entry in strict] == [set(), *({name} for name in UNUSUAL), set(UNUSUAL)]
     assert len(free) == 2 * len(strict)
-    assert free[1].memory_limit == widest_limit(ASKED.cluster)
+    assert free[1].memory_limit == widest_limit(REQUEST.cluster)
 
 
 @pytest.mark.parametrize("name", ["llama3-70b", "deepseek-v3"])
@@ -128,11 +128,11 @@ def test_recipes_that_apply_are_valid(name: str):
     requested = request(name, "h100-sxm:8x32", global_batch=1024, sequence=4096)
     applied = list(of_practice(requested))
     assert applied
-    assert all(broken_rule(requested, as_draft(each)) is None for each, _ in applied)
-    assert {each.gpus for each, _ in applied} == {256}
+    assert all(broken_rule(requested, as_draft(entry)) is None for entry, _ in applied)
+    assert {entry.gpus for entry, _ in applied} == {256}
     # What was published for another model is held to the rules of practice.
-    for each, recipe in applied:
-        assert recipe.is_for(requested) or not unusual(requested, each)
+    for entry, recipe in applied:
+        assert recipe.is_for(requested) or not unusual(requested, entry)
 
 
 def test_totals_of_a_training():

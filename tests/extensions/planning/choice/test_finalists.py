@@ -45,16 +45,16 @@ def scheduled(shape, configuration):
 def test_times_and_peaks_are_those_of_the_estimate(name):
     shape, configuration = model(CASES[name][0]), CASES[name][1]
     schedule = scheduled(shape, configuration)
-    found = best_layout_of(shape, H100S, configuration, schedule, seconds=0.3)
-    laid = replace(configuration, layers=found.layout)
+    result = best_layout_of(shape, H100S, configuration, schedule, seconds=0.3)
+    laid = replace(configuration, layers=result.layout)
     costs = costs_of(stage_costs(shape, H100S, laid), laid)
     timeline = simulate(schedule, costs).timeline
     # The last op's messages are behind its end, and take its rank's time.
-    assert timeline.makespan <= found.makespan * (1 + 1e-9)
-    assert found.makespan == pytest.approx(max(timeline.makespan, timeline.longest_span))
+    assert timeline.makespan <= result.makespan * (1 + 1e-9)
+    assert result.makespan == pytest.approx(max(timeline.makespan, timeline.longest_span))
     besides = [
         rank.total * GIBIBYTE - peak
-        for rank, peak in zip(estimate(shape, H100S, laid, with_error_bar=False).memory, found.peaks, strict=True)
+        for rank, peak in zip(estimate(shape, H100S, laid, with_error_bar=False).memory, result.peaks, strict=True)
     ]
     assert min(besides) >= 0
     assert max(besides) < 2e9, "workspaces and placeholders of gradients"
@@ -70,8 +70,8 @@ def test_what_is_held_besides_is_what_an_estimate_has_beyond_the_search():
         max(rank.total * GIBIBYTE - peak for rank, peak in zip(start.memory, peaks, strict=True))
     )
     limit = start.peak_bytes * 1.0001
-    found = best_layout_of(shape, H100S, DENSE, schedule, limits=limit - besides)
-    laid = replace(DENSE, layers=found.layout)
+    result = best_layout_of(shape, H100S, DENSE, schedule, limits=limit - besides)
+    laid = replace(DENSE, layers=result.layout)
     assert estimate(shape, H100S, laid, with_error_bar=False).peak_bytes <= limit
 
 

@@ -57,23 +57,6 @@ def test_offload_beyond_what_is_hidden_adds_time():
     assert estimate(LLAMA, fast, configuration(offload=1.0)).step_time == pytest.approx(plain.step_time)
 
 
-def test_a_mixture_of_experts_exchanges_tokens():
-    requested = Configuration(
-        sequence=4096,
-        global_batch=1024,
-        pipeline=8,
-        data=32,
-        expert=32,
-        chunks=2,
-        schedule="interleaved-1f1b",
-        layers=(4,) * 15 + (1,),
-    )
-    result = estimate(DEEPSEEK, cluster("h100-sxm:8x32"), requested)
-    assert result.time.expert > 0
-    hidden = estimate(DEEPSEEK, cluster("h100-sxm:8x32"), replace(requested, software="hai-llm"))
-    assert hidden.time.expert < 0.5 * result.time.expert
-
-
 def test_hybrid_sharding_trades_memory_for_shorter_rings():
     """Four copies on 1024 GPUs: a quarter of the ranks in a ring, and four times the state."""
     requested = Configuration(

@@ -121,7 +121,7 @@ def _measured(words: str) -> list[tuple[RunRow, tuple[GpuMemory, ...]]]:
             continue
         stages = stage_costs(row.model, row.cluster, row.configuration)
         ran = run(stages, row.configuration)
-        layers = [[each.layer for each in stage] for stage in stages.layers]
+        layers = [[entry.layer for entry in stage] for stage in stages.layers]
         result[key] = row, rank_memory(layers, ran.schedule, row.configuration)
     return list(result.values())
 
@@ -130,7 +130,7 @@ def _errors(words: str) -> list[float]:
     errors = []
     for row, memory in _measured(words):
         assert row.measured.peak_bytes is not None
-        totals = [each.total for each in memory]
+        totals = [entry.total for entry in memory]
         rank = row.measured.peak_rank
         errors.append((max(totals) if rank is None else totals[rank]) / row.measured.peak_bytes - 1)
     return errors
@@ -174,8 +174,8 @@ def test_runs_that_ran_are_not_said_to_need_more_than_their_gpu_has():
         configuration = replace(row.configuration, global_batch=min(few, row.configuration.global_batch))
         stages = stage_costs(row.model, row.cluster, configuration)
         ran = run(stages, configuration)
-        memory = rank_memory([[each.layer for each in stage] for stage in stages.layers], ran.schedule, configuration)
-        if max(each.total for each in memory) > 1.05 * row.cluster.gpu.memory_bytes:
+        memory = rank_memory([[entry.layer for entry in stage] for stage in stages.layers], ran.schedule, configuration)
+        if max(entry.total for entry in memory) > 1.05 * row.cluster.gpu.memory_bytes:
             over.append(row.id)
     assert len(seen) > 100
     assert over == []
@@ -199,10 +199,10 @@ def plainly(schedule: Schedule, rank: int, stages: list[list[LayerWork]]) -> flo
     held, peak = Counter[tuple[int, int]](), 0.0
     for op in schedule[rank]:
         layers = stages[op.stage]
-        kept, weight = sum(each.kept_bytes for each in layers), sum(each.bytes_until_weight for each in layers)
+        kept, weight = sum(entry.kept_bytes for entry in layers), sum(entry.bytes_until_weight for entry in layers)
         transient, behind = 0.0, 0.0
-        for each in reversed(layers):
-            transient, behind = max(transient, each.transient_bytes - behind), behind + each.kept_bytes
+        for entry in reversed(layers):
+            transient, behind = max(transient, entry.transient_bytes - behind), behind + entry.kept_bytes
         key = op.stage, op.microbatch
         if op.kind == Kind.F:
             held[key] = kept  # type: ignore[assignment]
@@ -251,7 +251,7 @@ def test_the_embedding_is_held_again_where_it_is_needed_again():
     for p, copies in ((1, -1), (2, 0)):
         configuration = Configuration(sequence=4096, global_batch=4, pipeline=p)
         weights, untied = (
-            sum(each.weights for each in rank_memory(evenly(of, p), scheduled("1f1b", p, 4), configuration))
+            sum(entry.weights for entry in rank_memory(evenly(of, p), scheduled("1f1b", p, 4), configuration))
             for of in (layers, plain)
         )
         assert weights - untied == 2 * rows * copies
@@ -264,7 +264,7 @@ def test_sharding():
     """
     shape = replace(model("llama3-8b"), layers=4)
     layers = layers_of(shape, Execution())
-    count = sum(each.parameters.dense * each.count for each in layers)
+    count = sum(entry.parameters.dense * entry.count for entry in layers)
     ends, layer = 2 * 128_256 * 4096 + 4096, layers[1].parameters.dense
 
     def result(**chosen: object) -> tuple[GpuMemory, ...]:
@@ -280,10 +280,10 @@ def test_sharding():
     others = sharded.total - sharded.buffers
     assert sharded.buffers == pytest.approx(buffers + memory_rules("torchtitan").reserved * (others + buffers))
     beside = result(data=4, zero=3, pipeline=2, software="torchtitan")
-    assert sum(each.gradients for each in beside) == 4 * count + count
-    assert sum(each.weights for each in beside) == 2 * count + count
+    assert sum(entry.gradients for entry in beside) == 4 * count + count
+    assert sum(entry.weights for entry in beside) == 2 * count + count
     gradients = result(data=4, zero=2, pipeline=2, software="torchtitan")
-    assert sum(each.gradients for each in gradients) == 4 * count + count
+    assert sum(entry.gradients for entry in gradients) == 4 * count + count
 
 
 def test_pytorch_keeps_messages_of_every_microbatch_and_of_2024_their_logits():
@@ -292,7 +292,7 @@ def test_pytorch_keeps_messages_of_every_microbatch_and_of_2024_their_logits():
     layers = evenly(layers_of(shape, Execution()), 2)
     now, before = (
         [
-            [each.buffers for each in rank_memory(layers, scheduled("1f1b", 2, 8), configuration, size)]
+            [entry.buffers for entry in rank_memory(layers, scheduled("1f1b", 2, 8), configuration, size)]
             for size in (0.0, message)
         ]
         for configuration in (
@@ -313,23 +313,16 @@ def test_offload_and_recompute_lower_activations():
     shape = model("llama3-8b")
     schedule = scheduled("1f1b", 4, 8)
 
-    def activations(share: float = 0.0, *modules: str) -> float:
+    def memory(share: float = 0.0, *modules: str) -> GpuMemory:
         layers = layers_of(shape, Execution(recompute=frozenset(modules)))
         configuration = Configuration(sequence=4096, global_batch=8, pipeline=4, offload=share)
-        return rank_memory(evenly(layers, 4), schedule, configuration)[0].activations
+        return rank_memory(evenly(layers, 4), schedule, configuration)[0]
 
-    assert activations(0.5) == pytest.approx(0.5 * activations())
-    whole, half = (
-        rank_memory(
-            evenly(layers_of(shape, Execution()), 4),
-            schedule,
-            Configuration(sequence=4096, global_batch=8, pipeline=4, offload=share),
-        )[0].transient
-        for share in (0.0, 0.5)
-    )
     layer = layers_of(shape, Execution())[1]
-    assert half - whole == pytest.approx(0.5 * layer.kept_bytes), "a layer is back for its backward"
-    assert activations(0.0, "full") < activations(0.0, "mlp") < activations()
+    assert memory(0.5).activations == pytest.approx(0.5 * memory().activations)
+    back = memory(0.5).transient - memory().transient
+    assert back == pytest.approx(0.5 * layer.kept_bytes), "a layer is back for its backward"
+    assert memory(0.0, "full").activations < memory(0.0, "mlp").activations < memory().activations
 
 
 @pytest.mark.parametrize(
@@ -345,7 +338,7 @@ def test_copies_of_small_weights(name: str, precision: Precision, expected: floa
     """Bytes of a layer's parameter; Transformer Engine: along rows and along columns, beside 16-bit ones or instead."""
     shape = replace(model("llama3-8b"), layers=2)
     configuration = Configuration(sequence=4096, global_batch=1, precision=precision, software=name)
-    (layer,) = (each for each in layers_of(shape, Execution(precision=precision)) if each.kind == "dense")
+    (layer,) = (entry for entry in layers_of(shape, Execution(precision=precision)) if entry.kind == "dense")
     (result,) = rank_memory([[layer]], scheduled("1f1b", 1, 1), configuration)
     assert result.weights == expected * 2 * layer.parameters.dense
 

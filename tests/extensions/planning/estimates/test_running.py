@@ -11,7 +11,7 @@ from pipeplan.simulation import simulate
 from pipeplan.strategies import STRATEGIES
 from tests.extensions.planning.configurations import H100, LLAMA, configuration
 
-SHAPES = [each for each in STRATEGIES.values() if not each.looks_at_costs and each.slices == 1]
+SHAPES = [entry for entry in STRATEGIES.values() if not entry.looks_at_costs and entry.slices == 1]
 
 
 def costs(forward, inputs, weights, transfer, gap):

@@ -13,68 +13,68 @@ from tests.extensions.planning.configurations import H100, LLAMA, configuration
 
 
 def end_of(**changes):
-    asked = configuration(**changes)
-    stages = stage_costs(LLAMA, H100, asked)
-    return asked, stages, step_end(LLAMA, H100, asked, stages, table=placed(asked).table)
+    requested = configuration(**changes)
+    stages = stage_costs(LLAMA, H100, requested)
+    return requested, stages, step_end(LLAMA, H100, requested, stages, table=placed(requested).table)
 
 
 def parameters(stages, rank, ranks):
     return sum(
-        each.layer.parameters.dense
+        entry.layer.parameters.dense
         for stage, layers in enumerate(stages.layers)
         if stage % ranks == rank
-        for each in layers
+        for entry in layers
     )
 
 
 def test_without_overlap_every_rank_reduces_scatters_and_gathers_its_own():
-    asked, stages, found = end_of(software="megatron-core-plain")
+    requested, stages, result = end_of(software="megatron-core-plain")
     for rank in range(4):
         held = parameters(stages, rank, 4)
-        group = (asked.data * asked.context, asked.tensor)
-        assert found.reduce[rank] == pytest.approx(collective_time(H100, "reduce_scatter", 4.0 * held, *group))
-        assert found.gather[rank] == pytest.approx(collective_time(H100, "all_gather", 2.0 * held, *group))
+        group = (requested.data * requested.context, requested.tensor)
+        assert result.reduce[rank] == pytest.approx(collective_time(H100, "reduce_scatter", 4.0 * held, *group))
+        assert result.gather[rank] == pytest.approx(collective_time(H100, "all_gather", 2.0 * held, *group))
 
 
 def test_copies_of_a_sharded_state_sum_their_gradients():
-    asked, stages, found = end_of(software="megatron-core-plain", replicate=2)
-    held, tensor = parameters(stages, 0, 4), asked.tensor
+    requested, stages, result = end_of(software="megatron-core-plain", replicate=2)
+    held, tensor = parameters(stages, 0, 4), requested.tensor
     scattered = collective_time(H100, "reduce_scatter", 4.0 * held, 2, tensor)
     summed = collective_time(H100, "all_reduce", 4.0 * held / 2, 2, 2 * tensor)
-    assert found.reduce[0] == pytest.approx(scattered + summed)
-    assert found.gather[0] == pytest.approx(collective_time(H100, "all_gather", 2.0 * held, 2, tensor))
+    assert result.reduce[0] == pytest.approx(scattered + summed)
+    assert result.gather[0] == pytest.approx(collective_time(H100, "all_gather", 2.0 * held, 2, tensor))
 
 
 def test_the_optimizer_updates_a_share_and_clears_all_gradients():
-    asked, stages, found = end_of()
+    requested, stages, result = end_of()
     held = parameters(stages, 0, 4)
-    update = optimizer_time(H100.gpu, held / 4, bytes_each=software(asked.software).update_bytes)
-    assert found.optimizer[0] == pytest.approx(update + memory_time(H100.gpu, 4.0 * held))
+    update = optimizer_time(H100.gpu, held / 4, bytes_each=software(requested.software).update_bytes)
+    assert result.optimizer[0] == pytest.approx(update + memory_time(H100.gpu, 4.0 * held))
 
 
 def test_what_is_hidden_behind_the_last_backward_takes_its_share_of_it():
     _, _, plain = end_of(software="megatron-core-plain")
-    asked, stages, hidden = end_of(software="megatron-core")
+    requested, stages, hidden = end_of(software="megatron-core")
     backward = (stages.backward_input + stages.backward_weight)[::4].sum()
     assert hidden.reduce[0] == pytest.approx(exposed(plain.reduce[0], backward))
     assert (hidden.reduce < plain.reduce).all()
-    assert asked.pipeline == len(hidden.reduce)
+    assert requested.pipeline == len(hidden.reduce)
 
 
 def test_without_sharding_gradients_are_all_reduced_and_nothing_is_gathered():
-    _, stages, found = end_of(software="megatron-lm-2021", zero=0)
+    _, stages, result = end_of(software="megatron-lm-2021", zero=0)
     held = parameters(stages, 1, 4)
-    assert found.reduce[1] == pytest.approx(collective_time(H100, "all_reduce", 4.0 * held, 4, 4))
-    assert not found.gather.any()
+    assert result.reduce[1] == pytest.approx(collective_time(H100, "all_reduce", 4.0 * held, 4, 4))
+    assert not result.gather.any()
 
 
 def test_tied_embeddings_are_added_on_both_ends():
-    asked = configuration(software="megatron-core-plain")
+    requested = configuration(software="megatron-core-plain")
     tied = replace(LLAMA, tied_embeddings=True)
-    stages = stage_costs(tied, H100, asked)
-    table = placed(asked).table
-    more = step_end(tied, H100, asked, stages, table=table).reduce
-    plain = step_end(LLAMA, H100, asked, stages, table=table).reduce
+    stages = stage_costs(tied, H100, requested)
+    table = placed(requested).table
+    more = step_end(tied, H100, requested, stages, table=table).reduce
+    plain = step_end(LLAMA, H100, requested, stages, table=table).reduce
     added = more - plain
     assert added[0] == pytest.approx(added[-1])
     assert added[0] > 0

@@ -29,26 +29,18 @@ def refusal(request: PlanRequest) -> ShapeError | None:
     The reported rule is one without which there would be a configuration; if several rules exclude them only
     together, the one that refused the most drafts.
     """
-    # Try without one rule after the other, the most frequent refusals first.
     refusals: Counter[str] = Counter()
     if next(drafts(request, refusals), None) is not None:
         return None
-    fixed = _fixed_in_words(request)
-    for name, _ in refusals.most_common():
-        if next(drafts(request, without=frozenset({name})), None) is not None:
-            return _error(request, _rule(name), fixed)
-    worst = refusals.most_common(1)[0][0]
-    return _error(request, _rule(worst), fixed)
-
-
-def _error(request: PlanRequest, rule: Rule, fixed: str) -> ShapeError:
+    # Try without one rule after the other, the most frequent refusals first.
+    names = [name for name, _ in refusals.most_common()]
+    alone = (name for name in names if next(drafts(request, without=frozenset({name})), None) is not None)
+    broken = next(alone, names[0])
+    rule = next(rule for rule in RULES if rule.name == broken)
     remedy = _nearest_batches(request) if rule.name == "batch" else _legal_values(request, rule)
     field = "global_batch" if rule.name == "batch" and "data" not in request.fixed else "fix"
-    return ShapeError(f"no valid configuration{fixed}: {rule.sentence(request)}{remedy}", field=field)
-
-
-def _rule(name: str) -> Rule:
-    return next(rule for rule in RULES if rule.name == name)
+    message = f"no valid configuration{_fixed_in_words(request)}: {rule.sentence(request)}{remedy}"
+    return ShapeError(message, field=field)
 
 
 def _fixed_in_words(request: PlanRequest) -> str:

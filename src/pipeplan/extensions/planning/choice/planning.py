@@ -177,6 +177,11 @@ class Planning:
         return all(branching.exhausted for branching in self._branchings)
 
     @property
+    def estimated(self) -> bool:
+        """True if any estimate succeeded."""
+        return bool(self._pool.plain)
+
+    @property
     def best(self) -> Estimate | None:
         """Best of the estimates so far; None if nothing fits."""
         return self._pool.best

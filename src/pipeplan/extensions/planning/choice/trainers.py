@@ -242,7 +242,7 @@ class TrainerRuns:
             planning.fall_back()
             if planning.stopped:
                 raise KeyboardInterrupt
-            if planning.best is not None or (planning.refused and not planning.counts().estimated):
+            if planning.best is not None or (planning.refused and not planning.estimated):
                 return
 
     def _tell(self, place: int, shares: int, progress: PlanProgress) -> None:
@@ -275,7 +275,7 @@ class TrainerRuns:
         for other in self.runs:
             if other.any_trainer and other.planning is not None:
                 other.planning.search_orders(order_seconds, self.workers)
-        if planning.best is None and not planning.counts().estimated and planning.refused:
+        if planning.best is None and not planning.estimated and planning.refused:
             raise InfeasibleError(f"no valid configuration can be estimated: {planning.refused}", field="fix")
         if planning.best is not None and self.deadline is not None and planning.best.step_time > self.deadline:
             raise InfeasibleError(

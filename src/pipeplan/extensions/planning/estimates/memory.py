@@ -173,7 +173,7 @@ def full_state(parameters: RankParameters, configuration: Configuration, frozen:
     shards, expert_shards = configuration.shards, configuration.expert_shards
     state, untrained = (
         state_bytes(
-            each,
+            held,
             zero=configuration.zero,
             shards=shards,
             expert_shards=expert_shards,
@@ -181,7 +181,7 @@ def full_state(parameters: RankParameters, configuration: Configuration, frozen:
             moment_bytes=rules.moment_bytes,
             masters=rules.masters,
         )
-        for each in (parameters, frozen)
+        for held in (parameters, frozen)
     )
     state = replace(state, weights=state.weights + untrained.weights)
     if configuration.pipeline == 1 or configuration.zero < 2:

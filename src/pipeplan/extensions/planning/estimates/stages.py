@@ -398,20 +398,26 @@ def stage_costs(
         stages.append(sums.layers[first:last])
         seconds.append(sums.seconds[last] - sums.seconds[first])
         scalars.append(sums.scalars[last] - sums.scalars[first])
+    times = np.maximum(np.array(seconds), 0.0)
     recompute, kept, until_weight = np.array(scalars).T
+    # Copies of activations to the host overlap with F, copies back with I: only the time beyond these is added.
+    share = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(layout),))
+    beyond = np.zeros((len(layout), 2))
+    if share.any():
+        copying = np.array([host_time(cluster.gpu, moved) for moved in share * kept])
+        beyond = np.maximum(copying[:, None] - times[:, :2].sum(axis=2), 0.0)
     message = transfer_bytes(model, configuration)
-    costs = StageCosts(
+    return StageCosts(
         layout=layout,
         layers=tuple(stages),
-        seconds=np.maximum(np.array(seconds), 0.0),
+        seconds=times,
         recompute=recompute,
-        activation_bytes=kept,
+        activation_bytes=kept * (1 - share),
         weight_activation_bytes=until_weight,
         transfer=transfer_seconds(cluster, configuration, message),
         transfer_bytes=message,
-        offload=np.zeros((len(layout), 2)),
+        offload=beyond,
     )
-    return _offloaded(costs, cluster, configuration)
 
 
 def transfer_bytes(model: ModelShape, configuration: Configuration) -> float:
@@ -427,18 +433,3 @@ def transfer_seconds(cluster: Cluster, configuration: Configuration, message: fl
         return 0.0
     apart = configuration.tensor * configuration.context * configuration.data
     return p2p_time(cluster, message, apart, ranks=configuration.pipeline)
-
-
-def _offloaded(costs: StageCosts, cluster: Cluster, configuration: Configuration) -> StageCosts:
-    """Return the costs with a fraction of the kept bytes moved to the host, overlapped with F and I if possible."""
-    share = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(costs.layout),))
-    if not share.any():
-        return costs
-    # Copies to the host overlap with F, copies back with I: only the time beyond these is added.
-    copying = np.array([host_time(cluster.gpu, moved) for moved in share * costs.activation_bytes])
-    busy = np.stack((costs.forward, costs.backward_input), axis=1)
-    return replace(
-        costs,
-        activation_bytes=costs.activation_bytes * (1 - share),
-        offload=np.maximum(copying[:, None] - busy, 0.0),
-    )
