@@ -123,7 +123,7 @@ def test_the_table_says_how_transfers_behave(capsys):
 
 
 def test_every_choice_is_named_by_the_help(capsys):
-    main(["search", "--help"])
+    main(["search", "--help-all"])
     text = capsys.readouterr().out
     assert [name for name in CHOICES if name not in text] == []
 
