@@ -49,9 +49,12 @@ def test_lists_are_apart_by_blanks_or_commas(run, times):
 
 
 def test_options_override_the_config_file(run):
-    write("config.toml", 'ranks = 2\nmicrobatches = 4\nschedule = "zb-h1"\nno_visualization = true\n')
+    write(
+        "config.toml",
+        'ranks = 2\nmicrobatches = 4\nschedule = "zb-h1"\nno_visualization = true\noutput = ["a.png", "b.csv"]\n',
+    )
     code, out, err = run("simulate -c config.toml -m 6 --json")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "wrote b.csv\n")
     document = json.loads(out)
     assert (document["schedule"], document["ranks"], document["microbatches"]) == ("zb-h1", 2, 6)
 
