@@ -322,32 +322,34 @@ REVIEW = "review bare.sh --model llama3-8b --cluster h100-sxm:8x1 --json"
 HARD = "search -p 4 -m 7 --placement v --evaluations 60 --workers 1 --json --memory-limit 2.5act -f 3 -bw 5"
 FRONT = f"pareto {SMALL} --placement v --evaluations 60 --points 2 --workers 1 --json"
 
+
+def _written(line: str) -> dict[str, tuple[str, str]]:
+    """Questions about the options of a command that reads a config file and writes its answer."""
+    line = line.replace(" --json", "")
+    return {
+        "config": (f"{line} --json", "-c costs.yaml"),
+        "theme": (f"{line} -o x.svg", "--theme dark"),
+        "size": (f"{line} -o x.svg", "--size column"),
+        "no_visualization": (f"{line} -c drawn.yaml", "--no-visualization"),
+        "output": (f"{line} --json", "-o x.svg"),
+    }
+
+
 OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
     "simulate": {
-        "theme": (f"simulate {SMALL} -o x.svg", "--theme dark"),
-        "size": (f"simulate {SMALL} -o x.svg", "--size column"),
-        "no_visualization": (f"simulate {SMALL}", "--no-visualization"),
-        "output": (f"simulate {SMALL}", "-o x.csv"),
-        "config": (f"simulate {SMALL} --json", "-c costs.yaml"),
+        **_written(f"simulate {SMALL}"),
     },
     "compare": {
+        **_written(f"compare 1f1b {SMALL}"),
         "allow": (f"compare {SMALL} --json", "--allow slices"),
         "columns": (f"compare 1f1b zbv {SMALL} --no-visualization", "--columns makespan"),
-        "config": (f"compare 1f1b {SMALL} --json", "-c costs.yaml"),
-        "theme": (f"compare 1f1b {SMALL} -o x.svg", "--theme dark"),
-        "size": (f"compare 1f1b {SMALL} -o x.svg", "--size column"),
-        "no_visualization": (f"compare 1f1b {SMALL} -c drawn.yaml", "--no-visualization"),
-        "output": (f"compare 1f1b {SMALL} --json", "-o x.svg"),
     },
     "explain": {
+        **_written(f"explain 1f1b {SMALL}"),
         "allow": (f"explain 1f1b {SMALL} --json", "--allow slices"),
-        "config": (f"explain 1f1b {SMALL} --json", "-c costs.yaml"),
-        "theme": (f"explain 1f1b {SMALL} -o x.svg", "--theme dark"),
-        "size": (f"explain 1f1b {SMALL} -o x.svg", "--size column"),
-        "no_visualization": (f"explain 1f1b {SMALL} -c drawn.yaml", "--no-visualization"),
-        "output": (f"explain 1f1b {SMALL} --json", "-o x.svg"),
     },
     "search": {
+        **_written(SEARCH),
         "allow": (SEARCH, "--allow slices"),
         "placement": (SEARCH, "--placement linear"),
         "evaluations": (HARD, "--evaluations 0"),
@@ -356,13 +358,9 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "objective": (SEARCH, "--objective span"),
         "start": (SEARCH, "--start zbv"),
         "decide": (f"{SEARCH} --memory-limit 1.5act", "--decide recompute"),
-        "config": (SEARCH, "-c costs.yaml"),
-        "no_visualization": (f"{SEARCH} -c drawn.yaml", "--no-visualization"),
-        "theme": (f"{SEARCH} -o x.svg", "--theme dark"),
-        "size": (f"{SEARCH} -o x.svg", "--size column"),
-        "output": (SEARCH, "-o x.csv"),
     },
     "pareto": {
+        **_written(FRONT),
         "allow": (FRONT, "--allow slices"),
         "placement": (FRONT, "--placement linear"),
         "evaluations": (f"{FRONT} --seed 3", "--evaluations 0"),
@@ -371,12 +369,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "start": (FRONT, "--start nothing.csv"),
         "decide": (FRONT, "--decide recompute"),
         "points": (FRONT, "--points 5"),
-        "config": (FRONT, "-c costs.yaml"),
         "seed": (FRONT.replace("-m 4", "-m 7 -f 3 -bw 5"), "--seed 2"),
-        "no_visualization": (f"{FRONT} -c drawn.yaml", "--no-visualization"),
-        "theme": (f"{FRONT} -o x.svg", "--theme dark"),
-        "size": (f"{FRONT} -o x.svg", "--size column"),
-        "output": (FRONT, "-o x.svg"),
     },
     "check": {
         "trainer": ("check dualpipe -p 2 -m 4 --json", "--for pytorch"),
@@ -399,11 +392,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "config": (f"export 1f1b {SMALL} --to trace", "-c costs.yaml"),
     },
     "diff": {
-        "config": ("diff 1f1b run.json --json", "-c costs.yaml"),
-        "theme": ("diff 1f1b run.json -o x.svg", "--theme dark"),
-        "size": ("diff 1f1b run.json -o x.svg", "--size column"),
-        "no_visualization": ("diff 1f1b run.json -c drawn.yaml", "--no-visualization"),
-        "output": ("diff 1f1b run.json --json", "-o x.svg"),
+        **_written("diff 1f1b run.json"),
         "configuration": ("diff 1f1b run.json", "--configuration plan.yaml"),
         "calibration": ("diff 1f1b run.json", "--calibration x.yaml"),
     },

@@ -38,8 +38,14 @@ def test_backwards_are_split_merged_and_retimed(run):
         ("export run.json a.csv --split-backward", "run.json holds a timeline: only the ops of a schedule"),
         ("export plan.csv a.costs.json", "would hold the costs of one schedule, but this is a schedule"),
         ("export plan.csv a.csv -f 1", "--forward-times does not apply to a file that is converted"),
-        ("export plan.csv a.csv --mtp 1", "--mtp-layers is for the settings of a trainer"),
+        (
+            "export --to json --mtp 1",
+            "--mtp-layers is for the settings of a trainer (automodel, megatron, megatron-bridge",
+        ),
         ("export plan.csv --to json --theme dark", "theme is for pictures"),
+        ("export --to megatron --csv a.csv", "csv does not apply to megatron"),
+        ("export --to torchtitan --trainer-version main", "set --sequence-length to the tokens per sequence"),
+        ("export interleaved-1f1b -v 3 --to torchtitan", "set --layers-per-stage to the layers of each of its 12"),
         ("export plan.csv --to torch-csw", "unknown format 'torch-csw'; did you mean 'torch-csv'?"),
     ],
 )
@@ -135,32 +141,3 @@ def test_settings_in_a_pipe_come_alone(run):
     code, _, err = run("export 1f1b -p 2 -m 2 --to torchtitan -o /dev/null")
     assert (code, err) == (0, "wrote /dev/null\n")
     assert list(Path().iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (
-            "export --to json --mtp 1",
-            "--mtp-layers is for the settings of a trainer (automodel, megatron, megatron-bridge, primus, torchtitan, ",
-        ),
-        ("export --to megatron --csv a.csv", "csv does not apply to megatron"),
-        ("export --to torchtitan --trainer-version main", "set --sequence-length to the tokens per sequence"),
-        (
-            "export interleaved-1f1b -v 3 --to torchtitan",
-            "set --layers-per-stage to the layers of each of its 12 stages",
-        ),
-        ("export --to torch-csv --layers-per-stage 1 2 3 4", "layers per stage are set, but no layers"),
-    ],
-)
-def test_what_a_trainer_cannot_be_told(run, line, message):
-    code, out, err = run(line)
-    assert (code, out) == (2, "")
-    assert message in err
-
-
-def test_json_draws_no_picture_unless_asked(run):
-    assert run("simulate -p 2 -m 2 --json")[0] == 0
-    assert list(Path().glob("*.png")) == []
-    assert run("simulate -p 2 -m 2 --json -o a.png")[0] == 0
-    assert Path("a.png").exists()

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from pipeplan.cli import main
 from pipeplan.cli.process import Terminated, ended_by_signals
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="a system without these signals")
@@ -155,14 +154,3 @@ def session(leader: int) -> list[int]:
             if int(number) == leader and state != "Z":
                 found.append(int(stat.parent.name))
     return found
-
-
-def test_outside_the_main_thread_commands_work_as_ever(capsys):
-    from threading import Thread
-
-    codes: list[int] = []
-    thread = Thread(target=lambda: codes.append(main(["--version"])))
-    thread.start()
-    thread.join()
-    assert codes == [0]
-    assert capsys.readouterr().out.strip()

@@ -37,16 +37,9 @@ def seen(run, monkeypatch):
 def test_a_terminal_shows_the_picture_above_the_table(seen):
     shown = seen(SMALL)
     assert shown.index(ROW) < shown.index("longest span")
-
-
-@pytest.mark.parametrize("options", [" --json", " --no-visualization"])
-def test_no_picture_where_none_is_wanted(seen, options):
-    assert "rank 1 " not in seen(SMALL + options)
-
-
-def test_no_picture_where_a_config_file_wants_none(seen):
     Path("none.yaml").write_text("no_visualization: true\n")
-    assert ROW not in seen(f"{SMALL} -c none.yaml")
+    for options in ("--json", "--no-visualization", "-c none.yaml"):
+        assert "rank 1 " not in seen(f"{SMALL} {options}")
 
 
 def test_a_pipe_gets_the_picture_of_one_schedule_in_letters_and_none_of_several(run, monkeypatch):
@@ -104,10 +97,3 @@ def test_python_takes_theme_and_size_too():
         assert to_hex(imread("x.png")[0, 0]) == DARK.page
     with pytest.raises(UnknownNameError, match="did you mean 'column'"):
         answer.save("x.png", size="colum")  # type: ignore[arg-type]
-
-
-def test_an_unknown_theme_names_the_known_ones(run):
-    code, _, said = run(f"{SMALL} -o x.png --theme drak")
-    assert code == 2
-    assert "dark" in said
-    assert not Path("x.png").exists()

@@ -16,7 +16,7 @@ def load(tmp_path, text: str | bytes, ending: str = "yaml"):
 
 
 THE_SAME = {
-    "yaml": "ranks: 4\nforward_times: [1, 2.5, 1, 1]\nactivation_bytes: 1e9\nmemory_limit: 12GiB\n",
+    "yaml": "ranks: 4\nforward_times: [1, 2.5, 1, 1]\nactivation_bytes: 1GB\nmemory_limit: 12GiB\n",
     "toml": 'ranks = 4\nforward_times = [1, 2.5, 1, 1]\nactivation_bytes = 1e9\nmemory_limit = "12GiB"\n',
     "json": '{"ranks": 4, "forward_times": [1, 2.5, 1, 1], "activation_bytes": 1e9, "memory_limit": "12GiB"}',
 }

@@ -90,7 +90,7 @@ def test_placements_of_two_copies():
 
 
 def test_every_choice_is_named_by_the_help(capsys):
-    main(["search", "--help"])
+    main(["search", "--help-all"])
     text = capsys.readouterr().out
     assert [name for name in CHOICES if name not in text] == []
 
