@@ -97,6 +97,12 @@ def test_memory_is_capped_per_rank():
     assert "holds 2 activations here" in result[2]
 
 
+def test_a_message_about_bytes_counts_static_ones():
+    rule = MemoryRule(np.array([10.0]), np.array([10.0]), np.array([5.0]), "bytes", static=np.array([100.0]))
+    ((_, _, message),) = problems("0F0 0B0", memory=rule)
+    assert message == "the rank holds 110.0 B here and 110.0 B at its peak; its limit is 105.0 B"
+
+
 def test_weights_are_held_until_w():
     late = "0F0 0F1 0I0 0I1 0W0 0W1"
     half = MemoryRule(np.ones(1), np.full(1, 0.5), np.array([2.0]))

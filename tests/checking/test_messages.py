@@ -15,7 +15,7 @@ ROW_0 = "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1"
 ROW_1 = "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1"
 
 
-def found(*rows: str) -> list[tuple[str, str, str]]:
+def problems_of(*rows: str) -> list[tuple[str, str, str]]:
     return [
         (problem.rule, problem.where, problem.message) for problem in check(parse_schedule("\n".join(rows))).problems
     ]
@@ -23,7 +23,7 @@ def found(*rows: str) -> list[tuple[str, str, str]]:
 
 def test_a_hand_written_channel_out_of_order():
     """Rank 1 needs microbatch 1 first and receives it first, but rank 0 sends microbatch 0 first."""
-    (problem,) = found(ROW_0, "1RECV_F1 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1")
+    (problem,) = problems_of(ROW_0, "1RECV_F1 1RECV_F0 1F0 1B0 1SEND_B0 1F1 1B1 1SEND_B1")
     assert problem[:2] == ("channel", "rank 1, op 0 (1RECV_F1)")
     assert "message 1 there is 0SEND_F0" in problem[2]
     assert "gradients are silently wrong (2 of 2 messages" in problem[2]
@@ -70,7 +70,7 @@ def test_what_is_wrong_and_what_would_happen(rows: tuple[str, str], rule: str, w
 
 def test_a_message_within_a_rank_is_one_too_many():
     text = "0F0 0SEND_F0 1RECV_F0 1F0 1B0 0B0"
-    assert {(rule, where) for rule, where, _ in found(text)} == {
+    assert {(rule, where) for rule, where, _ in problems_of(text)} == {
         ("message", "rank 0, op 1 (0SEND_F0)"),
         ("message", "rank 0, op 2 (1RECV_F0)"),
     }

@@ -155,7 +155,9 @@ def test_lowered_schedules_wait_for_all_and_run_as_without(plan: Schedule, recei
     assert bare.kinds.isdisjoint(WAIT_KINDS)
     costs = Settings(p2p_time=0.25).costs(plan.placement)
     for communication in ("edge", "contended", *(("blocking",) if receives == "early" else ())):
-        waiting, without = (simulate(each, costs, communication=communication).timeline for each in (lowered, bare))
+        waiting, without = (
+            simulate(schedule, costs, communication=communication).timeline for schedule in (lowered, bare)
+        )
         kept = ~among(lowered.columns.kind, WAIT_KINDS)
         assert np.array_equal(waiting.start[kept], without.start)
         assert np.array_equal(waiting.end[kept], without.end)

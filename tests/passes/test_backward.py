@@ -103,7 +103,7 @@ def test_nothing_is_later_nothing_holds_more_and_the_rest_keeps_its_order(plan: 
     costs = Settings(times_per="stage").costs(plan.placement)
     if not plan.joined.any():  # a pair is one step, and takes the time of two ops
         assert simulate(moved, costs).timeline.makespan <= simulate(plan, costs).timeline.makespan + 1e-9
-    held, before = (simulate(each, costs).memory.activations for each in (moved, plan))
+    held, before = (simulate(schedule, costs).memory.activations for schedule in (moved, plan))
     forwards = moved.columns.kind == Kind.F, plan.columns.kind == Kind.F
     assert (held[forwards[0]] <= before[forwards[1]] + 1e-9).all()
 

@@ -42,7 +42,7 @@ def _row(row: tuple[Op, ...], random: np.random.Generator, recomputed: float, of
         kinds = [Kind.R] if choice < recomputed else [Kind.OFFLOAD, Kind.RELOAD]
         spots = sorted(float(random.choice(cuts)) - random.uniform(0.1, 0.9) for _ in kinds)
         placed += [(spot, Op(kind, *what)) for spot, kind in zip(spots, kinds, strict=True)]
-    return from_ops(op for _, op in sorted(placed, key=lambda each: each[0]))
+    return from_ops(op for _, op in sorted(placed, key=lambda place: place[0]))
 
 
 @st.composite

@@ -9,7 +9,7 @@ from pipeplan.costs import Costs, Settings
 from pipeplan.foundation.errors import CostError, DeadlockError, InvalidScheduleError
 from pipeplan.model import Placement, Schedule, parse_schedule
 from pipeplan.passes import insert_communication
-from pipeplan.simulation import critical_path, lower_bound, simulate
+from pipeplan.simulation import critical_path, lower_bound, settings_measured, simulate
 from pipeplan.strategies import STRATEGIES
 from tests.simulation.op_times import times
 
@@ -161,3 +161,11 @@ def test_what_i_and_w_free():
     assert held.memory.activations.tolist() == pytest.approx([1, 2, 1.4, 0.8, 0.4, 0])
     adds = simulate(plan, Settings(activation_bytes=10, weight_activation_bytes=17).costs(plan.placement))
     assert adds.memory.peak_activation.tolist() == pytest.approx([3.4])
+
+
+def test_settings_of_a_timeline_are_those_that_it_was_simulated_with():
+    schedule = parse_schedule(PLAN)
+    timeline = simulate(schedule, Settings(p2p_time=0.5, op_gap=0.25).costs(schedule.placement)).timeline
+    measured = settings_measured(timeline, Settings())
+    assert (measured.p2p_time, measured.op_gap) == (0.5, 0.25)
+    assert (measured.forward_times, measured.backward_times) == ((1.0, 1.0), (2.0, 2.0))

@@ -44,28 +44,28 @@ def test_no_plan_is_worse_than_a_subset_or_a_recipe(seed: int) -> None:
     """Compare one question's free answer with its subsets, and these with the recipes."""
     choose = random.Random(seed)
     shape, machines = model(choose.choice(MODELS)), cluster(choose.choice(CLUSTERS))
-    asked: dict[str, Any] = {
+    question: dict[str, Any] = {
         "global_batch": machines.gpus * choose.choice((1, 2, 4)),
         "sequence": choose.choice((2048, 4096, 8192, 32768)),
     }
     seconds = choose.choice(BUDGETS)
 
     def planned(**fix: str) -> PlanResult:
-        return plan(shape, machines, **asked, fix=fix, seconds=seconds, order_seconds=0.0, trainers=TRAINERS)
+        return plan(shape, machines, **question, fix=fix, seconds=seconds, order_seconds=0.0, trainers=TRAINERS)
 
-    found = {}
+    answers = {}
     for trainer in OWN:
         try:
-            found[trainer] = planned(trainer=trainer)
+            answers[trainer] = planned(trainer=trainer)
         except PipeplanError:
             continue
-    if not found:
+    if not answers:
         return
     free = planned()
-    for trainer, answer in found.items():
+    for trainer, answer in answers.items():
         limit = default_limit(machines)
         request = PlanRequest(
-            model=shape, cluster=machines, **asked, memory_limit=limit, fixed=read_fixed({"trainer": trainer}, TRAINERS),
+            model=shape, cluster=machines, **question, memory_limit=limit, fixed=read_fixed({"trainer": trainer}, TRAINERS),
             trainers=TRAINERS,
         )  # fmt: skip
         recipe = min(

@@ -86,21 +86,23 @@ def _check_gathered(schedule: Schedule) -> Iterator[Finding]:
     """Yield each UNSHARD of a stage that runs no op before it is freed, or that is never freed."""
     kind, cells = schedule.columns.kind.tolist(), _cell(schedule, np.arange(len(schedule))).tolist()
     pending: dict[int, tuple[int, bool]] = {}
-    found: list[tuple[int, str]] = []
+    faults: list[tuple[int, str]] = []
     for position, (of, cell) in enumerate(zip(kind, cells, strict=True)):
         if of == Kind.UNSHARD:
             pending[cell] = position, False
         elif of == Kind.RESHARD:
             before, used = pending.pop(cell, (position, True))
             if not used:
-                found.append((before, "gathers a stage that is freed before any op runs: PyTorch fails at the RESHARD"))
+                faults.append(
+                    (before, "gathers a stage that is freed before any op runs: PyTorch fails at the RESHARD")
+                )
         elif of in COMPUTE_KINDS and cell in pending:
             pending[cell] = pending[cell][0], True
     for position, _ in pending.values():
-        found.append(
+        faults.append(
             (position, "gathers a stage that is never freed: PyTorch fails when the next step gathers it again")
         )
-    for position, message in sorted(found)[:SHOWN]:
+    for position, message in sorted(faults)[:SHOWN]:
         yield finding("sharding", schedule.place(position), message, position)
 
 

@@ -182,9 +182,9 @@ def _last_of_stage(schedule: Schedule, kind: Kind) -> NDArray[np.int32]:
     """Return the last op of a kind up to each op, on its rank and of its stage; ``NONE`` for none."""
     order, row = rows_of_stages(schedule)
     latest = np.maximum.accumulate(np.where(schedule.columns.kind[order] == kind, np.arange(len(order)), NONE))
-    found = (latest >= 0) & (row[latest] == row)
+    same_row = (latest >= 0) & (row[latest] == row)
     last = np.full(len(schedule), NONE, np.int32)
-    last[order] = np.where(found, order[latest], NONE)
+    last[order] = np.where(same_row, order[latest], NONE)
     return last
 
 

@@ -27,17 +27,17 @@ def judge(instance: Instance, *, evaluations: int) -> list[str]:
     violations: list[str] = []
     bound = _bound(instance, instance.costs, instance.limits)
     for source, schedule in witnesses(instance, evaluations=evaluations):
-        found = simulate(schedule, instance.costs)
-        value = found.timeline.makespan
+        result = simulate(schedule, instance.costs)
+        value = result.timeline.makespan
         if instance.objective == "span":
-            value = found.timeline.longest_span
-        held = found.memory.peak_activation if instance.limits.in_activations else found.memory.peak_bytes
+            value = result.timeline.longest_span
+        held = result.memory.peak_activation if instance.limits.in_activations else result.memory.peak_bytes
         assert held is not None
         fits = bool((held <= instance.limits.values * (1 + WITHIN)).all())
         if fits:
             violations += _above(bound, value, f"{source} within the limits")
             if instance.split != "none":
-                violations += _misplaced(bound, found.timeline, instance.costs, source)
+                violations += _misplaced(bound, result.timeline, instance.costs, source)
             violations += _with_other_messages(instance, schedule, source)
         tight = _bound(instance, instance.costs, Limits(np.maximum(held, 1e-6), instance.limits.in_activations))
         violations += _above(tight, value, f"{source} at what it holds")
@@ -51,10 +51,10 @@ def _with_other_messages(instance: Instance, schedule: Schedule, source: str) ->
     ways: dict[Communication, Schedule] = {"contended": schedule, "blocking": insert_communication(schedule)}
     for communication, messages in ways.items():
         try:
-            found = simulate(messages, instance.costs, communication=communication, limits=instance.limits)
+            result = simulate(messages, instance.costs, communication=communication, limits=instance.limits)
         except DeadlockError:
             continue
-        violations += _above(found.bound, found.timeline.makespan, f"{source}, {communication}")
+        violations += _above(result.bound, result.timeline.makespan, f"{source}, {communication}")
     return violations
 
 
@@ -73,15 +73,15 @@ def _misplaced(bound: Bound, timeline: Timeline, costs: Costs, source: str) -> l
     trips = bound.round_trips
     if trips is None:
         return []
-    found = located_windows(timeline, trips, costs)
+    result = located_windows(timeline, trips, costs)
     rounding = WITHIN * timeline.makespan
-    short = [each for each in found if each.end - each.start < each.least_length - rounding]
-    over = [one for one, other in pairwise(found) if one.end > other.start + rounding]
-    idle = sum(each.idle for each in found)
+    short = [window for window in result if window.end - window.start < window.least_length - rounding]
+    over = [one for one, other in pairwise(result) if one.end > other.start + rounding]
+    idle = sum(window.idle for window in result)
     least = costs.occupied(timeline.schedule.placement, timeline.schedule.slices)
     halves = least.backward_input + least.backward_weight
     comparable = costs.overlap is None and bool((least.backward >= halves).all())
-    busy = [each for each in found if each.idle < each.least_idle - rounding]
+    busy = [window for window in result if window.idle < window.least_idle - rounding]
     if not short and not over and (not comparable or (not busy and idle >= trips.idle - rounding)):
         return []
     return [

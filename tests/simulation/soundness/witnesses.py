@@ -25,13 +25,13 @@ GREEDY = 12
 def witnesses(instance: Instance, *, evaluations: int) -> Iterator[tuple[str, Schedule]]:
     """Schedules of an instance, by where they come from; not all are within its limits."""
     for number in range(GREEDY):
-        found = greedy(instance, Random(f"greedy {instance.seed} {number}"))
-        if found is not None:
-            yield f"greedy rule {number}", found
+        schedule = greedy(instance, Random(f"greedy {instance.seed} {number}"))
+        if schedule is not None:
+            yield f"greedy rule {number}", schedule
     if instance.placement.copies == 1 and instance.slices == 1 and evaluations:
-        found = searched(instance, evaluations)
-        if found is not None:
-            yield "search", found
+        schedule = searched(instance, evaluations)
+        if schedule is not None:
+            yield "search", schedule
 
 
 def searched(instance: Instance, evaluations: int) -> Schedule | None:

@@ -44,15 +44,15 @@ def attempt(seed: int) -> None:
 def _simulate(random: Random) -> None:
     """The kernels of every level of communication, with copies and without, and those of the checker."""
     schedule = random_schedule(random, messages=False, stage_wide=False)
-    told = insert_communication(schedule, receives=random.choice(("early", "late")))
+    lowered = insert_communication(schedule, receives=random.choice(("early", "late")))
     whole = random.random() < 0.5
     costs = random_costs(random, schedule.placement, schedule.slices, whole=whole)
     costs = varied(random, costs, schedule.microbatches, whole=whole)
-    check(told, sends="blocking")
+    check(lowered, sends="blocking")
     simulate(schedule, costs)
-    simulate(without_communication(told), costs, communication="contended")
+    simulate(without_communication(lowered), costs, communication="contended")
     try:
-        simulate(told, costs, communication="blocking")
+        simulate(lowered, costs, communication="blocking")
     except DeadlockError:
         return
 
@@ -62,12 +62,14 @@ def _search(random: Random) -> None:
     problem = random_problem(random, most=24)
     if random.random() < 0.2:
         problem = replace(problem, communication="streams")
-    found = search(problem, evaluations=random.choice((0, 50, 400)), seed=random.randrange(100))
-    report = check(found.schedule, memory=problem.memory_limit)
+    result = search(problem, evaluations=random.choice((0, 50, 400)), seed=random.randrange(100))
+    report = check(result.schedule, memory=problem.memory_limit)
     if not report.valid:
         raise Found(f"{problem}: what is found is not right: {report.problems[0]}")
-    takes = problem.value(problem.simulated(found.schedule).timeline)
-    if abs(takes - found.value) > CLOSE * takes:
-        raise Found(f"{problem}: what is found is worth {found.value}, and takes {takes}")
-    if found.bound.value > found.value * (1 + WITHIN):
-        raise Found(f"{problem}: the bound is {found.bound.value} ({found.bound.reason}), and {found.value} is found")
+    takes = problem.value(problem.simulated(result.schedule).timeline)
+    if abs(takes - result.value) > CLOSE * takes:
+        raise Found(f"{problem}: what is found is worth {result.value}, and takes {takes}")
+    if result.bound.value > result.value * (1 + WITHIN):
+        raise Found(
+            f"{problem}: the bound is {result.bound.value} ({result.bound.reason}), and {result.value} is found"
+        )

@@ -76,8 +76,8 @@ def _check(random: Random, oracle: Oracle, schedule: Schedule, what: str) -> set
     buffers = random.choice((None, None, 1, 2, 4))
     expected = oracle.findings(memory, buffers=buffers)
     report = check(schedule, memory=memory, buffers=buffers)
-    found = {_finding(schedule, problem) for problem in report.problems if problem.where}
-    _same(found, expected, schedule, what)
+    reported = {_finding(schedule, problem) for problem in report.problems if problem.where}
+    _same(reported, expected, schedule, what)
     for problem in report.problems:
         if problem.rule == "deadlock":
             _hold_a_cycle(oracle, schedule, problem, what, meet=False)
@@ -86,21 +86,21 @@ def _check(random: Random, oracle: Oracle, schedule: Schedule, what: str) -> set
     return expected
 
 
-def _same(found: set[Finding], expected: set[Finding], schedule: Schedule, what: str) -> None:
+def _same(reported: set[Finding], expected: set[Finding], schedule: Schedule, what: str) -> None:
     stops = {finding for finding in expected if finding.rule == "deadlock"}
-    ends = {finding for finding in found if finding.rule == "deadlock"}
+    ends = {finding for finding in reported if finding.rule == "deadlock"}
     if bool(stops) != bool(ends) or len(ends) > 1:
         raise Found(f"{what}the checker finds {_listed(ends)}, and the oracle {_listed(stops)}")
-    found, expected = found - ends, _cut_short(found, expected) - stops
-    if found != expected:
-        missed, invented = expected - found, found - expected
+    reported, expected = reported - ends, _cut_short(reported, expected) - stops
+    if reported != expected:
+        missed, invented = expected - reported, reported - expected
         raise Found(f"{what}the checker misses {_listed(missed)}, and invents {_listed(invented)}")
 
 
-def _cut_short(found: set[Finding], expected: set[Finding]) -> set[Finding]:
+def _cut_short(reported: set[Finding], expected: set[Finding]) -> set[Finding]:
     """What is expected of a checker that lists a few places of each problem: what it found, where it found so many."""
-    many = {rule for rule, count in Counter(finding.rule for finding in found).items() if count >= SHOWN}
-    return {finding for finding in expected if finding.rule not in many or finding in found}
+    many = {rule for rule, count in Counter(finding.rule for finding in reported).items() if count >= SHOWN}
+    return {finding for finding in expected if finding.rule not in many or finding in reported}
 
 
 def _listed(findings: set[Finding]) -> str:
@@ -139,9 +139,9 @@ def _meet(oracle: Oracle, schedule: Schedule, what: str) -> None:
         raise Found(f"{what}ranks that meet stop at {stuck}, and the checker says {blocked}")
     for problem in blocked:
         _hold_a_cycle(oracle, schedule, problem, what, meet=True)
-    said = _simulated(schedule, "blocking")
-    if (said is DeadlockError) != bool(stuck) or said not in {None, DeadlockError}:
-        raise Found(f"{what}ranks that meet stop at {stuck}, and the simulator says {said}")
+    outcome = _simulated(schedule, "blocking")
+    if (outcome is DeadlockError) != bool(stuck) or outcome not in {None, DeadlockError}:
+        raise Found(f"{what}ranks that meet stop at {stuck}, and the simulator says {outcome}")
 
 
 def _memory(random: Random, schedule: Schedule) -> MemoryRule:
@@ -175,9 +175,9 @@ def _simulated(schedule: Schedule, communication: Communication) -> type[Pipepla
 def _simulate(oracle: Oracle, schedule: Schedule, what: str) -> None:
     """It stops where something is missing, late, or never comes; what doubled ops do, or three at once, is not defined."""
     wrong = {finding.rule for finding in oracle.structure()}
-    said = {communication: _simulated(schedule, communication) for communication in UNBLOCKED}
-    if len(set(said.values())) > 1:
-        raise Found(f"{what}the simulator says {said}")
+    outcome = {communication: _simulated(schedule, communication) for communication in UNBLOCKED}
+    if len(set(outcome.values())) > 1:
+        raise Found(f"{what}the simulator says {outcome}")
     if wrong & {"duplicate", "microbatch", "overlap"}:
         return
     timed = Oracle(oracle.placement, oracle.microbatches, oracle.slices, timed_rows([*map(list, oracle.rows)]))
@@ -186,8 +186,8 @@ def _simulate(oracle: Oracle, schedule: Schedule, what: str) -> None:
         expected = InvalidScheduleError
     elif timed.stuck(meet=False):
         expected = DeadlockError
-    if said["edge"] is not expected:
-        raise Found(f"{what}the simulator says {said['edge']}, and should say {expected}")
+    if outcome["edge"] is not expected:
+        raise Found(f"{what}the simulator says {outcome['edge']}, and should say {expected}")
 
 
 # Formats
@@ -251,10 +251,10 @@ def _communicate(schedule: Schedule, what: str) -> None:
     """A right schedule with messages of ours is right, and without them it is what it was."""
     bare = without_communication(schedule)
     for receives in WHEN:
-        told = insert_communication(bare, receives=receives)
-        rows: Rows = rows_of(told)
-        wrong = Oracle(told.placement, told.microbatches, told.slices, rows).findings()
-        if wrong or not check(told).valid:
+        lowered = insert_communication(bare, receives=receives)
+        rows: Rows = rows_of(lowered)
+        wrong = Oracle(lowered.placement, lowered.microbatches, lowered.slices, rows).findings()
+        if wrong or not check(lowered).valid:
             raise Found(f"{what}with messages, received {receives}, is not right: {_listed(wrong)}")
-        if without_communication(told) != bare:
+        if without_communication(lowered) != bare:
             raise Found(f"{what}with messages, received {receives}, and without them again is another")

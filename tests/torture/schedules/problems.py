@@ -31,13 +31,13 @@ def random_problem(random: Random, *, most: int = 40) -> Problem:
     )
     whole = random.random() < 0.5
     costs = varied(random, random_costs(random, placement, slices, whole=whole), microbatches, whole=whole)
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "objective": random.choice(("makespan", "makespan", "span")),
         "choices": choices,
         "communication": random.choice(("edge", "edge", "contended")),
         "slices": slices,
     }
-    return _limited(random, Problem(placement, microbatches, costs, **given))
+    return _limited(random, Problem(placement, microbatches, costs, **options))
 
 
 def long_problem(random: Random) -> Problem:

@@ -53,32 +53,32 @@ def attempt(seed: int) -> None:
     evaluations = random.choice((0, 0, 30, 30, 200, 200, 1000))
     what = f"{_words(problem)}, {evaluations} evaluations, from {starts or 'no start'}"
     with run_by(as_python):
-        found = search(problem, evaluations=evaluations, seed=seed, start=starts)
-    check(found.schedule, memory=problem.memory_limit).require_valid()
-    value = value_of(problem, found.schedule)
-    if not np.isclose(value, found.value, rtol=CLOSE):
-        raise Found(f"{what}: {found.value:.12g} is found by {found.found_by}, and takes {value:.12g}")
+        result = search(problem, evaluations=evaluations, seed=seed, start=starts)
+    check(result.schedule, memory=problem.memory_limit).require_valid()
+    value = value_of(problem, result.schedule)
+    if not np.isclose(value, result.value, rtol=CLOSE):
+        raise Found(f"{what}: {result.value:.12g} is found by {result.found_by}, and takes {value:.12g}")
     best = min(values, key=values.__getitem__, default=None)
     if best is not None and value > values[best] * (1 + CLOSE):
-        raise Found(f"{what}: {value:.12g} is found by {found.found_by}, and {best} takes {values[best]:.12g}")
+        raise Found(f"{what}: {value:.12g} is found by {result.found_by}, and {best} takes {values[best]:.12g}")
     # Variants and sizes of groups, whose names have options, are starts of a search, and no published schedules.
     own = {name: values[name] for name in orders if " " not in name}
-    named = np.inf if found.published is None else found.published.value
+    named = np.inf if result.published is None else result.published.value
     if named > min(own.values(), default=named) * (1 + CLOSE):
         raise Found(
-            f"{what}: {found.published} is named as the best published schedule, and {min(own, key=own.__getitem__)} is"
+            f"{what}: {result.published} is named as the best published schedule, and {min(own, key=own.__getitem__)} is"
         )
     reached = min([value, *values.values()])
     if problem.placement.stages * problem.microbatches <= MODELLED and (case := _case(problem)) is not None:
-        least, known = _modelled(problem, case)
+        least, reachable = _modelled(problem, case)
         if value < least * (1 - CLOSE):
             raise Found(f"{what}: {value:.12g} is found, and nothing is below {least:.12g}: {case.command()}")
-        reached = min(reached, known)
-    if found.bound.value > reached * (1 + CLOSE):
+        reached = min(reached, reachable)
+    if result.bound.value > reached * (1 + CLOSE):
         raise Found(
-            f"{what}: the bound is {found.bound.value:.12g} ({found.bound.reason}), and {reached:.12g} is reached"
+            f"{what}: the bound is {result.bound.value:.12g} ({result.bound.reason}), and {reached:.12g} is reached"
         )
-    if found.optimal and value > reached * (1 + CLOSE):
+    if result.optimal and value > reached * (1 + CLOSE):
         raise Found(f"{what}: {value:.12g} is called optimal, and {reached:.12g} is reached")
 
 
@@ -205,10 +205,10 @@ def _case(problem: Problem) -> Case | None:
     }
     lists |= {} if overlap is None else {"overlap": overlap}
     lists |= {"activation": rule.activation, "kept": rule.freed_by_weight, "limits": rule.limit} if limited else {}
-    given = {name: exact(np.asarray(values, float)) for name, values in lists.items()}
-    if None in given.values() or not (limited or np.isinf(rule.limit).all()):
+    exact_lists = {name: exact(np.asarray(values, float)) for name, values in lists.items()}
+    if None in exact_lists.values() or not (limited or np.isinf(rule.limit).all()):
         return None
-    transfer = given.pop("transfer")
+    transfer = exact_lists.pop("transfer")
     assert transfer is not None
     return Case(
         placement="",
@@ -218,7 +218,7 @@ def _case(problem: Problem) -> Case | None:
         in_activations=False,
         objective=problem.objective,
         split=choices.split,
-        **given,  # type: ignore[arg-type]
+        **exact_lists,  # type: ignore[arg-type]
     )
 
 

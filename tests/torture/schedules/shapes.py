@@ -23,9 +23,9 @@ Rows = list[list[Op]]
 
 def random_schedule(random: Random, *, messages: bool | None = None, stage_wide: bool | None = None) -> Schedule:
     """A right schedule; with or without messages and ops of whole stages, or either by chance."""
-    told = random.random() < 0.4 if messages is None else messages
+    with_messages = random.random() < 0.4 if messages is None else messages
     whole = random.random() < 0.15 if stage_wide is None else stage_wide
-    schedule = _published(random, told) if random.random() < 0.4 else Grown(random, told).schedule
+    schedule = _published(random, with_messages) if random.random() < 0.4 else Grown(random, with_messages).schedule
     return _with_stage_wide(random, schedule) if whole else schedule
 
 
@@ -147,7 +147,7 @@ class Grown:
         ready = [one for one, its in waits.items() if not its]
         channels: dict[tuple[int, int], list[Key]] = defaultdict(list)
         while ready:
-            one = self.random.choices(ready, [weight[each[0]] for each in ready])[0]
+            one = self.random.choices(ready, [weight[candidate[0]] for candidate in ready])[0]
             for done in self._take(one, ready, ops):
                 ready.remove(done)
                 self._run(done, wanted, waits, ready, channels)
@@ -156,10 +156,14 @@ class Grown:
         """Put an op into its row, with another that can run beside it now and then."""
         op, rank = ops[one], self._holder(one[1], one[2])
         if op.kind == Kind.F and self.random.random() < self.pairs:
-            beside = [each for each in ready if each[0] in {Kind.B, Kind.I} and self._holder(each[1], each[2]) == rank]
+            beside = [
+                candidate
+                for candidate in ready
+                if candidate[0] in {Kind.B, Kind.I} and self._holder(candidate[1], candidate[2]) == rank
+            ]
             if beside:
                 other = self.random.choice(beside)
-                self.rows[rank] += [replace(each, group=self.groups) for each in (op, ops[other])]
+                self.rows[rank] += [replace(candidate, group=self.groups) for candidate in (op, ops[other])]
                 self.groups += 1
                 return [one, other]
         self.rows[rank].append(op)

@@ -33,8 +33,8 @@ def attempt(seed: int) -> None:
     """One schedule at one level of communication; every time, level, and sum."""
     random = Random(f"simulator {seed}")
     communication: Communication = random.choice(("edge", "edge", "contended", "blocking"))
-    told = random_schedule(random, messages=random.random() < 0.5, stage_wide=False)
-    schedule = _lowered(random, told, communication)
+    complete = random_schedule(random, messages=random.random() < 0.5, stage_wide=False)
+    schedule = _lowered(random, complete, communication)
     whole = random.random() < 0.5
     costs = random_costs(random, schedule.placement, schedule.slices, whole=whole)
     costs = varied(random, costs, schedule.microbatches, whole=whole)
@@ -42,26 +42,26 @@ def attempt(seed: int) -> None:
     limit = random.choice((None, np.full(schedule.ranks, random.choice((0.5, 1.0, 2.0)))))
     what = f"{schedule!r}, {communication}, {'whole' if whole else 'any'} times{', compiled' * compiled}"
     with run_by(as_machine_code if compiled else as_python):
-        found = _simulated(schedule, costs, communication)
-    if isinstance(slow := _slowly(schedule, costs, communication), str) or isinstance(found, str):
-        if isinstance(slow, str) and isinstance(found, str):
+        fast = _simulated(schedule, costs, communication)
+    if isinstance(slow := _slowly(schedule, costs, communication), str) or isinstance(fast, str):
+        if isinstance(slow, str) and isinstance(fast, str):
             return
-        raise Found(f"{what}: {found} by the simulator, and {slow} by the slow one")
-    _times(found.timeline, slow, what, exactly=whole)
-    _sums(found.timeline, found.costs, what)
-    _memory(found, costs, what)
-    if found.bound.value > slow.makespan * (1 + CLOSE):
-        raise Found(f"{what}: the bound is {found.bound.value}, and it takes {slow.makespan}")
+        raise Found(f"{what}: {fast} by the simulator, and {slow} by the slow one")
+    _times(fast.timeline, slow, what, exactly=whole)
+    _sums(fast.timeline, fast.costs, what)
+    _memory(fast, costs, what)
+    if fast.bound.value > slow.makespan * (1 + CLOSE):
+        raise Found(f"{what}: the bound is {fast.bound.value}, and it takes {slow.makespan}")
     if communication == "edge":
-        _beside(told, costs, found.timeline, what)
-        _explained(found.timeline, costs, what, limit)
+        _beside(complete, costs, fast.timeline, what)
+        _explained(fast.timeline, costs, what, limit)
 
 
-def _lowered(random: Random, told: Schedule, communication: Communication) -> Schedule:
+def _lowered(random: Random, complete: Schedule, communication: Communication) -> Schedule:
     """With messages where they block, and else without."""
-    bare = without_communication(told)
-    if communication != "blocking" or told != bare:
-        return bare if communication != "blocking" else told
+    bare = without_communication(complete)
+    if communication != "blocking" or complete != bare:
+        return bare if communication != "blocking" else complete
     return insert_communication(bare, receives=random.choice(("early", "late")))
 
 
@@ -79,13 +79,13 @@ def _slowly(schedule: Schedule, costs: Costs, communication: Communication) -> T
         return str(error)
 
 
-def _times(found: Timeline, slow: Timeline, what: str, *, exactly: bool) -> None:
+def _times(fast: Timeline, slow: Timeline, what: str, *, exactly: bool) -> None:
     for name in ("start", "end"):
-        ours, theirs = getattr(found, name), getattr(slow, name)
+        ours, theirs = getattr(fast, name), getattr(slow, name)
         wrong = ours != theirs if exactly else ~np.isclose(ours, theirs, rtol=CLOSE, atol=CLOSE)
         if wrong.any():
             place = int(np.flatnonzero(wrong)[0])
-            where = found.schedule.place(place)
+            where = fast.schedule.place(place)
             raise Found(f"{what}: the {name} of {where} is {ours[place]}, and {theirs[place]} by the slow simulator")
 
 
@@ -136,9 +136,9 @@ def _equal(what: str, ours: object, theirs: object) -> None:
 # Memory
 
 
-def _memory(found: Simulation, costs: Costs, what: str) -> None:
+def _memory(fast: Simulation, costs: Costs, what: str) -> None:
     """What each rank holds after each op, in activations and in bytes, and when."""
-    schedule, memory = found.schedule, costs.memory
+    schedule, memory = fast.schedule, costs.memory
     share = 1 / schedule.placement.chunks_on[schedule.placement.table[0]]
     sizes = memory.activation, memory.freed_by_weight, memory.recompute_keeps, memory.offloaded
     units = {"activations": (share, *(share * part / sizes[0] for part in sizes[1:])), "bytes": sizes}
@@ -146,12 +146,12 @@ def _memory(found: Simulation, costs: Costs, what: str) -> None:
         limit = np.full(schedule.ranks, np.inf)
         rule = MemoryRule(held, late, limit, recompute_keeps=kept, offloaded=moved, factors=memory.factors)
         rows = list(_levels(schedule, rule))
-        _equal(f"{what}: what is held in {unit}", getattr(found.memory, unit), np.concatenate(rows))
+        _equal(f"{what}: what is held in {unit}", getattr(fast.memory, unit), np.concatenate(rows))
         peaks = [max(row, default=0.0) for row in rows]
-        static = found.memory.static if unit == "bytes" else 0.0
-        ours = found.memory.peak_bytes if unit == "bytes" else found.memory.peak_activation
+        static = fast.memory.static if unit == "bytes" else 0.0
+        ours = fast.memory.peak_bytes if unit == "bytes" else fast.memory.peak_activation
         _equal(f"{what}: the peaks in {unit}", ours, np.maximum(peaks, 0.0) + static)
-    timeline = found.timeline
+    timeline = fast.timeline
     moments = memory_moments(timeline)
     for first, stop in pairwise(schedule.offsets.tolist()):
         if (np.diff(moments[first:stop]) < -CLOSE).any():
@@ -170,9 +170,9 @@ def _levels(schedule: Schedule, rule: MemoryRule) -> Iterator[list[float]]:
 # Messages beside the ops
 
 
-def _beside(told: Schedule, costs: Costs, without: Timeline, what: str) -> None:
+def _beside(complete: Schedule, costs: Costs, without: Timeline, what: str) -> None:
     """Messages in the rows change no op's times; a SEND stands at its op's end, a RECV ends where its message arrives."""
-    times = _by_key(simulate(told, costs).timeline)
+    times = _by_key(simulate(complete, costs).timeline)
     for one, (start, end) in _by_key(without).items():
         if times[one] != (start, end):
             raise Found(f"{what}: with messages beside it, {one} has other times")
@@ -189,7 +189,7 @@ def _beside(told: Schedule, costs: Costs, without: Timeline, what: str) -> None:
         sender = next(one for one in ((of, stage + step, microbatch, part) for of in kinds) if one in times)
         sent = times[sender][1]
         if step:
-            transfer = transfer_time(min(stage, stage + step), Op(*sender), told, costs)
+            transfer = transfer_time(min(stage, stage + step), Op(*sender), complete, costs)
             _equal(f"{what}: the end of {kind.name} of {sender}", end, sent + lost[sender] + transfer)
         else:
             _equal(f"{what}: {kind.name} of {sender}", (start, end), (sent, sent))

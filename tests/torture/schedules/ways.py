@@ -71,5 +71,5 @@ def _difference(one: Output, other: Output) -> str | None:
     assert not isinstance(other, tuple)
     if one.tobytes() == other.tobytes():
         return None
-    place = tuple(int(each[0]) for each in np.nonzero((one != other) & ~((one != one) & (other != other))))
+    place = tuple(int(indices[0]) for indices in np.nonzero((one != other) & ~((one != one) & (other != other))))
     return f"at {place}, {one[place]} and {other[place]}" if place and len(place) == one.ndim else "the sign of a zero"
