@@ -517,11 +517,11 @@ export type Experts = {
   readonly router_bias: boolean;
   readonly expert_bias: boolean;
   readonly nodes_a_token: number | null;
+  readonly latent_width: number | null;
   readonly groups: number | null;
   readonly router_score: "sigmoid" | "softmax";
   readonly normalized_weights: boolean;
   readonly weight_scale: number;
-  readonly latent_width: number | null;
 };
 
 /** Figures of one schedule, and why its ranks idle. */
@@ -702,11 +702,11 @@ export type GroupOut = {
 
 /** Multi-head latent attention (MLA, DeepSeek-V2, arXiv 2405.04434 section 2.1). */
 export type LatentAttention = {
-  readonly query_rank: number | null;
   readonly key_value_rank: number;
   readonly nope_dim: number;
   readonly rope_dim: number;
   readonly value_dim: number;
+  readonly query_rank: number | null;
 };
 
 /** Least lower bound of all placements that were compared: no schedule that it `covers` can be shorter. */
@@ -788,26 +788,26 @@ export type ModelShape = {
   readonly qk_norm: boolean;
   readonly qk_norm_whole: boolean;
   readonly learned_positions: number | null;
+  readonly norm_epsilon: number | null;
+  readonly rope_theta: number | null;
   readonly attention_sinks: boolean;
   readonly sliding_window: number | null;
   readonly sliding_every: number;
   readonly chunked_windows: boolean;
-  readonly latent: LatentAttention | null;
-  readonly experts: Experts | null;
-  readonly mtp_layers: number;
-  readonly trained_sequence: number | null;
-  readonly precision: "bf16" | "fp16" | "fp8" | "mxfp8" | "nvfp4";
-  readonly source: string;
-  readonly norm_epsilon: number | null;
-  readonly rope_theta: number | null;
   readonly value_head_dim: number | null;
   readonly output_gate: "" | "element" | "head" | "query";
+  readonly pattern: string | null;
+  readonly residual_streams: number;
+  readonly mtp_layers: number;
+  readonly trained_sequence: number | null;
+  readonly approximates: string;
+  readonly precision: "bf16" | "fp16" | "fp8" | "mxfp8" | "nvfp4";
+  readonly source: string;
+  readonly latent: LatentAttention | null;
+  readonly experts: Experts | null;
   readonly windowed_heads: WindowedHeads | null;
   readonly sparse: SparseAttention | null;
   readonly mixers: readonly MixerOfModel[];
-  readonly pattern: string | null;
-  readonly residual_streams: number;
-  readonly approximates: string;
   readonly details: Details;
 };
 
