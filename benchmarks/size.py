@@ -282,7 +282,7 @@ def _profile_simulate() -> None:
     functions = sum(code.co_name != "<module>" for code in codes)
     files = len({code.co_filename for code in codes})
     modules = sum(name.partition(".")[0] == "pipeplan" for name in sys.modules)
-    print(functions, files, modules, calls["built"], calls["Setting.check"])
+    print(functions, files, modules, calls["built"], calls["check_value"])
 
 
 if __name__ == "__main__":

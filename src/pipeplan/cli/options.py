@@ -117,7 +117,7 @@ def _converted(setting: Setting, kind: OptionKind, held: Any, tokens: Sequence[T
         value = _parsed(kind, tokens)
     single = _single(setting, value)
     if not kind.reader or not isinstance(single, str | Path):
-        setting.check(single)
+        costs.check_value(setting, single)
     return value
 
 

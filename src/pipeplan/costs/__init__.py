@@ -29,7 +29,7 @@ from pipeplan.costs.keywords import (
     MeasuringOptionsKeywords,
     SettingsKeywords,
 )
-from pipeplan.costs.kinds import KINDS, OptionKind, SettingKind, size_of, sizes_of
+from pipeplan.costs.kinds import KINDS, OptionKind, check_value, size_of, sizes_of
 from pipeplan.costs.layers import (
     Layer,
     Layout,
@@ -44,13 +44,7 @@ from pipeplan.costs.layers import (
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths, MicrobatchFactors
 from pipeplan.costs.options import (
-    FOLDED_GROUPS,
-    GROUPS,
-    SETTING_GROUPS,
-    Group,
     Options,
-    Setting,
-    Shell,
     missing_in,
     names_of,
     option,
@@ -58,6 +52,7 @@ from pipeplan.costs.options import (
     table_of,
 )
 from pipeplan.costs.overhead import MACHINES, Machine, Overhead
+from pipeplan.costs.setting import FOLDED_GROUPS, GROUPS, SETTING_GROUPS, Group, Setting, SettingKind, Shell
 from pipeplan.costs.settings import (
     SETTING_NAMES,
     SETTINGS,

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from pipeplan.costs.kinds import check_value
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
@@ -51,7 +52,7 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
             if isinstance(value, str):
                 require_text(value, name.replace("_", " "), longest=_LONGEST_TEXT, field=name)
                 if setting.choices:
-                    setting.check(value)
+                    check_value(setting, value)
             if setting.in_bytes:
                 plain[name] = _sizes(name, value)
         if isinstance(plain.get("layers"), Sequence):

@@ -11,43 +11,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 
+from pipeplan.costs.setting import Setting, SettingKind
 from pipeplan.costs.values import parse_duration, parse_limit, parse_size, ranges_in
 from pipeplan.foundation.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.foundation.files import path_of
 from pipeplan.model import MOST_FORWARDS, in_digits, require_flags, require_text, shortened
-
-if TYPE_CHECKING:
-    from pipeplan.costs.options import Setting
-
-SettingKind = Literal[
-    "count",
-    "number",
-    "per_stage",
-    "choice",
-    "name",
-    "text",
-    "flag",
-    "limit",
-    "stages",
-    "layers",
-    "layout",
-    "stage_layers",
-    "per_microbatch",
-    "lengths",
-    "size",
-    "duration",
-    "pairs",
-    "names",
-    "schedules",
-    "model",
-    "object",
-    "file",
-    "files",
-]  # the keys of KINDS, for type checkers
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,3 +348,10 @@ KINDS: dict[SettingKind, OptionKind] = {
     "files": OptionKind("paths", tuple[Path, ...], _paths, check=_check_paths),
 }
 # fmt: on
+
+
+def check_value(setting: Setting, value: Any) -> None:
+    """Check a value of the right type for a setting; None means not set. Raises InputError, ShapeError or CostError."""
+    check = KINDS[setting.kind].check
+    if value is not None and check is not None:
+        check(setting, value)

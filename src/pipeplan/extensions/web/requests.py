@@ -11,7 +11,17 @@ import msgspec
 from msgspec import Meta
 
 from pipeplan.answers import AllowOptions, all_formats
-from pipeplan.costs import SETTINGS, Options, Range, Setting, SettingKind, Settings, settings_given, table_of
+from pipeplan.costs import (
+    SETTINGS,
+    Options,
+    Range,
+    Setting,
+    SettingKind,
+    Settings,
+    check_value,
+    settings_given,
+    table_of,
+)
 from pipeplan.extensions.web.editing.edit_texts import EditedShape
 from pipeplan.extensions.web.faults import plain
 from pipeplan.extensions.web.records import Fault
@@ -118,7 +128,7 @@ def _check(setting: Setting, value: Any) -> None:
     if setting.kind == "names" and len(value) > len(setting.choices):
         raise msgspec.ValidationError(f"Expected `array` of length <= {len(setting.choices)}")
     if setting.kind != "schedules":  # a name here is never a file
-        setting.check(value)
+        check_value(setting, value)
 
 
 # Reading a request.
