@@ -6,7 +6,7 @@ import pytest
 
 import pipeplan
 from pipeplan.cli import main
-from pipeplan.costs import Setting
+from pipeplan.costs import Setting, check_value
 from pipeplan.foundation.errors import (
     DeadlockError,
     InfeasibleError,
@@ -168,13 +168,13 @@ def test_checking_memory_agrees_with_simulating_it(settings, faulty):
 @pytest.mark.parametrize("chunks", [(), ("--chunks", "2")])
 def test_settings_are_checked_once(monkeypatch, capsys, chunks):
     checked: list[str] = []
-    check = Setting.check
 
-    def counted(self: Setting, value: Any) -> None:
-        checked.append(self.name)
-        check(self, value)
+    def counted(setting: Setting, value: Any) -> None:
+        checked.append(setting.name)
+        check_value(setting, value)
 
-    monkeypatch.setattr(Setting, "check", counted)
+    for module in ("pipeplan.costs.options", "pipeplan.costs.config", "pipeplan.costs"):
+        monkeypatch.setattr(f"{module}.check_value", counted)
     # A value of the command line is checked where it is read, too, so that the message can name the option; a default never.
     for command in ("simulate", "compare"):
         checked.clear()

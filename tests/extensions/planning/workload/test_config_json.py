@@ -178,14 +178,7 @@ def test_what_a_file_of_each_architecture_lacks_is_named():
             "contradictory config.json of llama: invalid layers 0: expected 1 to",
         ),
         ({**LLAMA, "tie_word_embeddings": "no"}, "tie_word_embeddings", "true or false"),
-        (
-            {**LLAMA, "num_attention_heads": 33, "num_key_value_heads": 33},
-            "head_dim",
-            "hidden 4096 is not divisible by heads 33",
-        ),
         ({**LLAMA, "mlp_bias": True}, "mlp_bias", "attention_bias"),
-        ({**QWEN_MOE, "num_experts_per_tok": 200}, "top_k", "invalid top_k 200: expected at most the 128 experts"),
-        ({**QWEN_MOE, "mlp_only_layers": 7}, "mlp_only_layers", "a list"),
         ({**LLAMA, "hidden_size": -(10**5000)}, "hidden_size", r"invalid hidden_size: about 10\^"),
         ({**OSS, "layer_types": ["full_attention"]}, "layer_types", "expected 24 types"),
         ({**DEEPSEEK, "moe_layer_freq": 2}, "moe_layer_freq", "every layer"),
@@ -206,7 +199,6 @@ def test_what_a_file_of_each_architecture_lacks_is_named():
             "layer_types",
             "layers of type 'mega' of qwen3_next are not modelled",
         ),
-        ({**LINEAR, "linear_num_value_heads": 0}, "value_heads", "invalid value_heads 0"),
         ({**LLAMA, "quantization_config": {"quant_method": "gptq"}}, "quantization_config", "quantized for inference"),
     ],
 )

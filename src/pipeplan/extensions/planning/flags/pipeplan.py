@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from pipeplan.costs import Costs, settings_of
-from pipeplan.extensions.planning import configuration_document
+from pipeplan.extensions.planning import (
+    Configuration,
+    configuration_document,
+    costs_of,
+    estimate,
+    schedule_of,
+    software,
+    stage_costs,
+)
+from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.formats import TrainerSettings, schedule_json
 from pipeplan.foundation.files import file_name
 from pipeplan.model import Schedule
 from pipeplan.simulation import simulate
 from pipeplan.strategies import is_strategy
 from pipeplan.trainers import TRAINERS
-
-if TYPE_CHECKING:
-    from pipeplan.extensions.planning import Configuration
-    from pipeplan.extensions.planning.hardware import Cluster
-    from pipeplan.extensions.planning.workload import ModelShape
 
 
 def plan_flags(
@@ -29,8 +34,6 @@ def plan_flags(
     The stage costs come with the time that the step adds after the pipeline. A schedule that no strategy generates is
     written as a file, too. Raises InputError for any ``version``.
     """
-    from pipeplan.extensions.planning import costs_of, estimate, schedule_of, software, stage_costs
-
     TRAINERS["pipeplan"].release(version)
     costs = costs_of(stage_costs(model, cluster, configuration), configuration)
     estimated = estimate(model, cluster, configuration, schedule=schedule, with_error_bar=False)
@@ -43,22 +46,15 @@ def plan_flags(
     if not is_strategy(name) or schedule_of(configuration, costs) != schedule:
         name = f"{stem}.json"
         files[name] = schedule_json(schedule)
+    document = msgspec.yaml.encode(configuration_document(model, cluster, configuration)).decode()
     text = (
-        f"cat > {configuration_file} <<'YAML'\n{_document(model, cluster, configuration)}YAML\n"
+        f"cat > {configuration_file} <<'YAML'\n{document}YAML\n"
         f"pipeplan estimate {configuration_file}\n"
         f"# With these stage costs the pipeline takes {pipeline:.6g} s and the step {estimated.step_time:.6g} s.\n"
         f"pipeplan simulate {name} --config {stem}.yaml\n"
         f"# Run the same order of ops with a small model: pipeplan run {name} --config {stem}.yaml\n"
     )
     return TrainerSettings(text=text, files=files)
-
-
-def _document(model: ModelShape, cluster: Cluster, configuration: Configuration) -> str:
-    """Return the configuration as :func:`pipeplan.estimate` takes it."""
-    import yaml
-
-    written: str = yaml.safe_dump(configuration_document(model, cluster, configuration), sort_keys=False)
-    return written
 
 
 def _settings(configuration: Configuration, costs: Costs, behind: float) -> str:

@@ -7,16 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from pipeplan.extensions.planning import Configuration
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.hardware import cluster as cluster_named
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, known_model, published_model
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.trainers.trainer import bash_array
-
-if TYPE_CHECKING:
-    from pipeplan.extensions.planning import Configuration
 
 _NONE: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
