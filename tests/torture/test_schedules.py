@@ -72,7 +72,7 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("suite", "place", "fault", "message"), FAULTS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("suite", "place", "fault", "message"), FAULTS, ids=[place for _, place, *_ in FAULTS])
 def test_a_planted_fault_is_found(suite, place, fault, message, monkeypatch):
     monkeypatch.setattr(f"pipeplan.{place}", fault)
     assert_found(suite, message)
