@@ -8,7 +8,7 @@ from pipeplan.cli.options import PictureOptions, ScheduleName, command
 from pipeplan.foundation.errors import InputError, UnknownNameError
 from pipeplan.foundation.extensions import extensions, loaded
 
-OWN = {"machines": "pipeplan.answers.listing.catalogue:machines"}
+OWN = {"machines": "pipeplan.answers.listing:machines"}
 """Addresses of the functions of the core's lists, beside that of schedules, by kind."""
 
 

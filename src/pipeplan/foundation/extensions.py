@@ -94,11 +94,7 @@ class Extension:
 
 
 class MissingExtensionError(InputError, AttributeError):
-    """One of these extensions is needed and not installed: ``MissingExtensionError("search")``."""
-
-    def __init__(self, *names: str) -> None:
-        which = " or ".join(f"'{name}'" for name in names)
-        super().__init__(f"this needs the extension {which} of pipeplan, which is not installed")
+    """What is asked for belongs, or may belong, to an extension that is not installed."""
 
 
 @cache
@@ -135,7 +131,10 @@ def public_name(name: str) -> Any:
     if address is not None:
         return loaded(address)
     if absent := [each for each in NAMES if extension(each) is None]:
-        raise MissingExtensionError(*absent)
+        names = ", ".join(f"'{each}'" for each in absent)
+        raise MissingExtensionError(
+            f"module 'pipeplan' has no attribute '{name}'; extensions that are not installed: {names}"
+        )
     raise AttributeError(f"module 'pipeplan' has no attribute '{name}'")
 
 
@@ -156,5 +155,5 @@ def required_service(extension_name: str, name: str) -> Any:
     """Return a service of an extension. Raises MissingExtensionError if the extension is not installed."""
     present = extension(extension_name)
     if present is None:
-        raise MissingExtensionError(extension_name)
+        raise MissingExtensionError(f"this needs the extension '{extension_name}' of pipeplan, which is not installed")
     return loaded(present.services[name])

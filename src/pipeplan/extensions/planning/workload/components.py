@@ -34,7 +34,7 @@ class LatentAttention:
         Dimensions per head: queries and keys without and with rotary positions, and values.
     """
 
-    query_rank: int | None = None
+    query_rank: int | None
     key_value_rank: int
     nope_dim: int
     rope_dim: int

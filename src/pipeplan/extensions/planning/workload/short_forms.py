@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields, replace
 from functools import cache
 from importlib.resources import files
 from math import isfinite
+from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from pipeplan.extensions.planning.workload.components import (
@@ -154,15 +155,20 @@ def _part(record: type, keys: Mapping[str, str], key: str, document: Mapping[str
 
 
 def _values(record: type, keys: Mapping[str, str], document: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return the values of a record's fields in a short form. Raises InputError if one without a default is missing."""
+    """Return the values of a record's fields in a short form. Raises InputError if one without a default is missing.
+
+    A field without a default that may be None is None if it is left out.
+    """
     hints = _hints(record)
-    needed = {field.name for field in fields(record) if field.default is MISSING}
+    without = {field.name for field in fields(record) if field.default is MISSING}
+    needed = {field for field in without if NoneType not in get_args(hints[field])}
     missing = [key for key, field in keys.items() if field in needed and key not in document]
     if missing:
         raise InputError(
             f"{what} lacks {', '.join(missing)}: write its shape, or the name of a known model", field=missing[0]
         )
-    return {field: _value(key, document[key], hints[field]) for key, field in keys.items() if key in document}
+    values = {field: _value(key, document[key], hints[field]) for key, field in keys.items() if key in document}
+    return dict.fromkeys(without - needed) | values
 
 
 def _mixers(document: Mapping[str, Any], name: str) -> tuple[MixerOfModel, ...]:
