@@ -1,4 +1,4 @@
-"""Which tests are slow: ``make test`` leaves them to ``make test-all``."""
+"""Which tests are slow: ``make test`` leaves them to ``make test-all``; and which tests of the core need an extension."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from pipeplan.foundation.extensions import NAMES, extension
 from tests.browser import chromium
 
 # An example may take long on a loaded machine: time limits are asserted where they are meant.
@@ -43,6 +44,45 @@ SLOW = (
     "torture",
 )
 """Files and folders whose tests are all slow. Single tests are marked where they stand, those in a browser by fixture."""
+
+
+SEARCH, PLANNING, TRAINING, WEB = ({name} for name in ("search", "planning", "training", "web"))
+WHOLE = {*NAMES}
+NEEDS = {
+    "answers/test_answers.py": SEARCH,
+    "answers/test_costs_by_name.py": PLANNING,
+    "answers/test_published.py": WHOLE,
+    "answers/test_reports.py": TRAINING,
+    "answers/test_settings_as_values.py": WHOLE,
+    "cli/test_numbers.py": WHOLE,
+    "cli/test_options.py": WHOLE,
+    "corpus": WHOLE,
+    "costs/test_settings.py": WHOLE,
+    "docs": WHOLE,
+    "drawing/test_plan.py": PLANNING,
+    "formats/test_fuzz.py": TRAINING,
+    "formats/test_large_numbers.py": TRAINING,
+    "formats/test_zb_nodes.py": SEARCH,
+    "published_runs": WHOLE,
+    "simulation/test_round_trips.py": SEARCH,
+    "simulation/test_soundness.py": SEARCH,
+    "strategies/test_zb_auto.py": SEARCH,
+    "strategies/test_zbv_heuristic.py": SEARCH,
+    "test_extending.py": WHOLE,
+    "test_options_matter.py": WHOLE,
+    "test_planning_page.py": WHOLE,
+    "test_plugins.py": PLANNING,
+    "test_public_api.py": WHOLE,
+    "test_questions.py": WHOLE,
+    "test_readme.py": WHOLE,
+    "test_security.py": WHOLE,
+    "test_types.py": WHOLE,
+    "torture": WHOLE,
+    "trainers/test_table.py": PLANNING,
+}
+"""Extensions that files and folders beside ``extensions`` need; single tests are marked where they stand."""
+
+ABSENT = {name for name in NAMES if extension(name) is None}
 
 
 @pytest.fixture(scope="session")
@@ -106,7 +146,9 @@ def pytest_configure() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import files whose tests would be deselected."""
+    """Do not import files whose tests would be deselected, or need an extension that is not installed."""
+    if any(_is_in(collection_path, name) and needs & ABSENT for name, needs in NEEDS.items()):
+        return True
     return True if config.option.markexpr == "not slow" and _is_slow(collection_path) else None
 
 
@@ -117,10 +159,13 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests of slow files, and those that open pages in a browser."""
+    """Mark tests of slow files and those that open pages in a browser, and skip those that need an absent extension."""
     for item in items:
         if _is_slow(item.path) or "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.slow)
+        for marker in item.iter_markers("needs"):
+            if missing := sorted(ABSENT.intersection(marker.args)):
+                item.add_marker(pytest.mark.skip(reason=f"not installed: {', '.join(missing)}"))
 
 
 def _room_of(name: str) -> Path:
@@ -130,5 +175,9 @@ def _room_of(name: str) -> Path:
 
 
 def _is_slow(path: Path) -> bool:
-    name = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else ""
-    return any(name == slow or name.startswith(f"{slow}/") for slow in SLOW)
+    return any(_is_in(path, name) for name in SLOW)
+
+
+def _is_in(path: Path, name: str) -> bool:
+    """Return True if a path is a file or folder of tests, or lies in it."""
+    return path == ROOT / name or ROOT / name in path.parents

@@ -24,6 +24,7 @@ def sharded(**settings: Any) -> Any:
     return pipeplan.simulate("interleaved-1f1b", **SHAPE, chunks=3, unshard_times=1.5, reduce_times=2, **settings)
 
 
+@pytest.mark.needs("search", "planning", "training")
 def test_invalid_arguments_are_named():
     for call, message in [
         (lambda: pipeplan.simulate(1.5), "a schedule is a name, a file, a strategy, a schedule or a timeline, not 1.5"),

@@ -43,6 +43,7 @@ def test_exported_costs_are_a_config_file(tmp_path):
     assert again.makespan == pipeplan.simulate("1f1b", **settings_of(SETTINGS.costs(Placement.linear(4)))).makespan
 
 
+@pytest.mark.needs("planning")
 def test_a_name_that_is_not_bundled_suggests_those_that_are(tmp_path, monkeypatch, capsys):
     """Also with a suffix; a file in another folder, or with a suffix of a config file, is a file that is not there."""
     monkeypatch.chdir(tmp_path)

@@ -20,6 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "formats.md"
 WRITTEN = [entry for entry in all_formats().values() if entry.writers]
 
 
+@pytest.mark.needs("training")
 def test_the_page_is_current():
     assert PAGE.read_text() == formats_page(), "run python -m tests.answers.test_formats"
 

@@ -47,6 +47,7 @@ UNEVEN: dict[str, Any] = {
 }
 
 
+@pytest.mark.needs("search")
 @pytest.mark.parametrize(
     ("communication", "lost"),
     [

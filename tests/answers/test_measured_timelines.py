@@ -78,6 +78,7 @@ def test_it_is_exported_as_it_was_measured(tmp_path):
     assert pipeplan.export(path, to="torch-csv").text == pipeplan.export("1f1b", to="torch-csv", **SHAPE).text
 
 
+@pytest.mark.needs("search")
 def test_it_is_neither_simulated_nor_compared_nor_searched_from(tmp_path):
     path, _ = measured(tmp_path)
     sentence = r"run\.json holds a measured timeline, .* convert it to a schedule \(\.csv\) first"

@@ -41,6 +41,7 @@ def test_lengths_are_linear_and_attention_quadratic():
     assert costs.memory.factors.tolist() == costs.factors.size.tolist()
 
 
+@pytest.mark.needs("planning")
 def test_the_share_of_attention_of_a_model_grows_with_the_length():
     shares = []
     for length in (4096.0, 32_768.0):
@@ -51,6 +52,7 @@ def test_the_share_of_attention_of_a_model_grows_with_the_length():
     assert 0.02 < shares[0] < 0.1 < shares[1] < 0.5
 
 
+@pytest.mark.needs("search")
 def test_every_command_takes_them(tmp_path):
     result = pipeplan.simulate("1f1b", **SHAPE)
     assert pipeplan.compare("1f1b", "zbv", **SHAPE)["1f1b"].makespan == result.makespan

@@ -58,6 +58,7 @@ def test_it_is_tried_where_memory_is_short():
     assert any("copies" in sentence for sentence in back.sentences)
 
 
+@pytest.mark.needs("search")
 def test_the_shell_names_every_option_that_would_do(capsys):
     assert main(["search", "-p", "2", "--decide", "offload"]) == 2
     assert "set offload_times, or offload_bandwidth and activation_bytes" in capsys.readouterr().err

@@ -87,6 +87,7 @@ def test_a_rule_is_the_same_in_a_file_that_has_messages(tmp_path: Path) -> None:
                 assert behind.kind not in SEND_KINDS or op.kind not in (Kind.REDUCE_GRAD, Kind.UNSHARD)
 
 
+@pytest.mark.needs("search")
 def test_commands_have_the_same_collectives() -> None:
     lines = pipeplan.export("interleaved-1f1b", to="rows", **COSTS, sharding="megatron").text.splitlines()
     assert lines[0].startswith("0UNSHARD 2UNSHARD 0F0")

@@ -41,6 +41,7 @@ def _files(run):
     assert run("simulate plan.csv -o run.json")[0] == 0
 
 
+@pytest.mark.needs("search", "planning", "review", "training", "web")
 def test_every_command_that_writes_is_known_here():
     app = command_line()
     names = [name for name in app if not name.startswith("-") and name != "help"]
@@ -85,6 +86,7 @@ def _choice(refused, name):
     return found[1].split(", ")
 
 
+@pytest.mark.needs("training")
 @pytest.mark.parametrize("twice", ["o.json", "./o.json", "link.json", "../{here}/o.json"])
 def test_a_run_keeps_its_outputs_apart(run, monkeypatch, twice):
     Path("link.json").symlink_to("o.json")

@@ -80,6 +80,7 @@ def test_outputs_of_the_config_file_are_for_commands_that_have_outputs(run):
     assert run("export 1f1b -c c.yaml --to json")[0] == 0
 
 
+@pytest.mark.needs("search")
 def test_what_a_trainers_settings_name_is_written_and_said(run):
     for command in ("simulate 1f1b -o", "search -p 2 -m 2 --placement linear --evaluations 10 -o"):
         code, _, err = run(f"{command} mine.torchtitan.sh")
@@ -145,6 +146,7 @@ def failing(monkeypatch):
     monkeypatch.setattr("pipeplan.formats.trace.chrome_trace", wrong)
 
 
+@pytest.mark.needs("search", "planning", "training")
 @pytest.mark.parametrize(
     ("line", "shown"),
     [

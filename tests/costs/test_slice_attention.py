@@ -107,6 +107,7 @@ def test_a_full_backward_is_the_sum_of_its_halves_for_every_slice_and_microbatch
                 assert time == pytest.approx((of_inputs + weights * length) / slices, rel=1e-12)
 
 
+@pytest.mark.needs("search")
 def test_wrong_shares_and_searches_are_refused() -> None:
     with pytest.raises(CostError, match=r"slice attention: 3 values for 2 stages"):
         pipeplan.simulate("seq1f1b", ranks=2, microbatches=2, slice_attention=(0.1, 0.2, 0.3))

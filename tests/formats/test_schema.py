@@ -27,6 +27,7 @@ def published(name: str) -> str:
     return json.dumps(schema(name), indent=2) + "\n"
 
 
+@pytest.mark.needs("search")
 @EVERY
 def test_the_published_schema_is_current(name):
     assert (FOLDER / f"{name}.json").read_text() == published(name), "run python -m tests.formats.test_schema"
@@ -63,6 +64,7 @@ def results() -> Iterator[pipeplan.Result]:
     yield pipeplan.search(ranks=2, microbatches=2, evaluations=10)
 
 
+@pytest.mark.needs("search")
 def test_a_result_fits_wherever_it_is_written():
     for result in results():
         assert_fits(json.dumps(result.to_dict()), "pipeplan-result")

@@ -146,6 +146,7 @@ def test_limits_say_nothing_about_schedules_that_recompute():
     assert simulate(plan, costs, limits=limits).bound == simulate(plan, costs).bound
 
 
+@pytest.mark.needs("search")
 def test_static_memory_above_the_limit_is_an_answer_and_no_error():
     shape: dict[str, Any] = {"ranks": 2, "microbatches": 2, "activation_bytes": 1.0}
     for limits in (

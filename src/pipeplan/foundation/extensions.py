@@ -130,12 +130,11 @@ def public_name(name: str) -> Any:
     address = public_names().get(name)
     if address is not None:
         return loaded(address)
+    message = f"module 'pipeplan' has no attribute '{name}'"
     if absent := [each for each in NAMES if extension(each) is None]:
-        names = ", ".join(f"'{each}'" for each in absent)
-        raise MissingExtensionError(
-            f"module 'pipeplan' has no attribute '{name}'; extensions that are not installed: {names}"
-        )
-    raise AttributeError(f"module 'pipeplan' has no attribute '{name}'")
+        message += f"; extensions that are not installed: {', '.join(map(repr, absent))}"
+        raise MissingExtensionError(message)
+    raise AttributeError(message)
 
 
 def loaded(address: str) -> Any:
