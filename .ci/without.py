@@ -1,8 +1,7 @@
 """Delete an extension, and those that need it, from a copy of the checkout, and run the tests that are left.
 
-``python .ci/without.py web`` imports every test that is left, and runs those of the core's doors; ``--all`` runs all that are
-not slow.
-``tests/conftest.py`` knows which tests of the core need an extension.
+``python .ci/without.py web`` imports every test that is left, and runs those of the core's doors; ``--all`` runs all that
+are not slow. ``tests/conftest.py`` knows which tests of the core need an extension.
 """
 
 from __future__ import annotations
@@ -58,8 +57,6 @@ def copy_without(gone: list[str], copy: Path) -> None:
     """Copy the files that git does not ignore, without the folders, tests and pages of extensions."""
     command = ["git", "ls-files", "-z", "-co", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
     folders = [f"{room}/extensions/{name}/" for name in gone for room in ("src/pipeplan", "tests")]
     pages = {f"docs/{page}" for name in gone if (present := extension(name)) is not None for page in present.pages}
     doors = {"src/pipeplan/runtime.py"} if "training" in gone else set()
