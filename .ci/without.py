@@ -18,8 +18,8 @@ from pipeplan.foundation.extensions import NAMES, extension
 
 ROOT = Path(__file__).parents[1]
 
-DOORS = ("tests/test_extensions.py", "tests/test_public_api.py", "tests/test_lazy.py", "tests/answers", "tests/cli")
-"""Tests of what finds extensions: the public names, the answers and the commands of the core."""
+DOORS = ("tests/test_extensions.py", "tests/test_lazy.py", "tests/cli")
+"""Tests of what finds extensions: registrations, public names, and the commands of the core."""
 
 
 def main() -> int:

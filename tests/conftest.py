@@ -46,10 +46,10 @@ SLOW = (
 """Files and folders whose tests are all slow. Single tests are marked where they stand, those in a browser by fixture."""
 
 
-SEARCH, PLANNING, TRAINING, WEB = ({name} for name in ("search", "planning", "training", "web"))
+SEARCH, PLANNING, REVIEW, TRAINING = ({name} for name in ("search", "planning", "review", "training"))
 WHOLE = {*NAMES}
 NEEDS = {
-    "answers/test_answers.py": SEARCH,
+    "answers/test_answers.py": WHOLE,
     "answers/test_costs_by_name.py": PLANNING,
     "answers/test_published.py": WHOLE,
     "answers/test_reports.py": TRAINING,
@@ -60,6 +60,20 @@ NEEDS = {
     "costs/test_settings.py": WHOLE,
     "docs": WHOLE,
     "drawing/test_plan.py": PLANNING,
+    "extensions/planning/answers/test_estimates.py": REVIEW,
+    "extensions/planning/flags/test_bridge.py": REVIEW,
+    "extensions/planning/answers/test_calibrations.py": TRAINING,
+    "extensions/planning/test_commands_calibrate.py": TRAINING,
+    "extensions/planning/test_kernel_timing.py": TRAINING,
+    "extensions/web/test_absent_extensions.py": WHOLE,
+    "extensions/web/test_bad_input.py": WHOLE,
+    "extensions/web/test_pages.py": WHOLE,
+    "extensions/web/test_plan_api.py": PLANNING,
+    "extensions/web/test_presets.py": PLANNING,
+    "extensions/web/test_review_page.py": REVIEW,
+    "extensions/web/test_search_api.py": SEARCH,
+    "extensions/web/test_search_page.py": SEARCH,
+    "extensions/web/test_tools.py": WHOLE,
     "formats/test_fuzz.py": TRAINING,
     "formats/test_large_numbers.py": TRAINING,
     "formats/test_zb_nodes.py": SEARCH,
@@ -78,9 +92,9 @@ NEEDS = {
     "test_security.py": WHOLE,
     "test_types.py": WHOLE,
     "torture": WHOLE,
-    "trainers/test_table.py": PLANNING,
+    "trainers/test_table.py": REVIEW,
 }
-"""Extensions that files and folders beside ``extensions`` need; single tests are marked where they stand."""
+"""Extensions that files and folders need, beside those that their extension needs; single tests are marked in place."""
 
 ABSENT = {name for name in NAMES if extension(name) is None}
 

@@ -26,6 +26,7 @@ def test_a_layout_is_translated():
     assert (alone.layers, alone.mtp_of_stages) == ((2, 2, 0, 0), (0, 0, 1, 0))
 
 
+@pytest.mark.needs("planning")
 def test_flags_of_an_uneven_division_are_a_layout_in_the_shell(capsys):
     """Though they begin with a hyphen; a word that begins with one and is no layout is an option."""
     (row,) = (line for line in LAYOUTS_PAGE.read_text().splitlines() if line.startswith("| `--num-layers"))

@@ -52,7 +52,7 @@ def test_the_share_of_attention_of_a_model_grows_with_the_length():
     assert 0.02 < shares[0] < 0.1 < shares[1] < 0.5
 
 
-@pytest.mark.needs("search")
+@pytest.mark.needs("search", "training")
 def test_every_command_takes_them(tmp_path):
     result = pipeplan.simulate("1f1b", **SHAPE)
     assert pipeplan.compare("1f1b", "zbv", **SHAPE)["1f1b"].makespan == result.makespan

@@ -115,6 +115,7 @@ def test_a_deadline_of_days_is_met_with_totals_in_days_and_dollars(run):
     assert ", $" in out
 
 
+@pytest.mark.needs("review")
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -113,6 +113,7 @@ def test_rules_are_listed(capsys):
     assert "layers-per-rank" in capsys.readouterr().out
 
 
+@pytest.mark.needs("training")
 def test_traces_of_a_run_are_reviewed_with_the_configuration(tmp_path, monkeypatch, capsys, write):
     from tests.extensions.training.traces.traces import traces
 

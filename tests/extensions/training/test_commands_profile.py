@@ -58,6 +58,7 @@ def test_stages_keep_their_column_beside_many_kinds(run):
     assert any(each.startswith("stage ") for each in lines)
 
 
+@pytest.mark.needs("search")
 def test_a_search_on_the_costs_of_a_v_says_which_placements_fit(run, tmp_path):
     run(f"profile --from {TORCHTITAN} -o {tmp_path / 'costs.yaml'}")
     code, _, err = run(f"search -c {tmp_path / 'costs.yaml'} --placement linear")

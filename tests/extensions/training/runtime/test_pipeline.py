@@ -32,6 +32,7 @@ def job(folder: Path, processes: int, *scenarios: str, of: str = "own_loop") -> 
     return run_ranks(f"tests.extensions.training.runtime.{of}", processes, (folder, scenarios), timeout=600)
 
 
+@pytest.mark.needs("search")
 def test_gradients_losses_and_weights_are_those_of_a_single_process(tmp_path: Path) -> None:
     """To the last bit, under every strategy and source, precision, frozen and bare stages, lengths; and after clipping."""
     trained = ("strategies", "sources", "mixed_precision", "checkpointed", "compiled")
