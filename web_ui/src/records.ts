@@ -702,11 +702,11 @@ export type GroupOut = {
 
 /** Multi-head latent attention (MLA, DeepSeek-V2, arXiv 2405.04434 section 2.1). */
 export type LatentAttention = {
+  readonly query_rank: number | null;
   readonly key_value_rank: number;
   readonly nope_dim: number;
   readonly rope_dim: number;
   readonly value_dim: number;
-  readonly query_rank: number | null;
 };
 
 /** Least lower bound of all placements that were compared: no schedule that it `covers` can be shorter. */

@@ -206,7 +206,7 @@ class GreedyRank:
             self.place_weight()
 
 
-class Arrivals:
+class ArrivalTimes:
     """Arrival times of the inputs of the ranks' next ops.
 
     ``ranks`` are the greedy ranks of a placement with one copy of the model; a transfer takes ``transfer``.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Kind, Placement, Schedule
 from pipeplan.strategies.greedy_rank import (
-    Arrivals,
+    ArrivalTimes,
     GreedyRank,
     RankCosts,
     greedy_ranks,
@@ -89,7 +89,7 @@ def best_run(per_rank: list[RankCosts], microbatches: int, transfer: float) -> l
 class _Heuristic:
     def __init__(self, per_rank: list[RankCosts], microbatches: int, transfer: float, choice: Switches) -> None:
         self.ranks = greedy_ranks(per_rank, chunks=1)
-        self.arrivals = Arrivals(Placement.linear(len(per_rank)), self.ranks, transfer)
+        self.arrivals = ArrivalTimes(Placement.linear(len(per_rank)), self.ranks, transfer)
         self.last = len(per_rank) - 1
         self.microbatches = microbatches
         self.transfer = transfer

@@ -11,7 +11,7 @@ import numpy as np
 from pipeplan.costs import Costs, Limits
 from pipeplan.model import Kind, Placement, Schedule
 from pipeplan.strategies.greedy_rank import (
-    Arrivals,
+    ArrivalTimes,
     GreedyRank,
     RankCosts,
     greedy_ranks,
@@ -155,7 +155,7 @@ class _Heuristic:
         approved: list[float] | None = None,
     ) -> None:
         self.ranks = greedy_ranks(per_rank, chunks=2)
-        self.arrivals = Arrivals(Placement.v(len(per_rank)), self.ranks, transfer)
+        self.arrivals = ArrivalTimes(Placement.v(len(per_rank)), self.ranks, transfer)
         self.last = len(per_rank) - 1
         self.microbatches = microbatches
         self.transfer = transfer

@@ -45,7 +45,7 @@ from pipeplan.extensions.web.requests import (
     SchedulesIn,
     request_schemas,
 )
-from pipeplan.extensions.web.routes import REFUSALS, WARNINGS, Part, body_of, post, response
+from pipeplan.extensions.web.routes import REFUSALS, WARNINGS, AppPart, body_of, post, response
 from pipeplan.extensions.web.schedules import require_servable
 from pipeplan.extensions.web.workers import Pools, TooSlowError, WorkError, Workers
 from pipeplan.foundation.errors import PipeplanError
@@ -92,7 +92,7 @@ def create_api(workers: Workers) -> FastAPI:
     )
     _add_handlers(app)
     add_pages(app)
-    parts: list[Part] = [_CORE, *(loaded(address) for name, address in _PARTS.items() if extension(name))]
+    parts: list[AppPart] = [_CORE, *(loaded(address) for name, address in _PARTS.items() if extension(name))]
     for part in parts:
         part.add_routes(app, pools)
     requests = [record for part in parts for record in part.requests]
@@ -242,7 +242,7 @@ def _add_routes(app: FastAPI, pools: Pools) -> None:
     _add_edits(app, pools)
 
 
-_CORE = Part(
+_CORE = AppPart(
     add_routes=_add_routes,
     requests=(CompareIn, DownloadIn, EditIn, ExplainIn, FileIn),
     replies=(

@@ -28,7 +28,7 @@ from pipeplan.extensions.web.forms import FormOut, form_of
 from pipeplan.extensions.web.records import Fault, FormSettings, TimelineData, replied
 from pipeplan.extensions.web.replies import Reply, json_reply
 from pipeplan.extensions.web.requests import SECONDS, FileIn, RequestRecord, given, of_schema, served
-from pipeplan.extensions.web.routes import Part, body_of, in_lines, post, response
+from pipeplan.extensions.web.routes import AppPart, body_of, in_lines, post, response
 from pipeplan.extensions.web.schedules import MOST_OPS, choose, views
 from pipeplan.extensions.web.streams import streamed
 from pipeplan.extensions.web.workers import Pools, Tell
@@ -273,7 +273,7 @@ def _add_routes(app: FastAPI, pools: Pools) -> None:
         return response(await pools.answers.ask(look_at, request))
 
 
-PART = Part(
+PART = AppPart(
     add_routes=_add_routes,
     requests=(ChosenIn, PlanIn),
     replies=(ChosenReply, PlanLine),

@@ -16,7 +16,7 @@ from pipeplan.extensions.web.plans import require_small, suggested
 from pipeplan.extensions.web.records import replied
 from pipeplan.extensions.web.replies import Reply, json_reply
 from pipeplan.extensions.web.requests import Name, RequestRecord, given, of_schema, served
-from pipeplan.extensions.web.routes import Part, body_of, post, response
+from pipeplan.extensions.web.routes import AppPart, body_of, post, response
 from pipeplan.extensions.web.workers import Pools
 
 _OPTIONS = served(ReviewOptions, ("trainer", "trainer_version", "model", "cluster", "global_batch", "sequence"))
@@ -61,4 +61,4 @@ def _add_routes(app: FastAPI, pools: Pools) -> None:
         return response(await pools.answers.ask(answer_review, request))
 
 
-PART = Part(add_routes=_add_routes, requests=(ReviewIn,), replies=(Review,), options={"ReviewSettingsIn": _OPTIONS})
+PART = AppPart(add_routes=_add_routes, requests=(ReviewIn,), replies=(Review,), options={"ReviewSettingsIn": _OPTIONS})

@@ -22,7 +22,7 @@ from pipeplan.foundation.records import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class AppPart:
     """What the app shows of one extension.
 
     Attributes

@@ -24,7 +24,7 @@ from pipeplan.extensions.search.answers.searches import pareto, search, usable_c
 from pipeplan.extensions.web.faults import at_field, json_line
 from pipeplan.extensions.web.records import Fault
 from pipeplan.extensions.web.requests import SECONDS, FileIn, SettingsRequest, given, served
-from pipeplan.extensions.web.routes import Part, body_of, in_lines, post
+from pipeplan.extensions.web.routes import AppPart, body_of, in_lines, post
 from pipeplan.extensions.web.schedules import Source, read_file
 from pipeplan.extensions.web.streams import Sessions, streamed
 from pipeplan.extensions.web.workers import Pools, Tell
@@ -310,4 +310,4 @@ def _add_routes(app: FastAPI, pools: Pools) -> None:
         return await streamed(sessions.alone(request.session, pools.searches.stream(make_front, request)))
 
 
-PART = Part(add_routes=_add_routes, requests=(FrontIn, SearchIn), replies=(FrontLine, SearchLine))
+PART = AppPart(add_routes=_add_routes, requests=(FrontIn, SearchIn), replies=(FrontLine, SearchLine))
