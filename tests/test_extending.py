@@ -104,6 +104,7 @@ def test_the_page_has_all_errands() -> None:
         "A move of the search",
         "A setting",
         "A cost",
+        "A column of `compare`",
         "A figure of an answer",
         "A what-if",
         "A GPU",
