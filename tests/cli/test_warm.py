@@ -116,7 +116,7 @@ def test_every_kernel_is_compiled_and_no_later_process_compiles(tmp_path):
 
     warmed = json.loads(ran("-c", ALL_COMPILED))
     stored = set(folder.rglob("*.nbc"))
-    assert len(stored) > warmed["kernels"] > 20
+    assert len(stored) >= warmed["kernels"] > 20
     Path("offload.yaml").write_text("offload_times: 1\n")
     ran("-c", SEARCHED)
     assert set(folder.rglob("*.nbc")) == stored

@@ -111,7 +111,7 @@ def test_a_search_that_reaches_the_limit_answers_with_its_best():
     assert searched.structured_content["interrupted"] is True
     assert searched.structured_content["makespan"] > 0
     assert compared.content[0].text.startswith("no answer within 4 s")
-    assert time.monotonic() - before < 8 + GRACE
+    assert time.monotonic() - before < 30 + GRACE  # the search alone would take 500 s
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
