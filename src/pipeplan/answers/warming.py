@@ -92,8 +92,9 @@ def warm(progress: Callable[[float, str], None] = lambda share, description: Non
     log.addHandler(failures)
     try:
         with compiled_at_once() as compiled:
-            for done, (description, job) in enumerate(jobs()):
-                progress(done / len(jobs()), f"compiling: {description}")
+            every = jobs()
+            for done, (description, job) in enumerate(every):
+                progress(done / len(every), f"compiling: {description}")
                 job()
     finally:
         log.removeHandler(failures)

@@ -17,6 +17,7 @@ from pipeplan.cli.answers import sentence, tell
 from pipeplan.cli.commands import ALIASES, commands, other_options, spellings
 from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.foundation.extensions import Command
+from pipeplan.foundation.files import STANDARD_INPUT
 
 _HELP = """Workbench for pipeline-parallel training schedules.
 
@@ -108,7 +109,7 @@ def _with_standard_input(arguments: Sequence[str]) -> list[str]:
     """Replace ``-`` by the path of standard input: cyclopts would take it for an option without a letter."""
     previous = ("", *arguments)
     return [
-        "/dev/stdin" if word == "-" and before not in _OUTPUTS else word
+        STANDARD_INPUT if word == "-" and before not in _OUTPUTS else word
         for before, word in zip(previous, arguments, strict=False)
     ]
 

@@ -24,9 +24,8 @@ from pipeplan.answers import (
 from pipeplan.cli.answers import deliver, tell, tell_written
 from pipeplan.cli.options import OUTPUT, LineSettings, command, request
 from pipeplan.drawing import LookOptions
-from pipeplan.formats import STANDARD_INPUT
 from pipeplan.foundation.errors import InputError
-from pipeplan.foundation.files import require_apart, write_text
+from pipeplan.foundation.files import STANDARD_INPUT, require_apart, write_text
 from pipeplan.foundation.names import FormatName as BuiltInFormat
 from pipeplan.foundation.names import ScheduleName as BuiltInSchedule
 from pipeplan.trainers import layout_trainers

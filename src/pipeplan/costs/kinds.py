@@ -18,7 +18,7 @@ import numpy as np
 from pipeplan.costs.setting import Setting, SettingKind
 from pipeplan.costs.values import parse_duration, parse_limit, parse_size, ranges_in
 from pipeplan.foundation.errors import CostError, InputError, ShapeError, UnknownNameError
-from pipeplan.foundation.files import path_of
+from pipeplan.foundation.files import STANDARD_INPUT, path_of
 from pipeplan.model import MOST_FORWARDS, in_digits, require_flags, require_text, shortened
 
 
@@ -82,7 +82,7 @@ def _count_of(option: str, word: str) -> int:
 
 def _short(word: str) -> str:
     """Return a word for a message; ``-`` is replaced by the name of a file at this point."""
-    return "-" if word == "/dev/stdin" else shortened(word, 60)
+    return "-" if word == STANDARD_INPUT else shortened(word, 60)
 
 
 def _number(option: str, words: Sequence[str]) -> float:

@@ -74,6 +74,7 @@ FOLDED_GROUPS: tuple[Group, ...] = ("microbatches", "details", "held", "more")
 """Groups of settings that help and forms show only on request."""
 
 Shell = Literal["all", "schedules", "none"]
+"""Commands that have an option for a setting: see :class:`Setting`."""
 
 SETTING_GROUPS: tuple[Group, ...] = ("shape", "times", "memory", *FOLDED_GROUPS)
 """Groups of the settings of shape and costs."""

@@ -10,7 +10,7 @@ _HOMES = {
         "TORCH_RELEASES has_waits parse_torch_csv torch_csv torch_csv_compute torch_csv_warnings torch_release"
     ),
     "reading": (
-        "SIZE_LIMIT STANDARD_INPUT FilePath endings is_readable is_standard_input parse parse_standard_input "
+        "SIZE_LIMIT FilePath endings is_readable is_standard_input parse parse_standard_input "
         "read_file read_schedule_or_timeline read_standard_input standard_input_text unpacked_name"
     ),
     "rows": "Rows is_printed_by_torch rows_of",

@@ -26,7 +26,6 @@ from pipeplan.formats.pytorch_csv import torch_csv_warnings as torch_csv_warning
 from pipeplan.formats.pytorch_csv import torch_release as torch_release
 from pipeplan.formats.reading import FilePath as FilePath
 from pipeplan.formats.reading import SIZE_LIMIT as SIZE_LIMIT
-from pipeplan.formats.reading import STANDARD_INPUT as STANDARD_INPUT
 from pipeplan.formats.reading import endings as endings
 from pipeplan.formats.reading import is_readable as is_readable
 from pipeplan.formats.reading import is_standard_input as is_standard_input

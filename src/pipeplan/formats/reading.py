@@ -11,7 +11,7 @@ from pipeplan.costs import Costs
 from pipeplan.formats.format import Format, Readable, formats
 from pipeplan.formats.rows import is_printed_by_torch
 from pipeplan.foundation.errors import FormatError, InputError, UnknownNameError
-from pipeplan.foundation.files import MEBIBYTE, path_of, read_text
+from pipeplan.foundation.files import MEBIBYTE, STANDARD_INPUT, path_of, read_text
 from pipeplan.model import Schedule, Timeline
 
 SIZE_LIMIT = 64 * MEBIBYTE
@@ -80,9 +80,6 @@ def read_schedule_or_timeline(path: FilePath, *, keep_duplicates: bool = False) 
         raise InputError(f"{path} contains costs, not a schedule: pass it with --config")
     return content
 
-
-STANDARD_INPUT = "/dev/stdin"
-"""Name of standard input in place of a file; ``-`` is another one."""
 
 _NAME = "stdin"
 

@@ -94,7 +94,7 @@ class Extension:
 
 
 class MissingExtensionError(InputError, AttributeError):
-    """What is asked for belongs, or may belong, to an extension that is not installed."""
+    """A requested name or service belongs, or may belong, to an extension that is not installed."""
 
 
 @cache

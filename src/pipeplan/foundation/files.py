@@ -21,6 +21,9 @@ from pipeplan.foundation.errors import FormatError, InputError
 MEBIBYTE = 1 << 20
 GIBIBYTE = 1 << 30
 
+STANDARD_INPUT = "/dev/stdin"
+"""Name of standard input in place of a file; ``-`` is another one."""
+
 _LONGEST_NAME = 200
 """Maximum length of a text in a file's name; file systems take at most 255 bytes."""
 

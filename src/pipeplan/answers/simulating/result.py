@@ -90,7 +90,7 @@ class ResultRecord(Record, frozen=True, kw_only=True):
 
 
 class SearchFigures(Protocol):
-    """What a result reads of the record of its search; the record has further figures, which the search defines."""
+    """Part of a search's record that a result reads; the search defines the record, which has further figures."""
 
     @property
     def bound(self) -> Bound:

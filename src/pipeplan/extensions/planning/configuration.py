@@ -199,7 +199,7 @@ class Configuration:
 
 
 class ConfigurationRecord(Record, frozen=True, kw_only=True):
-    """What a configuration chooses, with the GPUs and microbatches that makes."""
+    """Settings of a configuration, and the numbers of GPUs and microbatches that follow from them."""
 
     # In the JSON of a configuration, none of these may be left out: a configuration's own fields have defaults.
     sequence: int

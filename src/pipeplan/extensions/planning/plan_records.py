@@ -307,4 +307,4 @@ class PlanResult(Record, frozen=True, kw_only=True):
     """Cluster of the plan."""
 
     interrupted = Evidence[bool]()
-    """Whether the user interrupted the planner before its budget ended."""
+    """True if the user interrupted the planner before its budget ended."""

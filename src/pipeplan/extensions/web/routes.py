@@ -23,12 +23,12 @@ from pipeplan.foundation.records import Record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppPart:
-    """What the app shows of one extension.
+    """Part of the app that shows one extension.
 
     Attributes
     ----------
     add_routes
-        Adds the routes.
+        Function that adds the routes to the app.
     requests, replies
         Records that they take and return.
     options

@@ -411,7 +411,7 @@ class Planning:
 
     @property
     def fit(self) -> Fit | None:
-        """Whether the peak of the best fits; None if nothing does."""
+        """Fit of the best configuration into memory; None if nothing fits."""
         return None if self.best is None else self._pool.fit(self.best)
 
     def result(self, others: Sequence[Planning] = ()) -> dict[str, Any]:

@@ -340,7 +340,7 @@ class Reach(NamedTuple):
 
 
 class StepOptions(NamedTuple):
-    """How an annealing by moves steps.
+    """Options of the steps of an annealing by moves.
 
     Attributes
     ----------
@@ -349,7 +349,7 @@ class StepOptions(NamedTuple):
     reach, target
         Largest distances of a move, and the value to minimize.
     critical
-        In so many of 16 steps the step starts at an op of the longest chain.
+        Number of steps out of 16 that start at an op of the longest chain.
     waits
         Quantiles of the exponential distribution.
     """

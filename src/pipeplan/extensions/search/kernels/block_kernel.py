@@ -116,7 +116,7 @@ class BlockPlan(NamedTuple):
 
 
 class BlockOptions(NamedTuple):
-    """How a block is annealed: how many of its rules may change, the target, quantiles of the exponential distribution."""
+    """Options of a block's annealing: number of rules that may change, target, quantiles of the exponential distribution."""
 
     rules: int
     target: Target

@@ -25,7 +25,7 @@ NEVER = 1e300
 
 
 class DispatchRules(NamedTuple):
-    """What a rank decides by.
+    """Rules by which a rank chooses its next op.
 
     Attributes
     ----------
