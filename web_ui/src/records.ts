@@ -324,7 +324,7 @@ export type ConfigReply = {
   readonly notes: readonly string[];
 };
 
-/** What a configuration chooses, with the GPUs and microbatches that makes. */
+/** Settings of a configuration, and the numbers of GPUs and microbatches that follow from them. */
 export type ConfigurationRecord = {
   readonly sequence: number;
   readonly global_batch: number;
