@@ -22,7 +22,7 @@ def _made(name, ranks):
     with pytest.MonkeyPatch.context() as patch:
         for module in (zero_bubble, hanayo, controllable_memory):
             patch.setattr(module, "ops", counted)
-        patch.setattr(controllable_memory, "_RUN_BLOCK", Kernel(run_block, 10**9))
+        patch.setattr(controllable_memory, "_RUN_BLOCK", Kernel(run_block, native=False))
         lines = steps(lambda: strategy(strategy.shape(ranks, 2)))
     return taken[0], lines
 

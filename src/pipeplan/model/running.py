@@ -87,5 +87,5 @@ def _run(schedule: Schedule, source: NDArray[np.signedinteger]) -> RowProgress:
     reached = np.zeros(schedule.ranks, np.int64)
     scratch = np.full(2 * schedule.ranks, -1, np.int64), np.zeros(schedule.ranks + 1, np.int64)
     inputs = schedule.offsets, source, schedule.rank, schedule.joined
-    _RUN_ROWS(inputs, (step, reached, *scratch), work=len(schedule))
+    _RUN_ROWS(inputs, (step, reached, *scratch))
     return RowProgress(source, step, reached)

@@ -1,17 +1,17 @@
 """Kernel that runs rows without times: how far every rank gets, and in which step each op runs."""
 
-from collections.abc import MutableSequence, Sequence
+from pipeplan.model.values import Bools, Ints, Ints32
 
 
 def run_rows(
-    offsets: Sequence[int],
-    source: Sequence[int],
-    rank_of: Sequence[int],
-    joined: Sequence[bool],
-    step: MutableSequence[int],
-    reached: MutableSequence[int],
-    asleep: MutableSequence[int],
-    stack: MutableSequence[int],
+    offsets: Ints,
+    source: Ints32,
+    rank_of: Ints32,
+    joined: Bools,
+    step: Ints32,
+    reached: Ints,
+    asleep: Ints,
+    stack: Ints,
 ) -> int:
     """Advance every rank through its row as far as possible, and return the number of ops that ran.
 

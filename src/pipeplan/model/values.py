@@ -56,6 +56,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 """Counts or positions, wide enough for any."""
 
+Ints32 = NDArray[np.int32]
+"""Columns with a number for each op, of which a schedule has at most two thousand million."""
+
 Bools = NDArray[np.bool_]
 """Mask of selected items."""
 

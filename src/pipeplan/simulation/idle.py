@@ -154,11 +154,8 @@ class IdleTimes:
         count = len(which)
         nearest, lowest, highest = (np.full(count, -1) for _ in range(3))
         spent = Spent(nearest, lowest, highest, np.zeros(count, np.int64), np.zeros(count), np.zeros(count * SORTS))
-        # About as many ops are on the chain of a wait as it has time for.
-        mean = float((self._ops.end - self._ops.start).mean()) if count else 0.0
-        steps = int((stop - begin).sum() / mean) if mean else 0
         waits = Waits(begin, stop, self.stretches.cause[which])
-        _DIVIDE_WAITS((waits, self._ops, self._walk.chains.rounding), (spent,), work=count + 3 * steps)
+        _DIVIDE_WAITS((waits, self._ops, self._walk.chains.rounding), (spent,))
         return spent
 
     def _one_by_one(self, instead: Mapping[int, list[Piece]]) -> Iterator[Piece]:

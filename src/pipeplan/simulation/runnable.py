@@ -42,11 +42,11 @@ def rows_of(schedule: Schedule, needs: Dependencies, occupied: Floats, *, collec
     """
     channel, awaited = _beside_compute(schedule, needs, collectives=collectives)
     return ScheduleRows(
-        offsets=as_numbers(schedule.offsets),
-        joined=as_numbers(schedule.joined),
+        offsets=schedule.offsets,
+        joined=schedule.joined,
         duration=np.ascontiguousarray(occupied, np.float64),
-        channel=as_numbers(channel),
-        awaited=as_numbers(awaited),
+        channel=channel,
+        awaited=awaited,
     )
 
 
@@ -61,11 +61,6 @@ def empty_times(schedule: Schedule) -> RowTimes:
         beside=np.zeros(CHANNELS * ranks),
         stack=np.zeros(2 * ranks, np.int64),
     )
-
-
-def as_numbers(array: NDArray[Any]) -> Ints:
-    """Return an array of whole numbers or truth values in the width that kernels take."""
-    return np.ascontiguousarray(array, np.int64)
 
 
 def _beside_compute(

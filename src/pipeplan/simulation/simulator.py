@@ -68,7 +68,6 @@ from pipeplan.model import (
 )
 from pipeplan.simulation.bounds import Bound, lower_bound
 from pipeplan.simulation.runnable import (
-    as_numbers,
     deadlock,
     empty_times,
     message_partners,
@@ -250,10 +249,10 @@ def _time_compute(schedule: Schedule, costs: Costs, durations: Floats, *, conten
     link = _link_numbers(schedule, source) if contended else _NO_LINKS
     collectives = costs.times_collectives(schedule)
     rows = rows_of(schedule, needs, occupied, collectives=collectives)
-    transfers = Transfers(as_numbers(source), np.ascontiguousarray(delay, np.float64), as_numbers(link))
+    transfers = Transfers(source, np.ascontiguousarray(delay, np.float64), link)
     times, arrivals = empty_times(schedule), _empty_arrivals(schedule, link)
     start, end, arrival = times.start, times.end, arrivals.arrival
-    done = _TIME_OPS((rows, transfers), (times, arrivals), work=len(schedule))
+    done = _TIME_OPS((rows, transfers), (times, arrivals))
     if done < len(schedule):
         raise deadlock(schedule, end, source)
     timeline = Timeline(schedule, start, end, costs.time_unit)
@@ -323,12 +322,12 @@ def _blocking(schedule: Schedule, costs: Costs, durations: Floats) -> Timeline:
     collectives = costs.times_collectives(schedule)
     inputs = (
         rows_of(schedule, needs, gap + durations, collectives=collectives),
-        as_numbers(partner),
-        as_numbers(schedule.rank),
+        partner,
+        schedule.rank,
     )
     times = empty_times(schedule)
     start, end = times.start, times.end
-    done = _TIME_OPS_BLOCKING(inputs, (times, np.zeros(schedule.ranks, np.int64)), work=len(schedule))
+    done = _TIME_OPS_BLOCKING(inputs, (times, np.zeros(schedule.ranks, np.int64)))
     if done < len(schedule):
         raise deadlock(schedule, end, partner)
     timeline = Timeline(schedule, start, end, costs.time_unit)

@@ -26,7 +26,6 @@ from pipeplan.model import (
     dependencies,
 )
 from pipeplan.simulation.runnable import (
-    as_numbers,
     deadlock,
     empty_times,
     message_partners,
@@ -60,16 +59,16 @@ def time_on_streams(schedule: Schedule, costs: Costs, durations: Floats) -> Time
     needed = _messages_needed(schedule, needs.arrival, needs.own_stage)
     count, collectives = len(schedule), costs.times_collectives(schedule)
     rows = rows_of(schedule, needs, occupied, collectives=collectives)
-    ends = Messages(*map(as_numbers, (partner, following, needed, schedule.rank)))
+    ends = Messages(partner, following, needed, schedule.rank)
     times = empty_times(schedule)
     start, end = times.start, times.end
     state = MessageState(
         ready=np.zeros(count),
-        missing=as_numbers(missing),
+        missing=missing,
         waits_for=np.full(schedule.ranks, NONE, np.int64),
         begun=np.zeros(count, np.int64),
     )
-    if _TIME_OPS_ON_STREAMS((rows, ends), (times, state), work=count) < count:
+    if _TIME_OPS_ON_STREAMS((rows, ends), (times, state)) < count:
         raise deadlock(schedule, end, np.where(messages, partner, needed))
     timed = among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS, *(STAGE_WIDE_KINDS if collectives else ())))
     occupying = Timeline(schedule.keep(timed), start[timed], end[timed])

@@ -14,7 +14,7 @@ handled once each, so the time is linear in the ops.
 
 from typing import NamedTuple
 
-from pipeplan.model import Floats, Ints
+from pipeplan.model import Floats, Ints, Ints32
 from pipeplan.simulation.timing_kernel import RowTimes, ScheduleRows, ready_beside, stack_all, time_beside
 
 
@@ -30,10 +30,10 @@ class Messages(NamedTuple):
     ========== ================================================================================================
     """
 
-    partner: Ints
-    following: Ints
-    needed: Ints
-    rank_of: Ints
+    partner: Ints32
+    following: Ints32
+    needed: Ints32
+    rank_of: Ints32
 
 
 class MessageState(NamedTuple):
@@ -105,7 +105,7 @@ def time_ops_on_streams(rows: ScheduleRows, messages: Messages, times: RowTimes,
                 continue
             # The pair or the single op from op to after.
             after = op + 1
-            if after < stop and joined[after] == 1:
+            if after < stop and joined[after]:
                 after += 1
             # Every other op starts when its rank is free, and its messages, activations and parameters are there.
             blocker = -1

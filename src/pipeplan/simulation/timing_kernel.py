@@ -14,7 +14,7 @@ Arrays: ``rows`` has what ops take, ``transfers`` what they wait for; ``times`` 
 from typing import NamedTuple
 
 from pipeplan.foundation.kernels import inlined
-from pipeplan.model import Floats, Ints
+from pipeplan.model import Bools, Floats, Ints, Ints32
 
 TO_HOST, FROM_HOST, COLLECTIVE = range(3)
 """Channels beside a rank's computation."""
@@ -28,7 +28,7 @@ class ScheduleRows(NamedTuple):
 
     ========== ==================================================================================================
     offsets    first op of each rank, and the number of ops after the last; shape (ranks + 1,)
-    joined     1 for the second op of an overlapped pair, which starts and ends with the first
+    joined     true for the second op of an overlapped pair, which starts and ends with the first
     duration   time that the op occupies its rank, or the channel beside it
     channel    ``TO_HOST`` or ``FROM_HOST`` for a copy between a rank and its host, ``COLLECTIVE`` for a collective of its
                data-parallel group, else -1; empty if nothing runs beside the computation
@@ -38,10 +38,10 @@ class ScheduleRows(NamedTuple):
     """
 
     offsets: Ints
-    joined: Ints
+    joined: Bools
     duration: Floats
-    channel: Ints
-    awaited: Ints
+    channel: Ints32
+    awaited: Ints32
 
 
 class RowTimes(NamedTuple):
@@ -74,9 +74,9 @@ class Transfers(NamedTuple):
     ========== ==================================================================================================
     """
 
-    source: Ints
+    source: Ints32
     delay: Floats
-    link: Ints
+    link: Ints32
 
 
 class Arrivals(NamedTuple):
@@ -122,7 +122,7 @@ def time_ops(rows: ScheduleRows, transfers: Transfers, times: RowTimes, arrivals
         while op < stop:
             # The pair or the single op from op to after starts when the rank is free ...
             after = op + 1
-            if after < stop and joined[after] == 1:
+            if after < stop and joined[after]:
                 after += 1
             begin = clock
             if channels:
@@ -174,7 +174,9 @@ def time_ops(rows: ScheduleRows, transfers: Transfers, times: RowTimes, arrivals
     return done
 
 
-def time_ops_blocking(rows: ScheduleRows, partner: Ints, rank_of: Ints, times: RowTimes, waiting: Ints) -> int:
+def time_ops_blocking(
+    rows: ScheduleRows, partner: Ints32, rank_of: Ints32, times: RowTimes, waiting: Ints
+) -> int:
     """Time every op that can run when sends and receives occupy their ranks and meet. Return how many were timed.
 
     Both ends of a message start when both ranks have come to them. The rank that comes first waits; the one that comes
@@ -224,7 +226,7 @@ def time_ops_blocking(rows: ScheduleRows, partner: Ints, rank_of: Ints, times: R
                 continue
             # Every other op starts when its rank is free, its activations are back, and its parameters gathered.
             after = op + 1
-            if after < stop and joined[after] == 1:
+            if after < stop and joined[after]:
                 after += 1
             if channels:
                 if channel[op] >= 0:

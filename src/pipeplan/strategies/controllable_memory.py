@@ -117,7 +117,7 @@ def _repeat(block: Block, peak: int, shape: Shape, *, turn: int) -> Schedule:
     )
     sources = _sources(placement).ravel()
     repeated = RepeatedBlock(block.ravel(), sources, _waiting(sources), INTERVAL, 2 * peak, turn, microbatches)
-    _RUN_BLOCK((repeated,), (written,), work=len(written.order))
+    _RUN_BLOCK((repeated,), (written,))
     rows = [_ops_of_numbers(numbers, rank, shape) for rank, numbers in enumerate(written.order.reshape(ranks, row))]
     return Schedule.from_rows(placement, microbatches, rows)
 

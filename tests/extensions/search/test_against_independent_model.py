@@ -12,8 +12,6 @@ from tests.extensions.search.judge import judge, published
 from tests.extensions.search.known_cases import KNOWN, OVERTAKING
 from tests.extensions.search.random_cases import random_case
 
-pytestmark = pytest.mark.usefixtures("interpreted")
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))

@@ -11,12 +11,12 @@ from pipeplan.costs import Settings
 from pipeplan.extensions.search import Choices, Problem, Run, search
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.candidate import Encoder
+from pipeplan.extensions.search.engines import building_blocks
 from pipeplan.extensions.search.engines.annealing import WAITS
 from pipeplan.extensions.search.engines.building_blocks import BlockRepeater, BuildingBlocks, block_of
 from pipeplan.extensions.search.engines.list_scheduling import ListScheduling
 from pipeplan.extensions.search.kernels.arrays import AnnealingState
 from pipeplan.extensions.search.kernels.block_kernel import BlockOptions, Blocks
-from pipeplan.foundation.kernels import compile_loop, run_compiled
 from pipeplan.model import Placement
 from pipeplan.strategies import strategy
 from tests.extensions.search.problems import problem
@@ -91,13 +91,10 @@ def annealed(steps=150, *, backward=7.0, compiled=False):
     blocks = Blocks(*(made(straight(repeater, 3.5), group=2, inner=1.0) for _ in range(3)))
     value = repeater.repeat(blocks.current, by_unit=False).value
     state = AnnealingState(np.full(2, value), np.array([5.0, 0.99]), np.array([1]), encoder.empty_chain())
-    loop = repeater.annealer.function
-    options = BlockOptions(3 + encoder.may_run_full, encoder.target(), WAITS)
+    options = BlockOptions(3 + encoder.may_run_full, encoder.narrow_evaluator, encoder.target(), WAITS)
     inputs, outputs = (repeater.plan(False), options, steps), (blocks, state, repeater.empty())
-    if compiled:
-        run_compiled(compile_loop(loop), inputs, outputs)
-    else:
-        loop(*inputs, *outputs)
+    run = building_blocks._ANNEAL_BLOCK if compiled else building_blocks._ANNEAL_BLOCK.in_python
+    run(inputs, outputs)
     return repeater, blocks.best, state
 
 
@@ -109,8 +106,7 @@ def test_annealing_betters_a_block_and_keeps_the_best(backward):
     assert state.value[1] < repeater.repeat(made(straight(repeater, 3.5), group=2, inner=1.0), by_unit=False).value
 
 
-@pytest.mark.slow
-def test_compiled_and_undecorated_agree_step_by_step():
+def test_machine_code_and_python_agree_step_by_step():
     (_, *one), (_, *other) = (annealed(60, compiled=compiled) for compiled in (False, True))
     for before, after in zip(one, other, strict=True):
         for array, same in zip(before, after, strict=True):

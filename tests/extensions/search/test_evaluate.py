@@ -101,13 +101,13 @@ def test_what_is_lost_between_ops_is_in_the_value(placement, more, objective, se
 
 @pytest.mark.slow
 @pytest.mark.parametrize("costs", [{}, {"backward_times": 6.5, "overlap_times": 7.0}])
-def test_compiled_and_undecorated_agree_step_by_step(costs):
+def test_machine_code_and_python_agree_step_by_step(costs):
     placement = Placement.v(3)
     times = Settings(
         forward_times=3.7, backward_input_times=4.1, backward_weight_times=2.9, p2p_time=0.3, times_per="stage", **costs
     )
     encoder = Encoder(Problem(placement, 4, times.costs(placement), Limits(np.full(3, 2.0), in_activations=True)))
-    plain, compiled = (walked(encoder, 300, how=how) for how in ("undecorated", "compiled"))
+    plain, compiled = (walked(encoder, 300, how=how) for how in ("in Python", "as a search"))
     for one, other in zip(plain, compiled, strict=True):
         for array, same in zip(one, other, strict=True):
             assert np.array_equal(array, same)

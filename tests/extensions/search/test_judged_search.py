@@ -43,7 +43,6 @@ def test_a_problem_whose_schedules_are_not_judged_is_left_alone():
     assert run.budget.evaluations == spent
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_a_budget_in_seconds_compiles_what_it_runs(monkeypatch):
     run = run_of(None, 0.2, communication="streams")
     compiled, compile_kernel = [], Run.compile

@@ -17,6 +17,7 @@ from pipeplan.extensions.search.kernels.random_kernel import draw_weighted
 from pipeplan.extensions.search.moves import MOVES, Move
 from pipeplan.foundation.errors import InputError
 from pipeplan.model import Placement
+from tests.extensions.search import swap_kernel
 from tests.extensions.search.problems import PLACEMENTS, problem
 from tests.extensions.search.test_evaluate import walked
 
@@ -106,35 +107,12 @@ def test_without_weights_that_move_anything_forward_the_order_stays():
     assert decisions.forced.any()
 
 
-def propose_swap(flat, reach, decisions, place, change, random):
-    change.terms[0] = place
+SWAP = Move(name="swap neighbours", weight=5, propose=swap_kernel.propose, apply=swap_kernel.apply, undo=swap_kernel.undo)
 
 
-def swap(flat, decisions, change):
-    """Swap an op with the next one of its rank."""
-    place = change.terms[0]
-    order = decisions.order
-    if (
-        place + 1 == len(order)
-        or flat.rank[order[place]] != flat.rank[order[place + 1]]
-        or order[place] == order[place + 1]
-    ):
-        return False
-    order[place], order[place + 1] = order[place + 1], order[place]
-    return True
-
-
-def swap_back(flat, decisions, change):
-    swap(flat, decisions, change)
-
-
-SWAP = Move(name="swap neighbours", weight=5, propose=propose_swap, apply=swap, undo=swap_back)
-
-
-@pytest.mark.slow
-def test_a_new_move_takes_part_compiled_and_not():
+def test_a_move_from_outside_takes_part_as_machine_code_and_as_python():
     encoder = Encoder(problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), limit=2))
-    plain, compiled = (walked(encoder, 200, how=how, moves=(SWAP,)) for how in ("undecorated", "compiled"))
+    plain, compiled = (walked(encoder, 200, how=how, moves=(SWAP,)) for how in ("in Python", "as a search"))
     for one, other in zip(plain, compiled, strict=True):
         for array, same in zip(one, other, strict=True):
             assert np.array_equal(array, same)

@@ -160,7 +160,6 @@ def test_what_goes_wrong_while_a_kernel_is_compiled_is_raised():
         run_of(1).compile(Broken(), (), ())
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_of_large_published_schedules_none_is_begun_that_is_not_likely_to_be_done_in_time(monkeypatch):
     monkeypatch.setattr("pipeplan.extensions.search.engines.published.LARGE", 1)
     now, offer = [0.0], Run.offer_published
@@ -176,7 +175,6 @@ def test_of_large_published_schedules_none_is_begun_that_is_not_likely_to_be_don
     assert run.budget.seconds == 8.0
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_building_blocks_have_their_share_where_published_schedules_took_theirs():
     now = [0.0]
     run = Run(problem(Placement.linear(4), 8, limit=2), Budget(10.0, None, lambda: now[0]))

@@ -50,7 +50,7 @@ def test_they_time_a_part():
     moves = local_moves(encoder, MOVES)
     start = list_schedule(encoder, earliest(encoder), 10.0)
     state = AnnealingState(np.full(2, start.value), np.array([1.0, 0.999]), np.array([7]), encoder.empty_chain())
-    options = step_options(moves, REACH, 10, encoder.target())
+    options = step_options(encoder, moves, REACH, 10, encoder.target())
     local = LocalSteps(encoder, moves, options, walk_from(encoder, start.copy().decisions, state))
     local.make(40)
     timed = local.visits - encoder.positions

@@ -1,4 +1,4 @@
-"""Annealings by moves: as a search runs them, by steps that are timed in part, undecorated, or compiled."""
+"""Annealings by moves: as a search runs them, by steps that are timed in part, or as plain Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pipeplan.extensions.search.engines.annealing import step_options, walk_from
 from pipeplan.extensions.search.engines.steps import LocalSteps, WholeSteps
 from pipeplan.extensions.search.kernels.arrays import AnnealingState, Reach, SearchWalk
 from pipeplan.extensions.search.moves import Move
-from pipeplan.foundation.kernels import compile_loop, run_compiled
 
 REACH = Reach(places=3, stages=3, microbatches=3)
 
@@ -26,12 +25,12 @@ def annealed(
     seed: int = 1,
     reach: Reach = REACH,
     spread: float = 0.0,
-    how: Literal["as a search", "in part", "undecorated", "compiled"] = "as a search",
+    how: Literal["as a search", "in part", "in Python"] = "as a search",
 ) -> SearchWalk:
     """Return the walk of an annealing from a start: its last candidate, its best one and its state."""
     value = encoder.score(start.decisions, spread)
     state = AnnealingState(np.full(2, value), np.array([heat, 0.999]), np.array([seed]), encoder.empty_chain())
-    options = step_options(moves, reach, 10, encoder.target(spread))
+    options = step_options(encoder, moves, reach, 10, encoder.target(spread))
     walk = walk_from(encoder, start.copy().decisions, state)
     if how == "in part":
         local, done = LocalSteps(encoder, moves, options, walk), 0
@@ -40,10 +39,8 @@ def annealed(
         return walk
     whole = WholeSteps(encoder, moves, options, walk)
     inputs, outputs = whole.arguments(steps)
-    if how == "compiled":
-        run_compiled(compile_loop(whole.kernel.function), inputs, outputs)
-    elif how == "undecorated":
-        whole.kernel.function(*inputs, *outputs)
+    if how == "in Python":
+        whole.kernel.in_python(inputs, outputs)
     else:
-        whole.kernel(inputs, outputs, work=0)
+        whole.kernel(inputs, outputs)
     return walk

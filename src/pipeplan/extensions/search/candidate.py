@@ -15,24 +15,21 @@ from pipeplan.extensions.search.kernels.arrays import (
     KEPT,
     OFFLOADED,
     RECOMPUTED,
-    SEARCH_COMPILES_AFTER,
     CandidateTiming,
     Change,
     Decisions,
     Target,
 )
+from pipeplan.extensions.search.kernels.evaluating_kernel import PAIRS, PLAIN, WIDE, evaluate_by
 from pipeplan.extensions.search.kernels.keeping_kernel import keep_what_fits
-from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE, evaluate, evaluate_pairs
-from pipeplan.extensions.search.kernels.wide_kernel import evaluate_wide
+from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE
 from pipeplan.extensions.search.op_layout import OpLayout
 from pipeplan.extensions.search.problem import Problem
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import BACKWARD_KINDS, NO_GROUP, Bools, Columns, Floats, Ints, Kind, Schedule, ops, tolerances
 
-_EVALUATE = Kernel(evaluate, SEARCH_COMPILES_AFTER)
-_EVALUATE_PAIRS = Kernel(evaluate_pairs, SEARCH_COMPILES_AFTER)
-_EVALUATE_WIDE = Kernel(evaluate_wide, SEARCH_COMPILES_AFTER)
-_KEEP_WHAT_FITS = Kernel(keep_what_fits, SEARCH_COMPILES_AFTER)
+_EVALUATE = Kernel(evaluate_by)
+_KEEP_WHAT_FITS = Kernel(keep_what_fits)
 
 LINK_SHARES = (np.inf, 1.0, 0.5, 0.0)
 """Shares of a rank's work for which its link to the host may be busy, tried first where both modes are allowed."""
@@ -87,14 +84,14 @@ class Encoder(OpLayout):
         return decisions if len(decisions.prefer) == slots else decisions._replace(prefer=np.zeros(slots, np.int64))
 
     @property
-    def evaluator(self) -> Kernel:
-        """Kernel that times a candidate."""
-        return _EVALUATE_WIDE if self.is_wide else self.narrow_evaluator
+    def evaluator(self) -> int:
+        """Evaluator that times a candidate."""
+        return WIDE if self.is_wide else self.narrow_evaluator
 
     @property
-    def narrow_evaluator(self) -> Kernel:
-        """Kernel that times the order and the weight backwards of a candidate, whatever else is decided."""
-        return _EVALUATE_PAIRS if self.has_pairs else _EVALUATE
+    def narrow_evaluator(self) -> int:
+        """Evaluator that times the order and the weight backwards of a candidate, whatever else is decided."""
+        return PAIRS if self.has_pairs else PLAIN
 
     def empty_chain(self) -> Ints:
         """Return an empty longest chain."""
@@ -176,8 +173,8 @@ class Encoder(OpLayout):
     def timed(self, decisions: Decisions, spread: float = 0.0) -> tuple[float, CandidateTiming]:
         """Return the value of the decisions, infinite if they deadlock or do not fit, and their timing."""
         timing = self.empty_timing()
-        inputs = (self.flat, decisions, self.target(spread), INFEASIBLE / 2)
-        value = self.evaluator(inputs, (timing,), work=self.positions)
+        inputs = (self.evaluator, self.flat, decisions, self.target(spread), INFEASIBLE / 2)
+        value = _EVALUATE(inputs, (timing,))
         return (np.inf if value >= INFEASIBLE else float(value)), timing
 
     def decode(self, candidate: Candidate, name: str = "search") -> Schedule:
@@ -267,7 +264,7 @@ def first_answers(encoder: Encoder, decisions: Decisions) -> Iterator[Decisions]
         trial = decisions._replace(mode=np.zeros(positions, np.int64), lead=np.zeros(positions, np.int64))
         room = [np.zeros(size, np.int64) for size in (positions, encoder.classes, positions)]
         busy = share * work
-        if _KEEP_WHAT_FITS((encoder.flat, busy), (trial, *room), work=4 * positions):
+        if _KEEP_WHAT_FITS((encoder.flat, busy), (trial, *room)):
             yield from _with_leads(trial)
     modes = _least_modes(encoder.problem)[encoder.stage_of]
     yield from _with_leads(decisions._replace(mode=np.repeat(modes, encoder.share), lead=np.zeros(positions, np.int64)))

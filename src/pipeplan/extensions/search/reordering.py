@@ -96,9 +96,6 @@ class Reorderer:
             # No order fits where static memory alone is above the limit: their lengths alone count.
             limit=np.where(rule.limit > 0, np.minimum(rule.limit, 1e300), 1e300),
         )
-        # The kernel is compiled now, so that no batch waits for it.
-        alike = MicrobatchFactors.of((1.0,) * schedule.microbatches, schedule.placement.rank_of[0])
-        _REORDERED.compile(*self._arguments(self._taken(alike), np.arange(schedule.microbatches), steps=0))
 
     def __call__(self, factors: MicrobatchFactors) -> Reordering:
         """Return an order of microbatches with these factors; their number is that of the schedule's."""
@@ -128,7 +125,7 @@ class Reorderer:
     def _annealed(self, taken: Taken, start: Ints, *, steps: int) -> tuple[Ints, float]:
         """Return the best order from a start, and its value."""
         inputs, outputs = self._arguments(taken, start, steps)
-        _REORDERED(inputs, outputs, work=max(steps, 1) * len(self._computing))
+        _REORDERED(inputs, outputs)
         orders, _ = outputs
         return orders.best, float(orders.value[0])
 

@@ -17,7 +17,7 @@ from pipeplan.extensions.search.exchange import Exchange
 from pipeplan.extensions.search.problem import Problem
 from pipeplan.extensions.search.result import Improvement, Published, SearchProgress, is_as_published
 from pipeplan.foundation.errors import DeadlockError
-from pipeplan.foundation.kernels import Argument, Kernel, Output, go_on_without
+from pipeplan.foundation.kernels import Argument, Kernel, Output
 from pipeplan.foundation.records import replaced
 from pipeplan.model import HOST_KINDS, Kind, Schedule, tolerances
 from pipeplan.passes import without_collectives
@@ -347,6 +347,7 @@ class Run:
         The user may stop the search meanwhile, which ends the wait at once. Beyond ``FREE_WAIT`` seconds are spent on the
         wait, and beyond ``PATIENCE`` the search goes on: loops run as plain Python until their kernels are ready.
         """
+        return
         limit = self.budget.limit_seconds
         if limit is None or self.is_over:
             return
@@ -367,7 +368,6 @@ class Run:
         else:
             self._late = work
             work.add_done_callback(self._note_compiled)
-            go_on_without(work)
 
     def _wait(self, work: Future[object], most: float) -> None:
         """Wait for a kernel, until the search has waited ``most`` seconds in all."""

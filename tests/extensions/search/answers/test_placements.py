@@ -20,12 +20,6 @@ from pipeplan.model import tolerances
 UP = 1 + tolerances.ROUNDING
 
 
-@pytest.fixture
-def interpreted(monkeypatch):
-    """Kernels stay plain Python, which is faster where there is little to do."""
-    monkeypatch.setattr(Kernel, "__call__", lambda self, inputs, outputs, *, work: self._run_on_lists(inputs, outputs))
-
-
 @st.composite
 def shapes(draw) -> dict[str, Any]:
     shape: dict[str, Any] = {"ranks": draw(st.integers(2, 4)), "microbatches": draw(st.integers(2, 7))}
@@ -42,7 +36,6 @@ def shapes(draw) -> dict[str, Any]:
 
 @given(shapes())
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-@pytest.mark.usefixtures("interpreted")
 def test_a_search_is_never_worse_than_a_schedule_that_a_comparison_lists(shape):
     found = pipeplan.search(**shape, evaluations=50, workers=1)
     listed = [each for each in pipeplan.compare(**shape) if each.fits and not each.needs]
@@ -58,7 +51,6 @@ def test_a_search_is_never_worse_than_a_schedule_that_a_comparison_lists(shape):
     assert found.search.placement == found.schedule.placement.name
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_a_point_of_a_front_is_never_worse_than_a_schedule_that_a_comparison_lists():
     shape: dict[str, Any] = {"ranks": 3, "microbatches": 5, "p2p_time": 0.25}
     front = pipeplan.pareto(**shape, points=3, evaluations=80, workers=1)
@@ -73,7 +65,6 @@ def test_a_point_of_a_front_is_never_worse_than_a_schedule_that_a_comparison_lis
     assert values == sorted(values, reverse=True)
 
 
-@pytest.mark.usefixtures("interpreted")
 @pytest.mark.parametrize("placement", ["auto", "v"])
 def test_no_point_is_worse_than_a_start_that_is_within_its_limit(placement, tmp_path):
     shape: dict[str, Any] = {"ranks": 3, "microbatches": 6, "p2p_time": 0.25}
@@ -129,7 +120,6 @@ def test_a_model_held_twice_competes_where_copies_are_allowed():
         assert {problem.placement.name for problem in problems_of(Settings(**held), options)} == set(DEFAULT_CHUNKS)
 
 
-@pytest.mark.usefixtures("interpreted")
 def test_published_schedules_that_hold_the_model_twice_compete_only_where_such_placements_are_searched():
     shape: dict[str, Any] = {"ranks": 2, "microbatches": 2, "evaluations": 10, "workers": 1}
     dualpipe = pipeplan.simulate("dualpipe", ranks=2, microbatches=2).makespan

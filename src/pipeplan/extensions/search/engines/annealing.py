@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.extensions.search.kernels.arrays import (
-    SEARCH_COMPILES_AFTER,
     AnnealingState,
     Decisions,
     Reach,
@@ -19,7 +15,9 @@ from pipeplan.extensions.search.kernels.arrays import (
     Target,
 )
 from pipeplan.extensions.search.moves import Move
-from pipeplan.foundation.kernels import Kernel, dispatcher
+from pipeplan.extensions.search.moves.numbered_kernel import OUTSIDE
+from pipeplan.extensions.search.moves.outside import outside_moves
+from pipeplan.foundation.kernels import Kernel
 
 OPS_BETWEEN_LOOKS = 2_000_000
 """Op evaluations between two looks at the clock: about 30 ms."""
@@ -29,7 +27,7 @@ OPS_BETWEEN_LOOKS_IN_PYTHON = 40_000
 
 QUANTILES = 1024
 WAITS = -np.log((np.arange(QUANTILES) + 0.5) / QUANTILES)
-"""Quantiles of the exponential distribution: the same numbers, compiled or not."""
+"""Quantiles of the exponential distribution."""
 
 
 def beginning(
@@ -44,9 +42,17 @@ def beginning(
     )
 
 
-def step_options(moves: tuple[Move, ...], reach: Reach, critical: int, target: Target) -> StepOptions:
+def step_options(
+    encoder: Encoder, moves: tuple[Move, ...], reach: Reach, critical: int, target: Target
+) -> StepOptions:
     """Return the options of an annealing's steps as its kernel takes them."""
-    return StepOptions(np.array([move.weight for move in moves], np.int64), reach, target, critical, WAITS)
+    weights = np.zeros(OUTSIDE, np.int64)
+    for move in moves:
+        if move.number is not None:
+            weights[move.number] += move.weight
+    more = [move.weight for move in moves if move.number is None]
+    weights = np.concatenate((weights, np.array(more, np.int64)))
+    return StepOptions(encoder.evaluator, weights, outside_moves(moves), reach, target, critical, WAITS)
 
 
 def walk_from(encoder: Encoder, decisions: Decisions, state: AnnealingState) -> SearchWalk:
@@ -59,23 +65,3 @@ def ops_between_looks(budget: Budget, kernel: Kernel) -> int:
     """Return the op evaluations between two looks at the clock; in plain Python fewer if there is a time limit."""
     slow = budget.limit_seconds is not None and not kernel.is_compiled
     return OPS_BETWEEN_LOOKS_IN_PYTHON if slow else OPS_BETWEEN_LOOKS
-
-
-LoopBy = Callable[..., Callable[..., object]]
-"""Factory of a loop: takes the evaluator, and the functions that propose, apply and undo a move by its number."""
-
-
-@cache
-def functions_of(moves: tuple[Move, ...]) -> tuple[Callable[..., None], Callable[..., bool], Callable[..., None]]:
-    """Return the functions that propose, apply and undo a move by its number: the same for all kernels by these moves."""
-    return (
-        dispatcher([move.propose for move in moves]),
-        dispatcher([move.apply for move in moves]),
-        dispatcher([move.undo for move in moves]),
-    )
-
-
-@cache
-def kernel_by(loop_by: LoopBy, moves: tuple[Move, ...], evaluate: Callable[..., float]) -> Kernel:
-    """Return the kernel of a loop that steps by these moves and times candidates by ``evaluate``."""
-    return Kernel(loop_by(evaluate, *functions_of(moves)), SEARCH_COMPILES_AFTER)

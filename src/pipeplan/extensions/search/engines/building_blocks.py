@@ -23,7 +23,7 @@ import numpy as np
 from pipeplan.extensions.search.candidate import Candidate, Encoder
 from pipeplan.extensions.search.engines.annealing import WAITS, beginning, ops_between_looks
 from pipeplan.extensions.search.engines.list_scheduling import earliest
-from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, AnnealingState
+from pipeplan.extensions.search.kernels.arrays import AnnealingState
 from pipeplan.extensions.search.kernels.block_kernel import (
     DRAWS_FORWARDS,
     KEEPS_WEIGHTS,
@@ -36,7 +36,7 @@ from pipeplan.extensions.search.kernels.block_kernel import (
     RankClocks,
     Repeated,
     Route,
-    block_annealing_by,
+    anneal_block,
     repeat,
 )
 from pipeplan.extensions.search.kernels.random_kernel import MODULUS
@@ -48,13 +48,8 @@ from pipeplan.model import Floats
 NAME = "building blocks"
 
 
-@cache
-def anneal_block_by(evaluate: Callable[..., float]) -> Kernel:
-    """Return the kernel that anneals a block, whose schedules are timed by ``evaluate``."""
-    return Kernel(block_annealing_by(evaluate), SEARCH_COMPILES_AFTER)
-
-
-_REPEAT = Kernel(repeat, SEARCH_COMPILES_AFTER)
+_ANNEAL_BLOCK = Kernel(anneal_block)
+_REPEAT = Kernel(repeat)
 
 REPEATED = 4
 """Cost of repeating a block, in evaluations of a candidate."""
@@ -200,16 +195,16 @@ class BuildingBlocks:
         """Anneal a block; return the best one and the evaluations made. Stops early when time is up."""
         inputs, outputs = self._arrays(repeater, island)
         work, done = REPEATED * repeater.encoder.positions, 0
-        kernel = repeater.annealer
+        kernel = _ANNEAL_BLOCK
         while done < island.steps and not run.budget.out_of_time:
             steps = min(max(ops_between_looks(run.budget, kernel) // work, 1), island.steps - done)
-            kernel((*inputs, steps), outputs, work=steps * work)
+            kernel((*inputs, steps), outputs)
             done += steps
         return outputs[0].best, done
 
     def _compile(self, run: Run, repeater: BlockRepeater) -> None:
         inputs, outputs = self._arrays(repeater, self._island(run, repeater, 0, 0))
-        run.compile(repeater.annealer, (*inputs, 0), outputs)
+        run.compile(_ANNEAL_BLOCK, (*inputs, 0), outputs)
         run.compile(_REPEAT, inputs[:1], (outputs[0].current, outputs[2]))
 
     def _arrays(
@@ -229,7 +224,7 @@ class BuildingBlocks:
         )
         # Variations toggle rules below this number: the rule of full backwards, the last one, only where these can gain.
         rules = 1 + (RUNS_FULL if encoder.may_run_full else KEEPS_WEIGHTS)
-        options = BlockOptions(rules, encoder.target(self.spread), WAITS)
+        options = BlockOptions(rules, encoder.narrow_evaluator, encoder.target(self.spread), WAITS)
         blocks = Blocks(*(_copy(island.block) for _ in range(3)))
         return (repeater.plan(island.by_unit), options), (blocks, state, repeater.empty())
 
@@ -290,11 +285,6 @@ class BlockRepeater:
         self._true_plan = BlockPlan(flat, flat, self.route, true_beat)
         self._unit_plan = BlockPlan(flat, units, self.route, unit_beat)
 
-    @property
-    def annealer(self) -> Kernel:
-        """Kernel that anneals a block of this problem."""
-        return anneal_block_by(self.encoder.narrow_evaluator.function)
-
     @cached_property
     def fullness(self) -> float:
         """Estimate the mean memory of the fullest rank if no rank idles, as a share of its limit, by Little's law (1961).
@@ -319,7 +309,7 @@ class BlockRepeater:
     def repeat(self, block: Block, *, by_unit: bool) -> Candidate:
         """Return the candidate that a block makes; its value is infinite if the block gets stuck."""
         repeated = self.empty()
-        complete = _REPEAT((self.plan(by_unit),), (block, repeated), work=REPEATED * self.encoder.positions)
+        complete = _REPEAT((self.plan(by_unit),), (block, repeated))
         decisions = repeated.decisions
         return self.encoder.evaluate(decisions) if complete else Candidate(decisions, np.inf)
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from pipeplan.extensions.search.candidate import Candidate, Encoder
 from pipeplan.extensions.search.engines.list_scheduling import earliest
-from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, Decisions
+from pipeplan.extensions.search.kernels.arrays import Decisions
 from pipeplan.extensions.search.kernels.dispatch_kernel import DispatchRules, DispatchState, dispatch
 from pipeplan.extensions.search.run import Run
 from pipeplan.foundation.kernels import Argument, Kernel, Output
 from pipeplan.model import Floats, Ints
 
-_DISPATCH = Kernel(dispatch, SEARCH_COMPILES_AFTER)
+_DISPATCH = Kernel(dispatch)
 
 NAME = "dispatching"
 
@@ -47,13 +47,8 @@ class Dispatcher:
         round trip takes. Ops that would otherwise miss the ``deadline`` come first.
         """
         decisions = self.encoder.decisions(np.zeros(self.encoder.positions, np.int64))
-        complete = _DISPATCH(*self.arguments(microbatches, scale, deadline, decisions), work=self.work)
+        complete = _DISPATCH(*self.arguments(microbatches, scale, deadline, decisions))
         return self.encoder.evaluate(decisions) if complete else Candidate(decisions, np.inf)
-
-    @property
-    def work(self) -> int:
-        """Op evaluations that a candidate takes about: each decision looks at all ops of its rank."""
-        return int(self.encoder.positions * self.encoder.positions // len(self.encoder.flat.work))
 
     def arguments(
         self, microbatches: Ints, scale: float, deadline: float, decisions: Decisions

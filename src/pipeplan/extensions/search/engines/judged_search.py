@@ -13,14 +13,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Candidate, Encoder
-from pipeplan.extensions.search.engines.annealing import WAITS, beginning, kernel_by, step_options, walk_from
+from pipeplan.extensions.search.engines.annealing import WAITS, beginning, step_options, walk_from
 from pipeplan.extensions.search.exchange import Exchange
-from pipeplan.extensions.search.kernels.annealing_kernel import proposing_by
+from pipeplan.extensions.search.kernels.annealing_kernel import next_candidate
 from pipeplan.extensions.search.kernels.arrays import Decisions, Reach
 from pipeplan.extensions.search.kernels.random_kernel import MODULUS
 from pipeplan.extensions.search.moves import MOVES, Move, moves_for
+from pipeplan.extensions.search.moves.outside import run_with
 from pipeplan.extensions.search.run import Lineage, Run
-from pipeplan.foundation.kernels import Argument
+from pipeplan.foundation.kernels import Argument, Kernel
+
+_NEXT_CANDIDATE = Kernel(next_candidate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +135,8 @@ class _Proposals:
     def __init__(self, options: JudgedSearch, encoder: Encoder, start: Candidate, reach: Reach, seed: int) -> None:
         self._encoder = encoder
         moves = moves_for(encoder, options.moves)
-        self.kernel = kernel_by(proposing_by, moves, encoder.evaluator.function)
-        self._options = step_options(moves, reach, options.critical, encoder.target())
+        self._options = step_options(encoder, moves, reach, options.critical, encoder.target())
+        self.kernel = run_with(_NEXT_CANDIDATE, moves)
         state = beginning(encoder, start.value, temperature=0.0, cooling=1.0, steps=1, seed=seed)
         self._walk = walk_from(encoder, start.copy().decisions, state)
         self.outputs = (self._walk, encoder.empty_timing())
@@ -149,7 +152,7 @@ class _Proposals:
 
     def next(self, limit: float, tries: int) -> bool:
         """Change to a candidate whose value is at most ``limit``; false if no move leads to one."""
-        return bool(self.kernel(self.inputs(limit, tries), self.outputs, work=2 * self._encoder.positions))
+        return bool(self.kernel(self.inputs(limit, tries), self.outputs))
 
     def go_back(self, kept: Decisions) -> None:
         """Restore the decisions."""

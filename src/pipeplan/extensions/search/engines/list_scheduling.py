@@ -13,13 +13,12 @@ from itertools import product
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Candidate, Encoder
-from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER
 from pipeplan.extensions.search.kernels.list_kernel import ListState, run_list
 from pipeplan.extensions.search.run import Run
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import Floats
 
-_RUN_LIST = Kernel(run_list, SEARCH_COMPILES_AFTER)
+_RUN_LIST = Kernel(run_list)
 
 STEPS = 4
 """Cost of placing an op per class, in evaluations: every class is considered, for each microbatch."""
@@ -44,7 +43,7 @@ def list_schedule(encoder: Encoder, due: Floats, period: float, *, room: float =
     )
     flat = encoder.flat._replace(limit=room * encoder.flat.limit)
     inputs = (flat, encoder.share, due, period)
-    complete = _RUN_LIST(inputs, (order, state), work=STEPS * encoder.positions * encoder.classes)
+    complete = _RUN_LIST(inputs, (order, state))
     return encoder.from_order(order if complete else encoder.one_by_one())
 
 

@@ -162,7 +162,7 @@ class LocalSearch:
             seed=task.seed,
         )
         moves, local = moves_for(encoder, self.moves), local_moves(encoder, self.moves)
-        options = step_options(moves, task.reach, self.critical, encoder.target(task.spread))
+        options = step_options(encoder, moves, task.reach, self.critical, encoder.target(task.spread))
         kind = LocalSteps if local else WholeSteps
         return kind(encoder, moves, options, walk_from(encoder, decisions, state))
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 
 from pipeplan.extensions.search.candidate import Encoder
-from pipeplan.extensions.search.engines.annealing import OPS_BETWEEN_LOOKS, functions_of, kernel_by
-from pipeplan.extensions.search.kernels.annealing_kernel import annealing_by
-from pipeplan.extensions.search.kernels.arrays import SEARCH_COMPILES_AFTER, SearchWalk, StepOptions
+from pipeplan.extensions.search.engines.annealing import OPS_BETWEEN_LOOKS
+from pipeplan.extensions.search.kernels.annealing_kernel import anneal
+from pipeplan.extensions.search.kernels.arrays import SearchWalk, StepOptions
 from pipeplan.extensions.search.kernels.marks_kernel import Marks, Stretch, Touched, Trials
-from pipeplan.extensions.search.kernels.resuming_kernel import local_annealing_by
+from pipeplan.extensions.search.kernels.resuming_kernel import anneal_locally
 from pipeplan.extensions.search.moves import Move, moves_for
 from pipeplan.extensions.search.moves import decision_kernel as decision
 from pipeplan.extensions.search.moves import shift_kernel as shift
+from pipeplan.extensions.search.moves.outside import run_with
 from pipeplan.foundation.kernels import Argument, Kernel, Output
+
+_ANNEAL = Kernel(anneal)
+_ANNEAL_LOCALLY = Kernel(anneal_locally)
 
 LONG = 256
 """Number of positions from which on timing a part of the schedule is faster than timing it whole."""
@@ -25,12 +27,6 @@ LOCAL = (shift.apply, decision.force)
 
 POSITIONS_PER_MARK = 2
 """Distance of two marks in classes: about as many ops as two microbatches have."""
-
-
-@cache
-def anneal_locally_by(moves: tuple[Move, ...]) -> Kernel:
-    """Return the kernel that anneals by these moves."""
-    return Kernel(local_annealing_by(*functions_of(moves)), SEARCH_COMPILES_AFTER)
 
 
 def local_moves(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
@@ -57,7 +53,7 @@ class WholeSteps:
     """
 
     def __init__(self, encoder: Encoder, moves: tuple[Move, ...], options: StepOptions, walk: SearchWalk) -> None:
-        self.walk, self.kernel = walk, kernel_by(annealing_by, moves, encoder.evaluator.function)
+        self.walk, self.kernel = walk, run_with(_ANNEAL, moves)
         self._inputs, self._work = (encoder.flat, options), encoder.positions
         self._outputs = (walk, encoder.empty_timing())
 
@@ -68,7 +64,7 @@ class WholeSteps:
     def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
         """Make this many search steps, or fewer once ``most`` places of ops were timed; return how many were made."""
         steps = min(max(most // self._work, 1), steps)
-        self.kernel(*self.arguments(steps), work=steps * self._work)
+        self.kernel(*self.arguments(steps))
         return steps
 
 
@@ -76,7 +72,7 @@ class LocalSteps:
     """An annealing in progress, each step of which is timed as far as it changes anything; see :class:`WholeSteps`."""
 
     def __init__(self, encoder: Encoder, moves: tuple[Move, ...], options: StepOptions, walk: SearchWalk) -> None:
-        self.walk, self.kernel = walk, anneal_locally_by(moves)
+        self.walk, self.kernel = walk, run_with(_ANNEAL_LOCALLY, moves)
         self._inputs, self._work = (encoder.flat, options), encoder.positions
         ranks, positions = len(encoder.flat.work), encoder.positions
         # Timings and marks are there twice, for the current candidate and for the trial. Where a step is taken back, only
@@ -102,7 +98,7 @@ class LocalSteps:
 
     def make(self, steps: int, most: int = OPS_BETWEEN_LOOKS) -> int:
         """Make this many search steps, or fewer once ``most`` places of ops were timed; return how many were made."""
-        return int(self.kernel(*self.arguments(steps, most), work=steps * self._work))
+        return int(self.kernel(*self.arguments(steps, most)))
 
 
 def empty_marks(encoder: Encoder) -> Marks:

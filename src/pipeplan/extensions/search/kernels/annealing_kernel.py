@@ -13,8 +13,6 @@ One step::
 The random limit before the evaluation is threshold accepting with the exponential distribution of Metropolis' rule.
 """
 
-from collections.abc import Callable
-
 from pipeplan.extensions.search.kernels.arrays import (
     AnnealingState,
     CandidateTiming,
@@ -23,10 +21,12 @@ from pipeplan.extensions.search.kernels.arrays import (
     SearchWalk,
     StepOptions,
 )
+from pipeplan.extensions.search.kernels.evaluating_kernel import evaluate_by
 from pipeplan.extensions.search.kernels.random_kernel import draw, draw_weighted
 from pipeplan.extensions.search.kernels.row_kernel import copy_numbers, index_of, mirrored
 from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE
 from pipeplan.extensions.search.kernels.varied_kernel import op_index
+from pipeplan.extensions.search.moves.numbered_kernel import apply, propose, undo
 from pipeplan.model import Floats, Ints
 
 CRITICAL_OF = 16
@@ -82,47 +82,34 @@ def draw_place(state: AnnealingState, critical: int, positions: int) -> int:
     return draw(state.random, positions)
 
 
-def annealing_by(
-    evaluate: Callable[..., float],
-    propose: Callable[..., None],
-    apply: Callable[..., bool],
-    undo: Callable[..., None],
-) -> Callable[..., None]:
-    """Return the annealing of a candidate by moves, timed by ``evaluate``.
+def anneal(
+    problem: FlatProblem, options: StepOptions, steps: int, walk: SearchWalk, timing: CandidateTiming
+) -> None:
+    """Anneal for a number of steps; the best candidate seen goes to ``walk.best``.
 
-    Each of the other functions takes the number of a move and the arguments of that move's function.
+    A step draws where it starts, a move by its weight, and what that move does there. It is kept if the value grows by
+    no more than the temperature allows, else taken back.
     """
-
-    def anneal(
-        problem: FlatProblem, options: StepOptions, steps: int, walk: SearchWalk, timing: CandidateTiming
-    ) -> None:
-        """Anneal for a number of steps; the best candidate seen goes to ``walk.best``.
-
-        A step draws where it starts, a move by its weight, and what that move does there. It is kept if the value grows by
-        no more than the temperature allows, else taken back.
-        """
-        decisions, state, change = walk.decisions, walk.state, walk.change
-        for _ in range(steps):
-            # Draw a move, and apply it.
-            cool(state)
-            place = draw_place(state, options.critical, len(decisions.order))
-            move = draw_weighted(state.random, options.weights)
-            propose(move, problem, options.reach, decisions, place, change, state.random)
-            if not apply(move, problem, decisions, change):
-                continue
-            # The limit is drawn first: an evaluation stops as soon as it must be above.
-            limit = accepted_up_to(state, options.waits)
-            value = evaluate(problem, decisions, options.target, limit, timing)
-            if value > limit:
-                undo(move, problem, decisions, change)
-                continue
-            # Accepted: the next steps start from its longest chain.
-            if options.critical > 0:
-                trace(problem, decisions, timing, state.critical)
-            if accept(state, value):
-                copy_decisions(decisions, walk.best)
-
-    return anneal
+    decisions, state, change = walk.decisions, walk.state, walk.change
+    for _ in range(steps):
+        # Draw a move, and apply it.
+        cool(state)
+        place = draw_place(state, options.critical, len(decisions.order))
+        move = draw_weighted(state.random, options.weights)
+        propose(move, options, problem, decisions, place, change, state.random)
+        if not apply(move, options.outside, problem, decisions, change):
+            continue
+        # The limit is drawn first: an evaluation stops as soon as it must be above.
+        limit = accepted_up_to(state, options.waits)
+        value = evaluate_by(options.evaluator, problem, decisions, options.target, limit, timing)
+        if value > limit:
+            undo(move, options.outside, problem, decisions, change)
+            continue
+        # Accepted: the next steps start from its longest chain.
+        if options.critical > 0:
+            trace(problem, decisions, timing, state.critical)
+        if accept(state, value):
+            copy_decisions(decisions, walk.best)
 
 
 def trace(problem: FlatProblem, decisions: Decisions, timing: CandidateTiming, critical: Ints) -> None:
@@ -163,40 +150,29 @@ def last_place(problem: FlatProblem, timing: CandidateTiming) -> int:
     return place
 
 
-def proposing_by(
-    evaluate: Callable[..., float],
-    propose: Callable[..., None],
-    apply: Callable[..., bool],
-    undo: Callable[..., None],
-) -> Callable[..., bool]:
-    """Return the loop that proposes candidates by moves, timed by ``evaluate``.
+def next_candidate(
+    problem: FlatProblem, options: StepOptions, limit: float, tries: int, walk: SearchWalk, timing: CandidateTiming
+) -> bool:
+    """Change the current candidate by one move to one whose value is at most ``limit``; store it in ``state.value[0]``.
 
-    Each of the other functions takes the number of a move and the arguments of that move's function.
+    Returns false if none of ``tries`` moves led to one; then nothing is changed.
     """
-
-    def next_candidate(
-        problem: FlatProblem, options: StepOptions, limit: float, tries: int, walk: SearchWalk, timing: CandidateTiming
-    ) -> bool:
-        """Change the current candidate by one move to one whose value is at most ``limit``; store it in ``state.value[0]``.
-
-        Returns false if none of ``tries`` moves led to one; then nothing is changed.
-        """
-        decisions, state, change = walk.decisions, walk.state, walk.change
-        if options.critical > 0 and evaluate(problem, decisions, options.target, INFEASIBLE / 2, timing) < INFEASIBLE:
+    decisions, state, change = walk.decisions, walk.state, walk.change
+    if options.critical > 0:
+        value = evaluate_by(options.evaluator, problem, decisions, options.target, INFEASIBLE / 2, timing)
+        if value < INFEASIBLE:
             trace(problem, decisions, timing, state.critical)
-        for _ in range(tries):
-            # Draw a move, and apply it.
-            place = draw_place(state, options.critical, len(decisions.order))
-            move = draw_weighted(state.random, options.weights)
-            propose(move, problem, options.reach, decisions, place, change, state.random)
-            if not apply(move, problem, decisions, change):
-                continue
-            # Keep the first candidate that is good enough, and take back all others.
-            value = evaluate(problem, decisions, options.target, limit, timing)
-            if value <= limit:
-                state.value[0] = value
-                return True
-            undo(move, problem, decisions, change)
-        return False
-
-    return next_candidate
+    for _ in range(tries):
+        # Draw a move, and apply it.
+        place = draw_place(state, options.critical, len(decisions.order))
+        move = draw_weighted(state.random, options.weights)
+        propose(move, options, problem, decisions, place, change, state.random)
+        if not apply(move, options.outside, problem, decisions, change):
+            continue
+        # Keep the first candidate that is good enough, and take back all others.
+        value = evaluate_by(options.evaluator, problem, decisions, options.target, limit, timing)
+        if value <= limit:
+            state.value[0] = value
+            return True
+        undo(move, options.outside, problem, decisions, change)
+    return False

@@ -29,15 +29,12 @@ number of forwards and backwards of all ranks, ``ops`` is ``classes * share`` an
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from pipeplan.model import Floats, Ints
-
-SEARCH_COMPILES_AFTER = 500_000
-"""Op evaluations after which the search's kernels are compiled: a search of more than a moment makes many millions."""
-
 
 KEPT = 0
 """Mode of a microbatch on a stage: its activations stay on the rank."""
@@ -339,28 +336,6 @@ class Reach(NamedTuple):
     microbatches: int
 
 
-class StepOptions(NamedTuple):
-    """Options of the steps of an annealing by moves.
-
-    Attributes
-    ----------
-    weights
-        Weight of each move: how often it is drawn; shape (moves,).
-    reach, target
-        Largest distances of a move, and the value to minimize.
-    critical
-        Number of steps out of 16 that start at an op of the longest chain.
-    waits
-        Quantiles of the exponential distribution.
-    """
-
-    weights: Ints
-    reach: Reach
-    target: Target
-    critical: int
-    waits: Floats
-
-
 class Change(NamedTuple):
     """A drawn or applied move, with all that is needed to undo it.
 
@@ -379,6 +354,52 @@ class Change(NamedTuple):
     moves: Ints
     place: Ints
     target: Ints
+
+
+Propose = Callable[[FlatProblem, Reach, Decisions, int, Change, Ints], None]
+"""Function of a move that draws what it does at a place."""
+
+Apply = Callable[[FlatProblem, Decisions, Change], bool]
+"""Function of a move that applies it."""
+
+Undo = Callable[[FlatProblem, Decisions, Change], None]
+"""Function of a move that undoes it."""
+
+
+class OutsideMoves(NamedTuple):
+    """Functions of moves from outside, which have the numbers from ``OUTSIDE`` on; as machine code their addresses."""
+
+    propose: Sequence[Propose]
+    apply: Sequence[Apply]
+    undo: Sequence[Undo]
+
+
+class StepOptions(NamedTuple):
+    """Options of the steps of an annealing by moves.
+
+    Attributes
+    ----------
+    evaluator
+        Evaluator that times candidates.
+    weights
+        Weight of each move by its number: how often it is drawn; shape (moves,).
+    outside
+        Functions of the moves that are not the search's own.
+    reach, target
+        Largest distances of a move, and the value to minimize.
+    critical
+        Number of steps out of 16 that start at an op of the longest chain.
+    waits
+        Quantiles of the exponential distribution.
+    """
+
+    evaluator: int
+    weights: Ints
+    outside: OutsideMoves
+    reach: Reach
+    target: Target
+    critical: int
+    waits: Floats
 
 
 class SearchWalk(NamedTuple):

@@ -20,7 +20,6 @@ rank, for a block that is repeated with a period of 3::
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from pipeplan.extensions.search.kernels.annealing_kernel import accept, accepted_up_to, cool
@@ -31,6 +30,7 @@ from pipeplan.extensions.search.kernels.arrays import (
     FlatProblem,
     Target,
 )
+from pipeplan.extensions.search.kernels.evaluating_kernel import evaluate_by
 from pipeplan.extensions.search.kernels.random_kernel import draw
 from pipeplan.extensions.search.kernels.row_kernel import copy_numbers
 from pipeplan.extensions.search.kernels.timing_kernel import next_owed, runs_before
@@ -116,9 +116,10 @@ class BlockPlan(NamedTuple):
 
 
 class BlockOptions(NamedTuple):
-    """Options of a block's annealing: number of rules that may change, target, quantiles of the exponential distribution."""
+    """Options of a block's annealing: number of rules that may change, evaluator of candidates, target, quantiles as above."""
 
     rules: int
+    evaluator: int
     target: Target
     waits: Floats
 
@@ -403,31 +404,26 @@ def copy_block(source: Block, target: Block) -> None:
     target.inner[0] = source.inner[0]
 
 
-def block_annealing_by(evaluate: Callable[..., float]) -> Callable[..., None]:
-    """Return the annealing of a block, whose schedules are timed by ``evaluate``."""
+def anneal_block(
+    plan: BlockPlan, options: BlockOptions, steps: int, blocks: Blocks, state: AnnealingState, repeated: Repeated
+) -> None:
+    """Simulated annealing of a block for a number of steps; the best one seen goes to ``blocks.best``.
 
-    def anneal_block(
-        plan: BlockPlan, options: BlockOptions, steps: int, blocks: Blocks, state: AnnealingState, repeated: Repeated
-    ) -> None:
-        """Simulated annealing of a block for a number of steps; the best one seen goes to ``blocks.best``.
-
-        A step varies the block, and what comes of it is timed. It is kept if the value grows by no more than the temperature
-        allows.
-        """
-        for _ in range(steps):
-            cool(state)
-            # A copy of the current block is varied. What comes of that may be infeasible; then the next step follows.
-            copy_block(blocks.current, blocks.trial)
-            vary(plan.route, plan.beat.unit, options.rules, blocks.trial, state.random)
-            if not repeat(plan, blocks.trial, repeated):
-                continue
-            # Time the order; the limit, drawn before, ends that early.
-            limit = accepted_up_to(state, options.waits)
-            value = evaluate(plan.problem, repeated.decisions, options.target, limit, repeated.timing)
-            if value > limit:
-                continue
-            copy_block(blocks.trial, blocks.current)
-            if accept(state, value):
-                copy_block(blocks.trial, blocks.best)
-
-    return anneal_block
+    A step varies the block, and what comes of it is timed. It is kept if the value grows by no more than the temperature
+    allows.
+    """
+    for _ in range(steps):
+        cool(state)
+        # A copy of the current block is varied. What comes of that may be infeasible; then the next step follows.
+        copy_block(blocks.current, blocks.trial)
+        vary(plan.route, plan.beat.unit, options.rules, blocks.trial, state.random)
+        if not repeat(plan, blocks.trial, repeated):
+            continue
+        # Time the order; the limit, drawn before, ends that early.
+        limit = accepted_up_to(state, options.waits)
+        value = evaluate_by(options.evaluator, plan.problem, repeated.decisions, options.target, limit, repeated.timing)
+        if value > limit:
+            continue
+        copy_block(blocks.trial, blocks.current)
+        if accept(state, value):
+            copy_block(blocks.trial, blocks.best)

@@ -17,8 +17,6 @@ The annealing makes the same steps as ``annealing_kernel`` with the same random 
 schedules are long.
 """
 
-from collections.abc import Callable
-
 from pipeplan.extensions.search.kernels.annealing_kernel import (
     accept,
     accepted_up_to,
@@ -54,6 +52,7 @@ from pipeplan.extensions.search.kernels.timing_kernel import (
     run_ranks,
     value_at_end,
 )
+from pipeplan.extensions.search.moves.numbered_kernel import apply, propose, undo
 from pipeplan.foundation.kernels import inlined
 from pipeplan.model import Ints
 from pipeplan.model.tolerances import LAST_DIGITS, SEARCHED_MEMORY
@@ -234,57 +233,50 @@ def unit_of(problem: FlatProblem) -> float:
     return SEARCHED_MEMORY * largest
 
 
-def local_annealing_by(
-    propose: Callable[..., None], apply: Callable[..., bool], undo: Callable[..., None]
-) -> Callable[..., int]:
-    """Return the annealing of a candidate by moves that shift ops or force weight backwards."""
+def anneal_locally(
+    problem: FlatProblem, options: StepOptions, steps: int, most: int, walk: SearchWalk, trials: Trials
+) -> int:
+    """Anneal for a number of steps, or until ``most`` places were timed, and return the number of steps.
 
-    def anneal_locally(
-        problem: FlatProblem, options: StepOptions, steps: int, most: int, walk: SearchWalk, trials: Trials
-    ) -> int:
-        """Anneal for a number of steps, or until ``most`` places were timed, and return the number of steps.
-
-        The current candidate is timed afresh at first.
-        """
-        decisions, state, change, target = walk.decisions, walk.state, walk.change, options.target
-        touched, visits, current = trials.touched, trials.stretch.visits, trials.current
-        unit = unit_of(problem)
-        # Time the current candidate whole, to know where its marks are.
-        length = evaluate(problem, decisions, target, INFEASIBLE / 2, current)
-        place_marks(problem, decisions, length, current, trials.base)
-        visits[0] = 0
-        touched.number[0] = 0
-        for rank in range(len(problem.work)):
-            touched.last[rank] = -1
-        # Time it from mark to mark, which are placed but not yet written, in both timings.
-        begin_marks(problem, trials.base)
-        evaluate_from(problem, decisions, target, INFEASIBLE / 2, unit, INFEASIBLE, trials)
+    The current candidate is timed afresh at first.
+    """
+    decisions, state, change, target = walk.decisions, walk.state, walk.change, options.target
+    touched, visits, current = trials.touched, trials.stretch.visits, trials.current
+    unit = unit_of(problem)
+    # Time the current candidate whole, to know where its marks are.
+    length = evaluate(problem, decisions, target, INFEASIBLE / 2, current)
+    place_marks(problem, decisions, length, current, trials.base)
+    visits[0] = 0
+    touched.number[0] = 0
+    for rank in range(len(problem.work)):
+        touched.last[rank] = -1
+    # Time it from mark to mark, which are placed but not yet written, in both timings.
+    begin_marks(problem, trials.base)
+    evaluate_from(problem, decisions, target, INFEASIBLE / 2, unit, INFEASIBLE, trials)
+    keep_step(problem, trials)
+    for step in range(steps):
+        if visits[0] >= most:
+            return step
+        # Draw a move, and apply it.
+        cool(state)
+        place = draw_place(state, options.critical, len(decisions.order))
+        move = draw_weighted(state.random, options.weights)
+        propose(move, options, problem, decisions, place, change, state.random)
+        change.moves[0] = 0
+        if not apply(move, options.outside, problem, decisions, change):
+            continue
+        note_touched(problem, decisions, change, touched)
+        # Time the trial from the change on; a value above the limit, known before, ends that early.
+        limit = accepted_up_to(state, options.waits)
+        value = evaluate_from(problem, decisions, target, limit, unit, state.value[0], trials)
+        if value > limit:
+            undo(move, options.outside, problem, decisions, change)
+            settle(problem, current, trials.timing, trials)
+            continue
+        # It is accepted: the trial is the current candidate from now on.
         keep_step(problem, trials)
-        for step in range(steps):
-            if visits[0] >= most:
-                return step
-            # Draw a move, and apply it.
-            cool(state)
-            place = draw_place(state, options.critical, len(decisions.order))
-            move = draw_weighted(state.random, options.weights)
-            propose(move, problem, options.reach, decisions, place, change, state.random)
-            change.moves[0] = 0
-            if not apply(move, problem, decisions, change):
-                continue
-            note_touched(problem, decisions, change, touched)
-            # Time the trial from the change on; a value above the limit, known before, ends that early.
-            limit = accepted_up_to(state, options.waits)
-            value = evaluate_from(problem, decisions, target, limit, unit, state.value[0], trials)
-            if value > limit:
-                undo(move, problem, decisions, change)
-                settle(problem, current, trials.timing, trials)
-                continue
-            # It is accepted: the trial is the current candidate from now on.
-            keep_step(problem, trials)
-            if options.critical > 0:
-                trace_by_indices(problem, decisions, current, trials.indices, state.critical)
-            if accept(state, value):
-                copy_decisions(decisions, walk.best)
-        return steps
-
-    return anneal_locally
+        if options.critical > 0:
+            trace_by_indices(problem, decisions, current, trials.indices, state.critical)
+        if accept(state, value):
+            copy_decisions(decisions, walk.best)
+    return steps

@@ -16,8 +16,6 @@ before one of its later ops when the candidate forces them to, when that op woul
 they fit into the wait for what that op needs. The rest follows the last op.
 """
 
-from collections.abc import Callable
-
 from pipeplan.extensions.search.kernels.arrays import CandidateTiming, Decisions, FlatProblem, Target
 from pipeplan.foundation.kernels import inlined
 from pipeplan.model import Ints
@@ -30,10 +28,6 @@ NOT_THERE = -1.0
 
 STUCK = -1
 """Returned by ``run_rank`` for an infeasible candidate, instead of the number of ranks that can go on."""
-
-# Three sizes of kernels time candidates, each made of the one before, so that a problem compiles only what it needs:
-# ``evaluate`` for orders with owed Ws, ``evaluate_pairs`` for overlapped pairs and full backwards too, and
-# ``wide_kernel.evaluate_wide`` for all the rest. ``Encoder.evaluator`` chooses.
 
 
 def run_ranks(
@@ -88,20 +82,29 @@ def value_at_end(problem: FlatProblem, decisions: Decisions, target: Target, tim
     return longest + target.spread * total / ranks
 
 
-def evaluation_by(run: Callable[..., int]) -> Callable[..., float]:
-    """Return the function that times whole candidates, whose ranks ``run`` runs."""
+def evaluate(
+    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: CandidateTiming
+) -> float:
+    """Return the value of a candidate; ``INFEASIBLE`` if a makespan or span must be more than ``limit``.
 
-    def evaluate(
-        problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: CandidateTiming
-    ) -> float:
-        """Return the value of a candidate; ``INFEASIBLE`` if a makespan or span must be more than ``limit``."""
-        begin(problem, timing)
-        # All ranks begin, each as far as the end of its row: that of rank r is at ``offsets[r + 1]``.
-        if run(problem, decisions, target.span, limit, problem.offsets, 1, len(problem.work), timing) == STUCK:
-            return INFEASIBLE
-        return value_at_end(problem, decisions, target, timing)
+    For problems in which nothing overlaps and no backward gains by running in full: most problems.
+    """
+    begin(problem, timing)
+    # All ranks begin, each as far as the end of its row: that of rank r is at ``offsets[r + 1]``.
+    if run_ranks(problem, decisions, target.span, limit, problem.offsets, 1, len(problem.work), timing) == STUCK:
+        return INFEASIBLE
+    return value_at_end(problem, decisions, target, timing)
 
-    return evaluate
+
+def evaluate_pairs(
+    problem: FlatProblem, decisions: Decisions, target: Target, limit: float, timing: CandidateTiming
+) -> float:
+    """Do what ``evaluate`` does, for all problems that are not wide."""
+    begin(problem, timing)
+    ranks = len(problem.work)
+    if run_ranks_in_pairs(problem, decisions, target.span, limit, problem.offsets, 1, ranks, timing) == STUCK:
+        return INFEASIBLE
+    return value_at_end(problem, decisions, target, timing)
 
 
 def begin(problem: FlatProblem, timing: CandidateTiming) -> None:
@@ -314,10 +317,3 @@ def next_owed(owes: Ints, pending: int) -> int:
 def runs_before(forced: bool, lacks_room: bool, end: float, arrival: float) -> bool:
     """Return true if a W that would end at ``end`` runs before an op whose input is there at ``arrival``."""
     return forced or lacks_room or end <= arrival
-
-
-evaluate = evaluation_by(run_ranks)
-"""Times candidates of problems in which nothing overlaps and no backward gains by running in full: most problems."""
-
-evaluate_pairs = evaluation_by(run_ranks_in_pairs)
-"""Times candidates of all problems that are not wide."""

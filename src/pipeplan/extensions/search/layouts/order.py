@@ -18,7 +18,7 @@ from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import BACKWARD_KINDS, Floats, Ints, Kind, Schedule, crosses_ranks, dependencies
 from pipeplan.simulation import simulate
 
-_LONGEST_PATH = Kernel(longest_path, compile_after=500_000)
+_LONGEST_PATH = Kernel(longest_path)
 
 _PARTS = {Kind.F: (1, 0, 0), Kind.B: (0, 1, 1), Kind.I: (0, 1, 0), Kind.W: (0, 0, 1)}
 """Shares of a stage's F, I and W in each kind of op."""
@@ -105,7 +105,7 @@ class OrderGraph:
         count = len(duration)
         end, cause, on_path = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
         last = _LONGEST_PATH(
-            (self._before, self._source, self._second, duration, self.transfer), (end, cause, on_path), work=count
+            (self._before, self._source, self._second, duration, self.transfer), (end, cause, on_path)
         )
         self.evaluations += 1
         chain = np.flatnonzero(on_path > 0)

@@ -18,18 +18,18 @@ One step, for an op whose message arrives last::
     op                         |####    starts at 10: cause = source, on_path = -2 until the path is traced back
 """
 
-from collections.abc import MutableSequence, Sequence
+from pipeplan.model import Floats, Ints
 
 
 def longest_path(
-    before: Sequence[int],
-    source: Sequence[int],
-    second: Sequence[int],
-    duration: Sequence[float],
+    before: Ints,
+    source: Ints,
+    second: Ints,
+    duration: Floats,
     delay: float,
-    end: MutableSequence[float],
-    cause: MutableSequence[int],
-    on_path: MutableSequence[int],
+    end: Floats,
+    cause: Ints,
+    on_path: Ints,
 ) -> int:
     """Compute the end of every op and mark the longest path; return its last op."""
     last = 0

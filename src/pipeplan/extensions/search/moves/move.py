@@ -6,16 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeplan.extensions.search.kernels.arrays import Change, Decisions, FlatProblem, Reach
+from pipeplan.extensions.search.kernels.arrays import Apply, Propose, Undo
 from pipeplan.foundation.errors import InputError
-from pipeplan.model import Ints
 
 if TYPE_CHECKING:
     from pipeplan.extensions.search.candidate import Encoder
-
-Propose = Callable[[FlatProblem, Reach, Decisions, int, Change, Ints], None]
-Apply = Callable[[FlatProblem, Decisions, Change], bool]
-Undo = Callable[[FlatProblem, Decisions, Change], None]
 
 
 def always(_: Encoder) -> bool:
@@ -42,7 +37,9 @@ class Move:
     undo
         Takes the same after ``apply`` has returned true, and leaves the decisions as they were before.
     can_gain
-        Function that returns true if it can improve anything on the problem of an encoder; otherwise kernels leave it out.
+        Function that returns true if it can improve anything on the problem of an encoder; otherwise it is never drawn.
+    number
+        Its number in ``numbered_kernel``; None for a move from outside, whose functions are compiled where it is used.
 
     Raises
     ------
@@ -56,6 +53,7 @@ class Move:
     apply: Apply
     undo: Undo
     can_gain: Callable[[Encoder], bool] = always
+    number: int | None = None
 
     def __post_init__(self) -> None:
         if self.weight < 0:
@@ -63,5 +61,5 @@ class Move:
 
 
 def moves_for(encoder: Encoder, moves: tuple[Move, ...]) -> tuple[Move, ...]:
-    """Return the moves that can improve something on a problem: kernels are compiled for these alone."""
+    """Return the moves that can improve something on a problem."""
     return tuple(move for move in moves if move.weight > 0 and move.can_gain(encoder))

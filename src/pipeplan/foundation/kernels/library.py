@@ -1,0 +1,150 @@
+"""The library of kernels: which file is this machine's, and how Python calls its entries.
+
+An entry takes one address, of all arguments one after the other: the address and length of an array, a number as it is,
+records taken apart. Beside it the library has a description, with a line for the result and one for each of these leaves::
+
+    q                                        the result is an int
+    rows.offsets i8 ranks + 1                an array of 64-bit ints, one longer than there are ranks
+    rows.duration f8 ops
+    steps q                                  a number
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.foundation.kernels import Argument, Output
+
+FOLDER = Path(__file__).with_name("libraries")
+"""Folder of the libraries that a build has made, and of ``built.txt``, which says from which kernels."""
+
+ADDRESSES: dict[Callable[..., Any], int] = {}
+"""Addresses of functions from outside, which kernels call from a row of functions."""
+
+_RESULTS: dict[str, tuple[type[ctypes.c_double | ctypes.c_longlong], Callable[[Any], Any]]] = {
+    "d": (ctypes.c_double, float),
+    "q": (ctypes.c_longlong, int),
+    "?": (ctypes.c_longlong, bool),
+    "-": (ctypes.c_longlong, lambda _: None),
+}
+"""Kinds of results, as C stores them and Python returns them."""
+
+_NUMBERS = ("q", "d")
+"""Kinds of leaves that are numbers: int and float."""
+
+
+class Leaf(NamedTuple):
+    """An array or number that an entry takes: its name, its type unless it is a number or a row of functions, its shape."""
+
+    name: str
+    kind: str
+    dtype: np.dtype[Any] | None
+    shape: str
+
+
+class Entry:
+    """A function of the library, called as the kernel's Python function is."""
+
+    def __init__(self, name: str, run: Callable[[bytes, Any], int], description: str) -> None:
+        result, *lines = description.splitlines()
+        self.name, self.run = name, run
+        self._result, self._as_python = _RESULTS[result]
+        self.leaves = [Leaf(*_described(line)) for line in lines]
+        self._layout = struct.Struct("".join(leaf.kind if leaf.kind in _NUMBERS else "qq" for leaf in self.leaves))
+
+    def __call__(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
+        """Run the function; see :class:`~pipeplan.foundation.kernels.Kernel`."""
+        words: list[Any] = []
+        leaves = iter(self.leaves)
+        try:
+            self._add(inputs, leaves, words, "c_contiguous")
+            self._add(outputs, leaves, words, "carray")
+            taken = self._layout.pack(*words)
+        except (struct.error, StopIteration) as error:
+            takes = ", ".join(leaf.name for leaf in self.leaves)
+            raise TypeError(f"{self.name} takes {len(self.leaves)} arrays and numbers: {takes}; {error}") from None
+        result = self._result()
+        if wrong := self.run(taken, ctypes.byref(result)):
+            leaf = self.leaves[wrong - 1]
+            raise ValueError(f"{self.name}: the length of {leaf.name} is not {leaf.shape}, as the arrays before it imply")
+        return self._as_python(result.value)
+
+    def _add(self, values: Sequence[Argument], leaves: Iterator[Leaf], words: list[Any], flag: str) -> None:
+        """Append the words of arguments. ``flag`` must be true of arrays: outputs may also be written to."""
+        for value in values:
+            if isinstance(value, tuple):
+                self._add(value, leaves, words, flag)
+                continue
+            leaf = next(leaves)
+            if leaf.kind in _NUMBERS:
+                words.append(value)
+                continue
+            row = _addresses(tuple(value)) if leaf.kind == "fn" and isinstance(value, list) else value
+            fits = isinstance(row, np.ndarray) and row.dtype == leaf.dtype and row.ndim == 1 and getattr(row.flags, flag)
+            if not fits:
+                kind = f"{row.dtype} of shape {row.shape}" if isinstance(row, np.ndarray) else type(row).__name__
+                raise TypeError(f"{self.name}: {leaf.name} is {kind}: expected a row of {leaf.dtype} in one piece")
+            words += (row.__array_interface__["data"][0], len(row))
+
+
+def _described(line: str) -> tuple[str, str, np.dtype[Any] | None, str]:
+    name, kind, shape = (*line.split(" ", 2), "")[:3]
+    return name, kind, None if kind in _NUMBERS else np.dtype("i8" if kind == "fn" else kind), shape
+
+
+@cache
+def _addresses(functions: tuple[Callable[..., Any], ...]) -> NDArray[np.int64]:
+    return np.array([ADDRESSES[function] for function in functions], np.int64)
+
+
+def entry_of(function: Callable[..., Any]) -> Entry | None:
+    """Return the entry of a kernel's function; None without a library, and for a function that is not in it."""
+    native, name = library(), f"{function.__module__.replace('.', '_')}__{function.__name__}"
+    if native is None or not hasattr(native, f"{name}_entry"):
+        return None
+    run = native[f"{name}_entry"]
+    run.argtypes, run.restype = (ctypes.c_char_p, ctypes.c_void_p), ctypes.c_longlong
+    return Entry(function.__name__, run, _string(native, f"{name}_takes"))
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """Return the library of this machine; None where kernels run as Python, of which a warning says why."""
+    if os.environ.get("PIPEPLAN_PURE_PYTHON", "0") not in ("", "0"):
+        return None
+    from pipeplan.foundation.kernels.compiler import file_names
+
+    reason = "this installation has no library for this machine"
+    for name in file_names():
+        if (FOLDER / name).exists():
+            try:
+                return _loaded(FOLDER / name)
+            except (OSError, ValueError) as error:
+                reason = f"{FOLDER / name} cannot be used: {error}"
+    remedy = "install pipeplan again, from a wheel, or from source with a C compiler"
+    warnings.warn(f"kernels run as Python, 10 to 100 times as slowly: {reason}; {remedy}", RuntimeWarning, stacklevel=2)
+    return None
+
+
+def _loaded(path: Path) -> ctypes.CDLL:
+    """Return a library that was built with this version. Raises OSError or ValueError for any other file."""
+    digest, *_ = (FOLDER / "built.txt").read_text(encoding="utf-8").split()
+    native = ctypes.CDLL(str(path))
+    if _string(native, "pipeplan_digest") != digest:
+        raise ValueError("it belongs to another version")
+    return native
+
+
+def _string(native: ctypes.CDLL, name: str) -> str:
+    """Return a string of the library. Raises ValueError if there is none of the name."""
+    return ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(native, name))).decode()
