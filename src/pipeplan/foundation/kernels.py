@@ -149,6 +149,11 @@ def are_being_compiled() -> bool:
     return bool(_BEING_COMPILED)
 
 
+def is_native() -> bool:
+    """Return True if kernels run as machine code."""
+    return True
+
+
 def _as_lists(value: Argument) -> Any:
     """Convert arrays to lists, also within named tuples; numbers are unchanged."""
     if isinstance(value, tuple):

@@ -16,7 +16,6 @@ from pipeplan.extensions.search.answers.options import ParetoOptions, ScheduleSe
 from pipeplan.extensions.search.answers.searches import front_found, searched
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import is_stream
-from pipeplan.foundation.kernels import are_being_compiled
 from pipeplan.foundation.readable import Times, change, percent
 from pipeplan.model import Schedule
 
@@ -64,8 +63,7 @@ def progress_line(files: Sequence[Path], *, unit: str, quiet: bool) -> Iterator[
 
         def show(progress: SearchProgress) -> None:
             keep(progress)
-            waits = COMPILING if are_being_compiled() and progress.share < 1 else ""
-            bar.show(progress.share, progress_text(progress, unit) + waits)
+            bar.show(progress.share, progress_text(progress, unit))
 
         yield show
 
@@ -75,8 +73,6 @@ EVERY = 1.0
 
 EVERY_LINE = 10.0
 """Minimum number of seconds between two lines if stderr is not a terminal."""
-
-COMPILING = "; compiling (first run only)"
 
 
 def keep_best(files: Sequence[Path]) -> Callable[[SearchProgress], None]:

@@ -96,9 +96,6 @@ class Reorderer:
             # No order fits where static memory alone is above the limit: their lengths alone count.
             limit=np.where(rule.limit > 0, np.minimum(rule.limit, 1e300), 1e300),
         )
-        # The kernel is compiled now, so that no batch waits for it.
-        alike = MicrobatchFactors.of((1.0,) * schedule.microbatches, schedule.placement.rank_of[0])
-        _REORDERED.compile(*self._arguments(self._taken(alike), np.arange(schedule.microbatches), steps=0))
 
     def __call__(self, factors: MicrobatchFactors) -> Reordering:
         """Return an order of microbatches with these factors; their number is that of the schedule's."""
