@@ -24,7 +24,7 @@ CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test
 	extensions/planning/hardware/test_presets.py extensions/planning/test_configuration.py foundation/sweeps/test_store.py answers/test_names.py \
 	cli/test_names.py extensions/web/test_guard.py extensions/training/runtime/test_recorder.py)
 
-.PHONY: axe demo demo-page check check-tests test test-all without lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture warm web-ui web-ui-check lock audit clean
+.PHONY: axe demo demo-page check check-tests test test-all without lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -61,10 +61,6 @@ lint: .venv/.installed-dev
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-
-# Machine code of all kernels, which every process finds.
-warm: .venv/.installed-dev
-	$(BIN)/pipeplan warm
 
 # The site of the documentation. With --quiet, MkDocs would not count the broken links that it keeps quiet about.
 docs: .venv/.installed-docs

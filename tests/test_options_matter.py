@@ -451,7 +451,6 @@ COMMANDS_LEFT_OUT = {
     "run": "trains a model: tests/extensions/training",
     "serve": "runs until it is stopped: tests/extensions/web",
     "mcp": "runs until it is stopped: tests/extensions/web/test_tool_server.py",
-    "warm": "prepares a machine, and has no options",
 }
 """Commands whose further options have no question, and why."""
 

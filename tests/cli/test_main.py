@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -320,26 +318,6 @@ def test_a_comparison_says_how_short_any_can_be_and_what_was_assumed_once(run):
     )
     assert said.count("overlapped forward and backward: assumed to take as long as both in sequence") == 1
     assert re.search(r"(?m)^zbv +2 +26\.80 +10\.4% +4\.000 +3\.9%$", out)
-
-
-_COMPILES = """
-import atexit, sys
-import pipeplan.foundation.kernels
-from pipeplan.cli import main
-
-atexit.register(print, "the interpreter's own end", flush=True)
-pipeplan.foundation.kernels._BEING_COMPILED.add(None)
-sys.exit(main())
-"""
-
-
-def test_a_kernel_that_is_still_compiled_ends_with_the_process_and_not_under_it():
-    ended = subprocess.run(
-        [sys.executable, "-c", _COMPILES, "schedules", "1f1c"], check=False, capture_output=True, text=True
-    )
-    assert ended.returncode == 2
-    assert "1f1b" in ended.stderr
-    assert "own end" not in ended.stdout
 
 
 def test_memory_that_runs_out_is_one_sentence(monkeypatch, capsys):

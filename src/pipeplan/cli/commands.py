@@ -47,13 +47,6 @@ CORE = (
         example="zbv -p 4 -m 8 --to torch-csv -o zbv.csv",
         place=110,
     ),
-    Command(
-        name="warm",
-        function="pipeplan.cli.warm:warm",
-        summary="Compile the kernels ahead of time, as when an image is built.",
-        example="--json",
-        place=180,
-    ),
 )
 """Commands of the core."""
 

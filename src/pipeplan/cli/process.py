@@ -29,26 +29,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     A signal that ends the command gives 128 plus its number, as in shells.
     """
-    if arguments is not None:
-        return _run(list(arguments))
-    # Of a plugin that cannot be loaded, the place in pipeplan's code says nothing.
-    warnings.formatwarning = lambda message, *_: f"pipeplan: warning: {message}\n"
-    code = _run(sys.argv[1:])
-    _leave_kernels(code)
-    return code
-
-
-def _leave_kernels(code: int) -> None:
-    """Exit at once if a kernel is still being compiled, which nothing can interrupt.
-
-    A regular exit of the interpreter would tear down LLVM while a thread is in it, and abort.
-    """
-    kernels = sys.modules.get("pipeplan.foundation.kernels")
-    if kernels is not None and kernels.are_being_compiled():
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):
-                stream.flush()
-        os._exit(code)
+    if arguments is None:
+        arguments = sys.argv[1:]
+        # Of a plugin that cannot be loaded, the place in pipeplan's code says nothing.
+        warnings.formatwarning = lambda message, *_: f"pipeplan: warning: {message}\n"
+    return _run(list(arguments))
 
 
 def _run(arguments: Sequence[str]) -> int:

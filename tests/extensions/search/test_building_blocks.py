@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from pipeplan.checking import check
-from pipeplan.costs import Settings
-from pipeplan.extensions.search import Choices, Problem, Run, search
+from pipeplan.extensions.search import Choices, Run, search
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.extensions.search.engines import building_blocks
@@ -130,17 +129,3 @@ def test_every_placement_has_blocks(placement, split):
     assert run.best is not None
     assert run.best.found_by == "building blocks"
     check(run.schedule(run.best), memory=case.memory_limit).require_valid()
-
-
-def test_the_first_blocks_need_no_kernels_of_a_search_with_seconds(monkeypatch):
-    """A cold search would wait for kernels; small problems are often solved by the first blocks."""
-
-    def refused(*_: object) -> None:
-        raise AssertionError("compiled")
-
-    monkeypatch.setattr(Run, "compile", refused)
-    settings = Settings(ranks=4, microbatches=8, chunks=4)
-    placement = Placement.called("wave", 4, 4)
-    answer = search(Problem(placement, 8, settings.costs(placement)), seconds=60.0)
-    assert answer.found_by == "building blocks"
-    assert answer.optimal

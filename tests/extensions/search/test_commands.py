@@ -2,15 +2,12 @@
 
 import json
 import os
-from unittest.mock import patch
 
 import pytest
 
 from pipeplan.answers import simulate
-from pipeplan.cli.progress import ProgressBar
 from pipeplan.extensions.search import Published, SearchProgress
-from pipeplan.extensions.search.commands import COMPILING, keep_best, progress_line, progress_text
-from pipeplan.foundation.kernels import Kernel
+from pipeplan.extensions.search.commands import keep_best, progress_text
 from pipeplan.model import parse_schedule
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
@@ -27,20 +24,6 @@ def test_a_search_says_its_best_its_bound_and_what_it_has_to_beat():
     said = progress_text(progress(Published("v-half", 2_234_000.0)), "us")
     assert said == "best 2.115 s, -5.3% against v-half; bound 2.057 s, gap 2.8%"
     assert progress_text(progress(None), "us") == "best 2.115 s; bound 2.057 s, gap 2.8%"
-
-
-def test_a_search_whose_kernels_are_compiled_says_what_it_waits_for(monkeypatch):
-    # An earlier search of this process may still be compiling in the background.
-    monkeypatch.setattr("pipeplan.foundation.kernels._BEING_COMPILED", set())
-    told = []
-    monkeypatch.setattr(ProgressBar, "show", lambda _, share, said: told.append(said.endswith(COMPILING)))
-    with progress_line((), unit="us", quiet=True) as line:
-        compiled = Kernel(lambda *_: line(progress(None)))
-        line(progress(None))
-        with patch("pipeplan.foundation.kernels.compile_loop", lambda function: function):
-            compiled.compile((), ())
-        line(progress(None))
-    assert told == [False, True, False]
 
 
 def improved(value: float) -> SearchProgress:

@@ -65,7 +65,6 @@ export class SearchForm {
   private readonly progress: HTMLElement;
   private readonly submit: HTMLButtonElement;
   private running: AbortController | null = null;
-  private spent = -1;
 
   /** `search` runs until it ends or the signal aborts it. */
   constructor(
@@ -92,11 +91,8 @@ export class SearchForm {
   /** Show the progress as a bar with a text next to it. */
   showProgress(progress: SearchProgress, budget: number, words: string): void {
     this.bar.value = progress.share;
-    // The time budget pauses during the compilation of kernels, which happens once per machine.
-    const waits = progress.seconds === this.spent && progress.share < 1;
-    this.spent = progress.seconds;
     const time = `${Math.round(progress.share * budget)} of ${budget} s`;
-    this.progressText.textContent = `${words} \u00b7 ${time}${waits ? " \u00b7 compiling (first run only)" : ""}`;
+    this.progressText.textContent = `${words} \u00b7 ${time}`;
   }
 
   private async run(): Promise<void> {

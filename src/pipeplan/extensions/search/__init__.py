@@ -19,7 +19,7 @@ _HOMES = {
     "portfolio": "ENGINES engines_going_on require_shape search",
     "problem": "Problem",
     "reordering": "Reorderer Reordering",
-    "result": "ALL_RECOMPUTED Improvement Published SearchProgress SearchResult is_as_published latest_compiled",
+    "result": "ALL_RECOMPUTED Improvement Published SearchProgress SearchResult is_as_published",
     "run": "Engine Run value_as_is",
 }
 __all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

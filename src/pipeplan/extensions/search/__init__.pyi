@@ -46,7 +46,6 @@ from pipeplan.extensions.search.result import Published as Published
 from pipeplan.extensions.search.result import SearchProgress as SearchProgress
 from pipeplan.extensions.search.result import SearchResult as SearchResult
 from pipeplan.extensions.search.result import is_as_published as is_as_published
-from pipeplan.extensions.search.result import latest_compiled as latest_compiled
 from pipeplan.extensions.search.run import Engine as Engine
 from pipeplan.extensions.search.run import Run as Run
 from pipeplan.extensions.search.run import value_as_is as value_as_is

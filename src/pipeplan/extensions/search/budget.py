@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from threading import Event
@@ -52,22 +51,11 @@ class Budget:
         self.stopped = Event()
         self._clock = clock
         self._begin = clock()
-        self._paused_at: float | None = None
 
     @property
     def seconds(self) -> float:
-        """Seconds since the search began, without pauses."""
-        return (self._clock() if self._paused_at is None else self._paused_at) - self._begin
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Stop the clock of the budget within the context."""
-        self._paused_at = self._clock()
-        try:
-            yield
-        finally:
-            self._begin += self._clock() - self._paused_at
-            self._paused_at = None
+        """Seconds since the search began."""
+        return self._clock() - self._begin
 
     def part(self, share: float) -> Budget:
         """Return the budget up to a share of it; spending counts for both."""
@@ -145,8 +133,3 @@ class _Part(Budget):
     @property
     def seconds(self) -> float:
         return self._whole.seconds
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        with self._whole.paused():
-            yield

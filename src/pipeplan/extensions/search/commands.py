@@ -63,8 +63,7 @@ def progress_line(files: Sequence[Path], *, unit: str, quiet: bool) -> Iterator[
 
         def show(progress: SearchProgress) -> None:
             keep(progress)
-            waits = COMPILING if False and progress.share < 1 else ""
-            bar.show(progress.share, progress_text(progress, unit) + waits)
+            bar.show(progress.share, progress_text(progress, unit))
 
         yield show
 
@@ -74,8 +73,6 @@ EVERY = 1.0
 
 EVERY_LINE = 10.0
 """Minimum number of seconds between two lines if stderr is not a terminal."""
-
-COMPILING = "; compiling (first run only)"
 
 
 def keep_best(files: Sequence[Path]) -> Callable[[SearchProgress], None]:

@@ -6,7 +6,6 @@ EXTENSION = Extension(
     name="search",
     summary="Search for better schedules and layouts, with bounds and proofs.",
     services={
-        "kernel_jobs": "pipeplan.extensions.search.warming:JOBS",
         "reorderer": "pipeplan.extensions.search:Reorderer",
         "table_parts": "pipeplan.extensions.search.answers.search_words:search_table_parts",
     },

@@ -16,7 +16,7 @@ from pipeplan.costs import Layout
 from pipeplan.extensions.search.budget import Effort
 from pipeplan.extensions.search.portfolio import ENGINES, engines_going_on, search
 from pipeplan.extensions.search.problem import Problem
-from pipeplan.extensions.search.result import SearchProgress, SearchResult, latest_compiled
+from pipeplan.extensions.search.result import SearchProgress, SearchResult
 from pipeplan.extensions.search.run import Engine
 from pipeplan.foundation.errors import InfeasibleError
 from pipeplan.model import Placement, Schedule, tolerances
@@ -157,7 +157,6 @@ def best_placement(
         evaluations=sum(result.evaluations for result in every),
         seconds=sum(result.seconds for result in every),
         interrupted=stopped or any(result.interrupted for result in every),
-        compiled_after=latest_compiled(every),
     )
     return BestPlacement(whole, tried)
 
@@ -188,7 +187,6 @@ def together(before: SearchResult, after: SearchResult) -> SearchResult:
         min(both, key=attrgetter("value")),
         published=rival.published,
         every_published=any(result.every_published for result in both),
-        compiled_after=latest_compiled(both),
         bound=max((result.bound for result in both), key=attrgetter("value")),
         evaluations=before.evaluations + after.evaluations,
         seconds=before.seconds + after.seconds,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pipeplan.checking import check
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.candidate import keep_what_can_be
-from pipeplan.extensions.search.engines.building_blocks import BuildingBlocks, FirstBlocks
+from pipeplan.extensions.search.engines.building_blocks import BuildingBlocks
 from pipeplan.extensions.search.engines.dispatching import Dispatching
 from pipeplan.extensions.search.engines.judged_search import JudgedSearch
 from pipeplan.extensions.search.engines.list_scheduling import ListScheduling
@@ -28,7 +28,6 @@ ENGINES: tuple[Engine, ...] = (
     ListScheduling(),
     Dispatching(),
     DrivenByCosts(),
-    FirstBlocks(),
     EarlyProof(),
     BuildingBlocks(),
     Proving(),
@@ -38,7 +37,7 @@ ENGINES: tuple[Engine, ...] = (
 )
 """Engines of a search, which run one after the other until its budget is spent."""
 
-STARTING = (FixedOrders, ListScheduling, Dispatching, DrivenByCosts, FirstBlocks)
+STARTING = (FixedOrders, ListScheduling, Dispatching, DrivenByCosts)
 """Engines that only find starts: a search that continues has a better one."""
 
 HOTTER = 16.0
@@ -88,7 +87,7 @@ def search(
     start
         Schedules to go on from, in addition to the published ones: of this placement and number of microbatches, unsliced.
     workers
-        Threads that anneal at the same time; kernels run without the GIL.
+        Threads that anneal at the same time; compiled kernels run without the GIL.
     progress
         Called at each improvement, after each round, and twice a second meanwhile. It may raise KeyboardInterrupt to
         stop the search; so may the user. The answer is then the best so far.
@@ -128,12 +127,9 @@ def search(
                 engine(searched)
     except KeyboardInterrupt:
         run.budget.stopped.set()
-    try:
-        if not compared:
-            _compare_with_published(run, plan)
-        return _search_result(run, every_published=plan.every_published)
-    finally:
-        run.end()
+    if not compared:
+        _compare_with_published(run, plan)
+    return _search_result(run, every_published=plan.every_published)
 
 
 def _compare_with_published(run: Run, plan: Run) -> None:
@@ -191,7 +187,6 @@ def _search_result(run: Run, *, every_published: bool) -> SearchResult:
         interrupted=run.budget.stopped.is_set(),
         published=run.published,
         every_published=every_published,
-        compiled_after=run.compiled_after,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipeplan.extensions.search.problem import Problem
@@ -107,8 +107,6 @@ class SearchResult:
         The best published schedule of this placement within the limits, as it is published; None where none fits.
     every_published
         True if all of them were tried: a search that is stopped, or soon proves something optimal, has not.
-    compiled_after
-        Seconds of the budget after which the search ran on compiled kernels, 0 from its start; None: some were never ready.
     """
 
     problem: Problem
@@ -121,7 +119,6 @@ class SearchResult:
     interrupted: bool = False
     published: Published | None = None
     every_published: bool = False
-    compiled_after: float | None = 0.0
 
     @property
     def schedule(self) -> Schedule:
@@ -150,9 +147,3 @@ class SearchResult:
         Of spans it is proven for schedules whose ops start as soon as they can.
         """
         return self.value <= self.bound.value * (1 + tolerances.ROUNDING)
-
-
-def latest_compiled(searches: Iterable[SearchResult]) -> float | None:
-    """Return the ``compiled_after`` of the search that waited the longest; None where kernels were never ready."""
-    waits = [result.compiled_after for result in searches]
-    return None if None in waits else max((wait for wait in waits if wait is not None), default=0.0)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -17,17 +16,11 @@ from pipeplan.extensions.search.exchange import Exchange
 from pipeplan.extensions.search.problem import Problem
 from pipeplan.extensions.search.result import Improvement, Published, SearchProgress, is_as_published
 from pipeplan.foundation.errors import DeadlockError
-from pipeplan.foundation.kernels import Argument, Kernel, Output
+from pipeplan.foundation.kernels import is_native
 from pipeplan.foundation.records import replaced
 from pipeplan.model import HOST_KINDS, Kind, Schedule, tolerances
 from pipeplan.passes import without_collectives
 from pipeplan.simulation import Bound
-
-FREE_WAIT = 0.5
-"""Seconds of waiting for kernels that do not count: about as long as reading them from disk takes."""
-
-PATIENCE = 0.6
-"""Share of its seconds that a search waits for its kernels, all together; then it goes on as plain Python."""
 
 REPORT_EVERY = 0.5
 """Maximum seconds between two reports."""
@@ -85,8 +78,8 @@ class Run:
     published, tried, every_published
         The best published schedule that fits, of those tried so far; their names; whether these are all.
     whole
-        The search that this one is a part of, which judges what is found here, waits for kernels and reports; itself if it
-        is no part of another.
+        The search that this one is a part of, which judges what is found here and reports; itself if it is no part of
+        another.
     """
 
     def __init__(
@@ -116,11 +109,6 @@ class Run:
         self._report = report
         self._reported = 0.0
         self._share = 0.0
-        self._waited = 0.0
-        self._compiler: ThreadPoolExecutor | None = None
-        self._late: Future[object] | None = None
-        self._compiled_after = 0.0
-        self._has_evaluator = False
 
     @property
     def is_over(self) -> bool:
@@ -130,17 +118,6 @@ class Run:
     @property
     def _is_part(self) -> bool:
         return self.whole is not self
-
-    @property
-    def compiled_after(self) -> float | None:
-        """Seconds of the budget after which no kernel was missing, 0 if none ever was; None while one is missing."""
-        return None if self.lacks_kernels else self._compiled_after
-
-    @property
-    def lacks_kernels(self) -> bool:
-        """True if the search continues while a kernel that it waited for is still being compiled."""
-        late = self.whole._late
-        return late is not None and (late.cancelled() or not late.done())
 
     @property
     def original(self) -> Problem:
@@ -323,11 +300,11 @@ class Run:
     def map(self, work: Callable[[Task], Outcome], tasks: Sequence[Task]) -> list[Outcome]:
         """Return ``work`` of every task, in the order of the tasks, on the workers, reporting meanwhile.
 
-        Kernels run without the GIL. If the user stops the search, the budget says so, tasks end early, and what they have
-        found until then is returned.
+        Compiled kernels run without the GIL. If the user stops the search, the budget says so, tasks end early, and what
+        they have found until then is returned.
         """
-        # Plain Python holds the GIL: more threads would only slow the compiler down.
-        with ThreadPoolExecutor(1 if self.lacks_kernels else self.workers) as pool:
+        # Plain Python holds the GIL: more threads would only wait for each other.
+        with ThreadPoolExecutor(self.workers if is_native() else 1) as pool:
             futures = [pool.submit(work, task) for task in tasks]
             try:
                 while wait(futures, timeout=REPORT_EVERY).not_done:
@@ -338,65 +315,6 @@ class Run:
                 self.budget.stopped.set()
                 raise
             return [future.result() for future in futures]
-
-    def compile(self, kernel: Kernel, inputs: Sequence[Argument], outputs: Sequence[Output]) -> None:
-        """Compile a kernel, once per machine, by a call without work; a budget in seconds waits for it.
-
-        With a budget in evaluations alone it is compiled when there is enough to do.
-
-        The user may stop the search meanwhile, which ends the wait at once. Beyond ``FREE_WAIT`` seconds are spent on the
-        wait, and beyond ``PATIENCE`` the search goes on: loops run as plain Python until their kernels are ready.
-        """
-        return
-        limit = self.budget.limit_seconds
-        if limit is None or self.is_over:
-            return
-        if self._is_part:
-            self.whole.compile(kernel, inputs, outputs)
-            return
-        if self._compiler is None:
-            self._compiler = ThreadPoolExecutor(1)
-        work = self._compiler.submit(kernel.compile, inputs, outputs)
-        try:
-            with self.budget.paused():
-                self._wait(work, FREE_WAIT)
-            self._wait(work, FREE_WAIT + PATIENCE * limit)
-        except KeyboardInterrupt:
-            self.budget.stopped.set()
-        if work.done():
-            work.result()
-        else:
-            self._late = work
-            work.add_done_callback(self._note_compiled)
-
-    def _wait(self, work: Future[object], most: float) -> None:
-        """Wait for a kernel, until the search has waited ``most`` seconds in all."""
-        begin, before = time.monotonic(), self._waited
-        try:
-            while not work.done() and self._waited < most:
-                wait([work], timeout=min(REPORT_EVERY, most - self._waited))
-                self._waited = before + time.monotonic() - begin
-                self.report_progress()
-        finally:
-            self._waited = before + time.monotonic() - begin
-
-    def _note_compiled(self, work: Future[object]) -> None:
-        """Note when a late kernel was ready."""
-        if not work.cancelled():
-            self._compiled_after = self.budget.seconds
-
-    def end(self) -> None:
-        """Compile no more kernels; a compilation in progress cannot be stopped, and the process ends after it."""
-        if self._compiler is not None:
-            self._compiler.shutdown(wait=False, cancel_futures=True)
-
-    def compile_evaluator(self) -> None:
-        """Compile the kernel that times candidates; for large problems a few candidates are worth that."""
-        encoder = self.encoder
-        if not self._has_evaluator:
-            self._has_evaluator = True
-            inputs = (encoder.flat, encoder.decisions(encoder.one_by_one()), encoder.target(), 0.0)
-            self.compile(encoder.evaluator, inputs, (encoder.empty_timing(),))
 
     def rounds(self, tasks: int, first: int, until: float = 1.0) -> Iterator[tuple[int, int]]:
         """Yield rounds of tasks until this share of the budget is spent: their numbers, and evaluations for each task.

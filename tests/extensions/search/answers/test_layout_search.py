@@ -76,7 +76,7 @@ def test_without_it_the_record_has_no_layout():
 def test_layers_per_stage_auto_is_the_same():
     choices: list[dict[str, Any]] = [{"layout": "auto"}, {"layers_per_stage": "auto"}]
     one, other = (pipeplan.search(placement="v", **choice, **SHAPE, **BUDGET).to_dict() for choice in choices)
-    assert {**one, "seconds": 0, "compiled_after": 0} == {**other, "seconds": 0, "compiled_after": 0}
+    assert {**one, "seconds": 0} == {**other, "seconds": 0}
 
 
 def test_settings_of_a_trainer_have_the_layout(answer, tmp_path):

@@ -1,6 +1,5 @@
 import json
 import re
-import threading
 from typing import Any
 
 import msgspec
@@ -15,10 +14,8 @@ from pipeplan.extensions import search as solver
 from pipeplan.extensions.search.answers.problems import placement_named, problem_of, published_here
 from pipeplan.extensions.search.answers.search_record import PublishedSchedule, SearchedResult, SearchRecord
 from pipeplan.extensions.search.answers.search_words import costs_in_words, gain_of
-from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.foundation.errors import InfeasibleError, InputError, ShapeError, UnknownNameError
-from pipeplan.foundation.kernels import Kernel
 from pipeplan.foundation.readable import percent
 from pipeplan.foundation.records import holding
 from pipeplan.simulation import Bound, Simulation
@@ -45,27 +42,13 @@ def test_the_json_of_a_result_has_every_field_of_its_search():
     assert fields[-len(search) :] == search
 
 
-def test_a_search_without_compiled_kernels_says_so(monkeypatch, capsys):
-    go_on = threading.Event()
-    monkeypatch.setattr("pipeplan.extensions.search.run.FREE_WAIT", 0.05)
-    monkeypatch.setattr("pipeplan.extensions.search.run.REPORT_EVERY", 0.01)
-    monkeypatch.setattr(Kernel, "compile", lambda *_: go_on.wait())
-    monkeypatch.setattr(
-        Budget, "seconds", property(lambda _: 0.0)
-    )  # evaluations end the search, however slow the machine
-    hard: dict[str, Any] = {"ranks": 4, "microbatches": 8, "forward_times": (1.0, 1.3, 0.7, 1.1), "p2p_time": 0.3}
-    try:
-        found = pipeplan.search(
-            **hard, memory_limit="2act", placement="linear", seconds=0.01, evaluations=300, workers=1
-        )
-    finally:
-        go_on.set()
-    assert found.to_dict()["compiled_after"] is None
-    said = f"tried only {found.search.evaluations:,} schedules"
-    assert [warning for warning in found.warnings if said in warning and "compiled kernels" in warning]
-    found.print()
-    assert "without compiled kernels" in " ".join(capsys.readouterr().out.split())
-    assert found.search.evaluations > 200  # the budget ends the search, not the compiler
+def test_a_search_with_a_time_limit_says_that_it_ran_as_plain_python(monkeypatch):
+    monkeypatch.setattr("pipeplan.extensions.search.answers.search_words.is_native", lambda: False)
+    hard = SHAPE | {"memory_limit": "2act", "placement": "linear", "forward_times": (1.0, 1.3, 0.7), "p2p_time": 0.3}
+    timed, counted = (pipeplan.search(**hard, **budget, evaluations=50) for budget in ({"seconds": 30.0}, {}))
+    (warning,) = [warning for warning in timed.warnings if "plain Python" in warning]
+    assert f"tried only {timed.search.evaluations:,} schedules in" in warning
+    assert not [warning for warning in counted.warnings if "plain Python" in warning]
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ class Replan(Record, frozen=True, kw_only=True):
 class Replanner:
     """Orders the microbatches of one batch after the other for a schedule; the ops of its ranks keep their order.
 
-    Calling it takes milliseconds: its loops are compiled when it is made. If no order that it finds is within the memory
-    limit, the result is at most as long as the order of the batch, and its ``fits`` is False.
+    Calling it takes milliseconds. If no order that it finds is within the memory limit, the result is at most as long as
+    the order of the batch, and its ``fits`` is False.
 
     Parameters
     ----------

@@ -120,8 +120,6 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
         Evaluated schedules and elapsed time.
     interrupted
         True if the user stopped the search before its budget was spent.
-    compiled_after
-        Seconds after which the search ran on compiled kernels, 0 from the start; None: never on all of them.
     placements
         Bound and best value of each placement that could have won.
     objective
@@ -149,7 +147,6 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
     evaluations: int
     seconds: float
     interrupted: bool
-    compiled_after: float | None
     placements: tuple[PlacementRecord, ...]
     objective: ObjectiveRecord
     communication: Communication
@@ -192,7 +189,6 @@ class SearchedResult(ResultRecord, frozen=True, kw_only=True):  # noqa: D101
     evaluations: int | UnsetType = UNSET
     seconds: float | UnsetType = UNSET
     interrupted: bool | UnsetType = UNSET
-    compiled_after: float | UnsetType | None = UNSET
     placements: tuple[PlacementRecord, ...] | UnsetType = UNSET
     objective: ObjectiveRecord | UnsetType = UNSET
     communication: Communication | UnsetType = UNSET
@@ -233,7 +229,6 @@ def record_of(
             evaluations=solution.evaluations,
             seconds=solution.seconds,
             interrupted=solution.interrupted,
-            compiled_after=solution.compiled_after,
             placements=tuple(
                 PlacementRecord(
                     placement=entry.placement.name,

@@ -19,6 +19,7 @@ from pipeplan.extensions.search.answers.search_record import (
     SearchRecord,
     Spared,
 )
+from pipeplan.foundation.kernels import is_native
 from pipeplan.foundation.readable import Times, memory_text, percent, transfers_in_words
 from pipeplan.model import Floats, Placement, tolerances
 
@@ -50,20 +51,13 @@ def decisions_of(record: SearchRecord) -> tuple[str, ...]:
     return tuple(f"It {clause}." for clause in decided_in_words(record.decided))
 
 
-def slow_start(record: SearchRecord) -> Iterator[str]:
-    """Warn of a search whose kernels were not compiled in time: as plain Python it tries far fewer schedules."""
-    if record.compiled_after == 0:
-        return
-    count = f"{record.evaluations:,} schedule{'' if record.evaluations == 1 else 's'}"
-    if record.compiled_after is None:
+def slow_kernels(record: SearchRecord) -> Iterator[str]:
+    """Warn of a search within a time limit whose kernels ran as plain Python, unless its answer is optimal nevertheless."""
+    if not is_native() and not record.optimal:
         yield (
-            f"compiled kernels were not ready within the {record.seconds:.1f} s of the search, so it tried only {count}: "
-            "compiling happens once on a machine; repeat the search, with more seconds if this warning returns"
-        )
-    else:
-        yield (
-            f"compiled kernels were ready only after {record.compiled_after:.1f} of {record.seconds:.1f} s, so the search "
-            f"tried only {count}: compiling happens once on a machine; repeat the search"
+            f"pipeplan runs as plain Python, so the search tried only {record.evaluations:,} "
+            f"schedule{'' if record.evaluations == 1 else 's'} in {record.seconds:.1f} s: install a C compiler and "
+            "reinstall pipeplan, or allow more seconds"
         )
 
 
@@ -230,7 +224,7 @@ def search_table_parts(
 ) -> list[RenderableType]:
     """Return the search part of a result's table: its gain, effort, proof, costs and limit."""
     times = Times.of((search.objective.value, search.objective.lower_bound), costs.time_unit)
-    stopped = _uncompiled(search) + (", stopped by the user" if search.interrupted else "")
+    stopped = ", stopped by the user" if search.interrupted else ""
     tried = "schedule" if search.evaluations == 1 else "schedules"
     layout = search.layers_per_stage
     rows = [
@@ -256,13 +250,6 @@ def layout_in_words(layout: Sequence[int], placement: Placement) -> str:
     """Return the layers of each stage in the order of the model: ``9+10+10+9``, chunks separated by bars."""
     chunks = [layout[first : first + placement.ranks] for first in range(0, len(layout), placement.ranks)]
     return " | ".join("+".join(map(str, chunk)) for chunk in chunks)
-
-
-def _uncompiled(search: SearchRecord) -> str:
-    """Return the words on how much of the search ran without compiled kernels; empty if all was compiled."""
-    if search.compiled_after is None:
-        return " without compiled kernels"
-    return f", the first {search.compiled_after:.1f} s without compiled kernels" if search.compiled_after else ""
 
 
 def _made_small(search: SearchRecord, times: Times) -> list[tuple[str, str]]:

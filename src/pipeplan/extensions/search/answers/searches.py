@@ -45,7 +45,7 @@ from pipeplan.extensions.search.answers.problems import (
     searched_needs,
 )
 from pipeplan.extensions.search.answers.search_record import record_of
-from pipeplan.extensions.search.answers.search_words import slow_start
+from pipeplan.extensions.search.answers.search_words import slow_kernels
 from pipeplan.formats import TimelineContent
 from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.model import Kind, Op, Schedule, from_ops, needs_of
@@ -145,7 +145,13 @@ def searched(
     competing = [entry for entry in competing if _is_expressible(entry.schedule, entry.problem, outputs)]
     best = best_placement(problems, effort, here, published=competing, start=schedules)
     return result_found(
-        best.result, settings, allowed=allowed, published=everywhere, tried=best.tried, starts=bool(schedules)
+        best.result,
+        settings,
+        allowed=allowed,
+        published=everywhere,
+        tried=best.tried,
+        starts=bool(schedules),
+        timed=effort.seconds is not None,
     )
 
 
@@ -175,7 +181,13 @@ def _laid_out(
     laid = replace(settings, layers_per_stage=best.layout)
     allowed = searched_needs(options, settings)
     return result_found(
-        best.result, laid, allowed=allowed, published=best.published, tried=best.tried, layout=best.layout
+        best.result,
+        laid,
+        allowed=allowed,
+        published=best.published,
+        tried=best.tried,
+        layout=best.layout,
+        timed=effort.seconds is not None,
     )
 
 
@@ -278,6 +290,7 @@ def front_found(
                     published=everywhere(point.limit),
                     tried=point.tried,
                     starts=bool(schedules),
+                    timed=options.seconds is not None or options.evaluations is None,
                 ),
             )
             for point in points.points
@@ -319,12 +332,14 @@ def result_found(
     tried: tuple[PlacementTried, ...] = (),
     layout: Layout | None = None,
     starts: bool = False,
+    timed: bool = False,
 ) -> Result:
     """Return the solver's schedule as a result, under the name of a search.
 
     ``allowed`` is what schedules that it is compared with may need; ``published`` are the published schedules of all
     placements, ``tried`` the bound and best value of each placement.
-    ``layout``: the layers of each stage, if the search decided them; ``settings`` have them then.
+    ``layout``: the layers of each stage, if the search decided them; ``settings`` have them then. ``timed`` is True if the
+    search had a time limit.
     """
     simulation, problem = solution.simulation, solution.problem
     baseline = baseline_of(solution, list(published), allowed, fixed=layout is None)
@@ -339,11 +354,12 @@ def result_found(
         layout=layout,
     )
     warnings, notes = assumed_times(settings, solution.schedule)
+    slow = slow_kernels(record) if timed else ()
     return result_of(
         replace(simulation, timeline=timeline),
         limits=problem.limits,
         search=record,
-        warnings=(*warnings, *_unused(settings, solution, starts), *slow_start(record)),
+        warnings=(*warnings, *_unused(settings, solution, starts), *slow),
         notes=(*allowed_in_words(settings), *not_compared(problem), *not_proven(solution), *notes),
         sharding=sharding_searched(problem.sharding),
         settings=None if layout is None else settings,

@@ -67,10 +67,6 @@ class Island:
     seed: int
 
 
-FIRST_WORK = 100_000
-"""Op evaluations of each annealing before kernels are compiled: in plain Python about 30 ms."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildingBlocks:
     """Anneals random blocks, in rounds until one improves nothing, and offers the schedule of each block as a lineage.
@@ -124,7 +120,6 @@ class BuildingBlocks:
         small, true = self._repeaters(run)
         if self.first_round // small.encoder.positions < self.least_steps:
             return
-        self._compile(run, small)
         until = self.until
         if run.budget.limit_seconds is not None:
             until = max(until, run.budget.share + self.at_least)
@@ -135,12 +130,6 @@ class BuildingBlocks:
             self._anneal_all(run, small, true, islands)
             if run.best is before:
                 return
-
-    def offer_first(self, run: Run, steps: int) -> None:
-        """Offer the first blocks after this many steps, fewer of a large problem."""
-        small, true = self._repeaters(run)
-        steps = min(steps, max(FIRST_WORK // (REPEATED * small.encoder.positions), 1))
-        self._anneal_all(run, small, true, [self._island(run, small, number, steps) for number in range(self.islands)])
 
     def _repeaters(self, run: Run) -> tuple[BlockRepeater, BlockRepeater]:
         """Return what repeats blocks on few microbatches, to anneal them, and at full length, to offer them.
@@ -202,11 +191,6 @@ class BuildingBlocks:
             done += steps
         return outputs[0].best, done
 
-    def _compile(self, run: Run, repeater: BlockRepeater) -> None:
-        inputs, outputs = self._arrays(repeater, self._island(run, repeater, 0, 0))
-        run.compile(_ANNEAL_BLOCK, (*inputs, 0), outputs)
-        run.compile(_REPEAT, inputs[:1], (outputs[0].current, outputs[2]))
-
     def _arrays(
         self, repeater: BlockRepeater, island: Island
     ) -> tuple[tuple[BlockPlan, BlockOptions], tuple[Blocks, AnnealingState, Repeated]]:
@@ -227,27 +211,6 @@ class BuildingBlocks:
         options = BlockOptions(rules, encoder.narrow_evaluator, encoder.target(self.spread), WAITS)
         blocks = Blocks(*(_copy(island.block) for _ in range(3)))
         return (repeater.plan(island.by_unit), options), (blocks, state, repeater.empty())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstBlocks:
-    """Offers a few blocks before kernels are compiled, for which a search with a budget in seconds waits when it is cold.
-
-    Small problems are often solved by them.
-
-    Attributes
-    ----------
-    steps
-        Steps of each annealing.
-    """
-
-    steps: int = 25
-
-    def __call__(self, run: Run) -> None:
-        """Offer the blocks."""
-        small = run.encoder.positions <= FIRST_WORK and not run.encoder.varies
-        if run.budget.limit_seconds is not None and small and not run.is_over:
-            BuildingBlocks().offer_first(run, self.steps)
 
 
 class BlockRepeater:

@@ -95,9 +95,6 @@ class Dispatching:
             return
         dispatcher = Dispatcher(encoder)
         in_order = np.tile(np.arange(encoder.turns), (encoder.copies, 1))
-        decisions = encoder.decisions(np.zeros(encoder.positions, np.int64))
-        inputs, outputs = dispatcher.arguments(in_order, 1.0, np.inf, decisions)
-        run.compile(_DISPATCH, inputs, outputs)
         orders = {"in order": in_order, **encoder.orders}
         for scale, late, (name, microbatches) in product(self.scales, self.deadlines, orders.items()):
             if run.budget.share > self.until or run.is_optimal:

@@ -67,8 +67,6 @@ class JudgedSearch:
         """Run the search; do nothing if no schedule is judged or none has been found yet."""
         if not run.problem.is_judged or run.best is None:
             return
-        first = _Proposals(self, run.encoder, run.best.candidate, self.reaches[0], seed=1)
-        run.compile(first.kernel, first.inputs(0.0, 0), first.outputs)
         turn = 0
         while not run.is_over:
             finalists = run.finalists

@@ -90,8 +90,6 @@ class ListScheduling:
         encoder = run.encoder
         if run.best is not None and run.budget.out_of_time:
             return
-        if encoder.decides_mode:
-            run.compile_evaluator()
         # One microbatch after the other fits whenever anything does: the search has a start.
         run.offer_in_turns(encoder.from_order(encoder.one_by_one()), NAME, "one by one")
         starts = earliest(encoder)

@@ -8,7 +8,7 @@ how many workers there are or how fast they are; so with a budget in evaluations
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -103,11 +103,6 @@ class LocalSearch:
         """Anneal; needs a start."""
         if run.best is None or run.is_over:
             return
-        # Compile the kernels of all kinds of tasks before the first round.
-        first = next(self._tasks(run, 0, 0))
-        for weight_order in (True, False) if run.encoder.narrow is not run.encoder else (True,):
-            steps = self._steps(run.encoder, replace(first, weight_order=weight_order))
-            run.compile(steps.kernel, *steps.arguments(0))
         for turn, length in run.rounds(self.tasks, self.first_round // run.encoder.positions, self.until):
             # Tasks of a round depend on the rounds before and the seed alone, so that answers repeat.
             tasks = list(self._tasks(run, turn, length))

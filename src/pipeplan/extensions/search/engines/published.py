@@ -49,10 +49,8 @@ class FixedOrders:
             run.offer_published(schedule, name)
             # Of large schedules none is begun that is not likely to be done in time.
             took, begin = run.budget.seconds - begin, run.budget.seconds
-            if takes_time and run.best is not None:
-                if took >= run.budget.seconds_left:
-                    return
-                run.compile_evaluator()
+            if takes_time and run.best is not None and took >= run.budget.seconds_left:
+                return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

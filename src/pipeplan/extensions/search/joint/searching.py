@@ -34,7 +34,6 @@ from pipeplan.extensions.search import (
     driven_by_costs,
     engines_going_on,
     is_as_published,
-    latest_compiled,
     search,
     searched_here,
     together,
@@ -411,7 +410,6 @@ class _JointSearch:
             evaluations=self.budget.evaluations,
             seconds=self.budget.seconds,
             interrupted=stopped or any(result.interrupted for result in self.results),
-            compiled_after=latest_compiled(self.results),
         )
         published = tuple(branch.published for branch in self.branches if branch.published is not None)
         return BestPlacement(whole, placements_tried(self.branches), entry.layout, published)
