@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +17,6 @@ from pipeplan.model import (
     RECEIVE_KINDS,
     Dependencies,
     Floats,
-    Ints,
     Kind,
     Schedule,
     Timeline,

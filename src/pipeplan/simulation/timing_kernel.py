@@ -174,9 +174,7 @@ def time_ops(rows: ScheduleRows, transfers: Transfers, times: RowTimes, arrivals
     return done
 
 
-def time_ops_blocking(
-    rows: ScheduleRows, partner: Ints32, rank_of: Ints32, times: RowTimes, waiting: Ints
-) -> int:
+def time_ops_blocking(rows: ScheduleRows, partner: Ints32, rank_of: Ints32, times: RowTimes, waiting: Ints) -> int:
     """Time every op that can run when sends and receives occupy their ranks and meet. Return how many were timed.
 
     Both ends of a message start when both ranks have come to them. The rank that comes first waits; the one that comes

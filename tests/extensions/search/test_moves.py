@@ -107,7 +107,9 @@ def test_without_weights_that_move_anything_forward_the_order_stays():
     assert decisions.forced.any()
 
 
-SWAP = Move(name="swap neighbours", weight=5, propose=swap_kernel.propose, apply=swap_kernel.apply, undo=swap_kernel.undo)
+SWAP = Move(
+    name="swap neighbours", weight=5, propose=swap_kernel.propose, apply=swap_kernel.apply, undo=swap_kernel.undo
+)
 
 
 def test_a_move_from_outside_takes_part_as_machine_code_and_as_python():

@@ -76,7 +76,9 @@ class Entry:
         result = self._result()
         if wrong := self.run(taken, ctypes.byref(result)):
             leaf = self.leaves[wrong - 1]
-            raise ValueError(f"{self.name}: the length of {leaf.name} is not {leaf.shape}, as the arrays before it imply")
+            raise ValueError(
+                f"{self.name}: the length of {leaf.name} is not {leaf.shape}, as the arrays before it imply"
+            )
         return self._as_python(result.value)
 
     def _add(self, values: Sequence[Argument], leaves: Iterator[Leaf], words: list[Any], flag: str) -> None:
@@ -90,7 +92,9 @@ class Entry:
                 words.append(value)
                 continue
             row = _addresses(tuple(value)) if leaf.kind == "fn" and isinstance(value, list) else value
-            fits = isinstance(row, np.ndarray) and row.dtype == leaf.dtype and row.ndim == 1 and getattr(row.flags, flag)
+            fits = (
+                isinstance(row, np.ndarray) and row.dtype == leaf.dtype and row.ndim == 1 and getattr(row.flags, flag)
+            )
             if not fits:
                 kind = f"{row.dtype} of shape {row.shape}" if isinstance(row, np.ndarray) else type(row).__name__
                 raise TypeError(f"{self.name}: {leaf.name} is {kind}: expected a row of {leaf.dtype} in one piece")

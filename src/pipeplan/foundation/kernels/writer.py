@@ -112,8 +112,9 @@ class Module:
                 self.records[name] = node
             case ast.ImportFrom(module=str(home), names=names, level=0):
                 self.imports |= {alias.asname or alias.name: (home, alias.name) for alias in names}
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(
-                target=ast.Name(id=name), value=ast.expr() as value
+            case (
+                ast.Assign(targets=[ast.Name(id=name)], value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
                 self.constants[name] = value
             case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call(func=ast.Name(id="range"))):
@@ -210,7 +211,9 @@ class Program:
 
     def _record(self, module: Module, node: ast.ClassDef) -> str:
         if node.name not in self.records:
-            fields = [part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)]
+            fields = [
+                part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
+            ]
             types = {ast.unparse(part.target): self.field_of(module, part.annotation, part.lineno) for part in fields}
             # After the records within it, as C wants them.
             self.records[node.name] = types
@@ -282,7 +285,9 @@ class Translation:
         variables = [f"    {type_} {name}_;" for name, type_ in types.items()]
         # No function writes into a record: the address of a row within it is read once.
         rows = [f"    {stored}* const {name} = {text};" for text, (stored, name) in translation.rows.items()]
-        head = f"static {'INLINED ' if _is_inlined(function.node) else ''}{signature(program, function, function.name)} {{"
+        head = (
+            f"static {'INLINED ' if _is_inlined(function.node) else ''}{signature(program, function, function.name)} {{"
+        )
         function.text = "\n".join([head, *variables, *rows, *translation.lines, "}", ""])
 
     def fail(self, node: ast.AST, message: str) -> NoReturn:
@@ -349,7 +354,10 @@ class Translation:
             return
         pairs = []
         if isinstance(first, ast.Tuple) and isinstance(value, ast.Tuple):
-            pairs = [(target, self.temporary(term, depth)) for target, term in zip(first.elts, self.in_order(value, value.elts), strict=True)]
+            pairs = [
+                (target, self.temporary(term, depth))
+                for target, term in zip(first.elts, self.in_order(value, value.elts), strict=True)
+            ]
         elif isinstance(first, ast.Tuple):
             term = self.temporary(self.expression(value), depth)
             types = self.program.parts(term.type) if term.type else [None] * len(first.elts)
@@ -420,7 +428,9 @@ class Translation:
     def writes(self, node: ast.expr) -> bool:
         """Return True if an expression calls a function that writes into a row."""
         calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
-        return any(isinstance(call.func, ast.Subscript) or getattr(self.called(call), "writes", False) for call in calls)
+        return any(
+            isinstance(call.func, ast.Subscript) or getattr(self.called(call), "writes", False) for call in calls
+        )
 
     def called(self, node: ast.Call) -> Function | None:
         """Return the function that a call names, translated; None for those of Python."""
@@ -478,8 +488,12 @@ class Translation:
                 first, second = self.passed(body), self.passed(orelse)
                 text = f"({self.condition(test)} ? {first.text} : {second.text})"
                 return Term(text, self.joined(node, first.type, second.type))
-            case ast.Compare(left=left, ops=operators, comparators=others) if all(type(item) in OPERATORS for item in operators):
-                if len(others) > 1 and any(isinstance(part, ast.Call) for other in others[:-1] for part in ast.walk(other)):
+            case ast.Compare(left=left, ops=operators, comparators=others) if all(
+                type(item) in OPERATORS for item in operators
+            ):
+                if len(others) > 1 and any(
+                    isinstance(part, ast.Call) for other in others[:-1] for part in ast.walk(other)
+                ):
                     self.fail(node, f"a call within '{ast.unparse(node)}': assign its result before")
                 terms = self.in_order(node, [left, *others])
                 pairs = zip(terms, operators, terms[1:], strict=False)
@@ -546,7 +560,11 @@ class Translation:
         base = node
         while isinstance(base, ast.Attribute):
             base = base.value
-        if row.type not in ROWS or not isinstance(node, ast.Attribute) or getattr(base, "id", "") not in self.function.parameters:
+        if (
+            row.type not in ROWS
+            or not isinstance(node, ast.Attribute)
+            or getattr(base, "id", "") not in self.function.parameters
+        ):
             return text
         return self.rows.setdefault(text, (ROWS[row.type][1], re.sub(r"->|\.", "_", text)))[1]
 
@@ -563,7 +581,9 @@ class Translation:
                 return -self.number(module, operand)
             case ast.BinOp(left=left, op=ast.Mult(), right=right):
                 return self.number(module, left) * self.number(module, right)
-        raise KernelError(module.path, node.lineno, f"'{ast.unparse(node)}' is neither a variable nor a constant number")
+        raise KernelError(
+            module.path, node.lineno, f"'{ast.unparse(node)}' is neither a variable nor a constant number"
+        )
 
 
 def _is_stored(node: ast.AST) -> bool:
@@ -617,7 +637,10 @@ def entry(program: Program, function: Function) -> str:
     types = [part.type.replace("[]", "_row") if part.type != BOOL else INT for part in fields.values()]
     kinds = {INT: "q", BOOL: "q", FLOAT: "d"}
     takes = ["?" if function.returns == BOOL else kinds.get(function.returns, "-")]
-    takes += [f"{leaf.name} {kinds.get(leaf.field.type) or ROWS.get(leaf.field.type, ('', '', 'fn'))[2]} {leaf.field.shape}".strip() for leaf in every]
+    takes += [
+        f"{leaf.name} {kinds.get(leaf.field.type) or ROWS.get(leaf.field.type, ('', '', 'fn'))[2]} {leaf.field.shape}".strip()
+        for leaf in every
+    ]
     arguments = [f"{'&' if part.type in program.records else ''}a->{key}" for key, part in fields.items()]
     call = f"{name}({', '.join(arguments)})"
     result = "" if function.returns == NOTHING else f"*({'double' if function.returns == FLOAT else INT}*)result = "
@@ -642,8 +665,14 @@ def checks(function: Function, every: Sequence[Leaf]) -> Iterator[str]:
         node = ast.parse(shape, mode="eval").body
         names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
         match node:
-            case (ast.Name(id=name) | ast.BinOp(left=ast.Name(id=name), op=ast.Add(), right=ast.Constant())) if name not in known and not empty:
-                more = f" - {node.right.value}" if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant) else ""
+            case ast.Name(id=name) | ast.BinOp(left=ast.Name(id=name), op=ast.Add(), right=ast.Constant()) if (
+                name not in known and not empty
+            ):
+                more = (
+                    f" - {node.right.value}"
+                    if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant)
+                    else ""
+                )
                 known[name] = f"({leaf.text}.length{more})"
                 continue
         if unknown := names - set(known):
@@ -689,5 +718,7 @@ def write_functions(functions: Mapping[str, tuple[str, Path, str]], source: Path
             raise KernelError(path, 1, f"{original} is no function of the file: define it there")
         function = program.require(module.functions[original])
         takes = ", ".join(f"{key}_" for key in function.parameters)
-        exported.append(f"EXPORT {signature(program, function, name)} {{ {'' if function.returns == NOTHING else 'return '}{function.name}({takes}); }}")
+        exported.append(
+            f"EXPORT {signature(program, function, name)} {{ {'' if function.returns == NOTHING else 'return '}{function.name}({takes}); }}"
+        )
     return program.text(exported)

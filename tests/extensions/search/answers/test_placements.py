@@ -14,7 +14,6 @@ from pipeplan.extensions.search.answers.options import ParetoOptions, ScheduleSe
 from pipeplan.extensions.search.answers.problems import DEFAULT_CHUNKS, problems_of
 from pipeplan.extensions.search.answers.search_words import gain_of
 from pipeplan.foundation.errors import InfeasibleError, ShapeError
-from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import tolerances
 
 UP = 1 + tolerances.ROUNDING

@@ -42,9 +42,7 @@ def beginning(
     )
 
 
-def step_options(
-    encoder: Encoder, moves: tuple[Move, ...], reach: Reach, critical: int, target: Target
-) -> StepOptions:
+def step_options(encoder: Encoder, moves: tuple[Move, ...], reach: Reach, critical: int, target: Target) -> StepOptions:
     """Return the options of an annealing's steps as its kernel takes them."""
     weights = np.zeros(OUTSIDE, np.int64)
     for move in moves:

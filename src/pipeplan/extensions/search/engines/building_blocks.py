@@ -14,9 +14,8 @@ whole units on a V, offsets being even over the ranks or over two halves of them
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 

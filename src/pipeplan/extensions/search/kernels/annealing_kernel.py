@@ -82,9 +82,7 @@ def draw_place(state: AnnealingState, critical: int, positions: int) -> int:
     return draw(state.random, positions)
 
 
-def anneal(
-    problem: FlatProblem, options: StepOptions, steps: int, walk: SearchWalk, timing: CandidateTiming
-) -> None:
+def anneal(problem: FlatProblem, options: StepOptions, steps: int, walk: SearchWalk, timing: CandidateTiming) -> None:
     """Anneal for a number of steps; the best candidate seen goes to ``walk.best``.
 
     A step draws where it starts, a move by its weight, and what that move does there. It is kept if the value grows by

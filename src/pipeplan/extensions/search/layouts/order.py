@@ -104,9 +104,7 @@ class OrderGraph:
         duration = of_ops[self._ops] + np.where(self._partner >= 0, of_ops[self._partner], 0.0) + self._lost
         count = len(duration)
         end, cause, on_path = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
-        last = _LONGEST_PATH(
-            (self._before, self._source, self._second, duration, self.transfer), (end, cause, on_path)
-        )
+        last = _LONGEST_PATH((self._before, self._source, self._second, duration, self.transfer), (end, cause, on_path))
         self.evaluations += 1
         chain = np.flatnonzero(on_path > 0)
         partners = self._partner[chain]
