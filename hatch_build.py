@@ -1,17 +1,50 @@
-"""Metadata that depends on where the package is published: the URLs, and the links of its description.
+"""What a build adds to the files of the package: metadata that depends on where it is published, and compiled kernels.
 
-The repository has no fixed address. The release sets ``PIPEPLAN_REPOSITORY`` to its own, such as
+**Metadata.** The repository has no fixed address. The release sets ``PIPEPLAN_REPOSITORY`` to its own, such as
 ``https://git.example.org/team/pipeplan``; a build without it has no URLs, and its description no links into the repository.
+
+**Kernels.** All of them are written as one C file, and compiled. ``PIPEPLAN_PLATFORMS`` says for which machines:
+
+========== ===========================================================================================================
+``this``   the one that builds (default). Where no C compiler works, the build requires the package ziglang, which has one
+``all``    all that ``compiler.TARGETS`` names, with ziglang: what is published
+``none``   none: kernels run as Python everywhere
+========== ===========================================================================================================
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import cached_property
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
+from packaging.tags import platform_tags
+
+ZIGLANG = "ziglang==0.17.1"
+"""The release that builds what is published: another one writes other bytes."""
+
+KERNELS = "pipeplan/foundation/kernels"
+LIBRARIES = f"{KERNELS}/libraries"
+
+C_FILE = "kernels.c"
+"""Name of the C file in the sdist."""
+
+NOT_BUILT = "not_built.txt"
+"""File beside the libraries that says why there is none for this machine."""
+
+DIGEST = re.compile(r'pipeplan_digest\[\] = "(\w+)"')
+
+REMEDY = "Install pipeplan anew after installing a C compiler (cc, gcc or clang) or `pip install ziglang`."
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)")
 """Markdown links and images with a relative address."""
@@ -53,3 +86,142 @@ def described(readme: str, repository: str) -> str:
         return "" if image else text
 
     return _LINK.sub(link, readme)
+
+
+class CustomBuildHook(BuildHookInterface[Any]):
+    """Compile the kernels into the wheel, or beside the source for an editable installation. The sdist gets their C file."""
+
+    def dependencies(self) -> list[str]:
+        """Return ziglang where the build needs it."""
+        if self.target_name != "wheel" or self.platforms == "none":
+            return []
+        if self.platforms == "all":
+            return [ZIGLANG]
+        try:
+            self.compiler.find_compiler()
+        except self.compiler.CompilerError:
+            # Whoever sets CC wants that compiler or its error.
+            return [] if os.environ.get("CC") else [ZIGLANG]
+        return []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Write and compile the kernels, and add what becomes of them to the build."""
+        self.temporary = TemporaryDirectory()
+        folder = Path(self.temporary.name)
+        text = self.c_file()
+        if self.target_name == "sdist":
+            path = folder / C_FILE
+            path.write_text(text, encoding="utf-8")
+            build_data["force_include"][str(path)] = C_FILE
+            return
+        if version == "editable":
+            folder = self.source / LIBRARIES
+            stamps = [stamp(path, self.source) for path in sources(self.source)]
+        else:
+            build_data["force_include"][str(folder)] = LIBRARIES
+            stamps = []
+        try:
+            folder.mkdir(exist_ok=True)
+            self.compile(text, folder)
+            write(folder / "built.txt", "\n".join([DIGEST.findall(text)[0], *stamps]))
+            (folder / NOT_BUILT).unlink(missing_ok=True)
+        except (OSError, self.compiler.CompilerError) as error:
+            if self.platforms == "all":
+                raise
+            self.app.display_warning(
+                f"kernels are not compiled, so searches are 10 to 100 times as slow: {error}\n{REMEDY}"
+            )
+            # Installers show no warnings of a build: the package says this again when it runs.
+            with suppress(OSError):
+                write(folder / NOT_BUILT, str(error))
+            return
+        if version == "standard" and self.platforms == "this":
+            build_data["pure_python"] = False
+            build_data["tag"] = f"py3-none-{platform()}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Delete what is in the artifact now."""
+        self.temporary.cleanup()
+
+    @property
+    def platforms(self) -> str:
+        """What ``PIPEPLAN_PLATFORMS`` says."""
+        platforms = os.environ.get("PIPEPLAN_PLATFORMS") or "this"
+        if platforms not in ("this", "all", "none"):
+            raise ValueError(f"invalid PIPEPLAN_PLATFORMS '{platforms}': expected this, all or none")
+        return platforms
+
+    @property
+    def source(self) -> Path:
+        """The folder that the package lies in."""
+        return Path(self.root) / "src"
+
+    @cached_property
+    def compiler(self) -> Any:
+        """The module that compiles."""
+        return module(self.source, "compiler")
+
+    def c_file(self) -> str:
+        """Return the text of the C file: that of the sdist, unless its source was changed since, else a new one."""
+        path = Path(self.root) / C_FILE
+        if path.exists() and path.stat().st_mtime >= max(each.stat().st_mtime for each in self.source.rglob("*.py")):
+            return path.read_text(encoding="utf-8")
+        text: str = module(self.source, "writer").write(self.source)
+        return text
+
+    def compile(self, text: str, folder: Path) -> None:
+        """Compile the C file for the requested platforms."""
+        compiler = self.compiler
+        if self.platforms == "none":
+            raise compiler.CompilerError("PIPEPLAN_PLATFORMS is none")
+        if self.platforms == "this":
+            compiler.compile_library(text, folder / compiler.file_name(), compiler.find_compiler())
+            return
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            compiled = [
+                pool.submit(compiler.compile_library, text, folder / name, compiler.ZIG, target)
+                for name, target in compiler.TARGETS.items()
+            ]
+        for future in compiled:
+            future.result()
+
+
+def module(source: Path, name: str) -> Any:
+    """Return a module of the kernels' package, loaded alone: the package needs what is not installed in a build."""
+    spec = spec_from_file_location(f"pipeplan_{name}", source / KERNELS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = module_from_spec(spec)
+    # Where dataclasses look for the types of their fields.
+    sys.modules[spec.name] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def sources(source: Path) -> list[Path]:
+    """Return the files that the libraries are made from: kernels, and the modules that they import."""
+    files = set(source.rglob("*_kernel.py"))
+    for path in [*files]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                files.add(source.joinpath(*node.module.split(".")).with_suffix(".py"))
+    return sorted(path for path in files if path.is_file())
+
+
+def stamp(path: Path, source: Path) -> str:
+    """Return a line by which a change to a file is seen: its path, size, and time of its last change."""
+    status = path.stat()
+    return f"{path.relative_to(source).as_posix()} {status.st_size} {status.st_mtime_ns}"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that other processes may read at the same time."""
+    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
+        file.write(text + "\n")
+    Path(file.name).chmod(0o644)
+    Path(file.name).replace(path)
+
+
+def platform() -> str:
+    """Return the name that wheels give this machine. It promises nothing about releases of the C library."""
+    return next(name for name in platform_tags() if not name.startswith(("manylinux", "musllinux")))

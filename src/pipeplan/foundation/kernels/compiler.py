@@ -1,0 +1,176 @@
+"""Compile a C file to a library that ``ctypes`` loads.
+
+A build uses this module for all kernels; it loads the module alone, so only the standard library is imported. At run time it
+compiles kernels from outside the package, such as a plugin's, into a folder of the user, once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
+
+SAME_RESULTS = ("-fwrapv", "-fno-math-errno", "-ffp-contract=off")
+"""Integers wrap around. No multiplication is fused with an addition, which would change last digits on some processors."""
+
+TARGETS = {
+    "kernels-linux-x86_64-gnu.so": "x86_64-linux-gnu.2.17",
+    "kernels-linux-aarch64-gnu.so": "aarch64-linux-gnu.2.17",
+    "kernels-linux-x86_64-musl.so": "x86_64-linux-musl",
+    "kernels-linux-aarch64-musl.so": "aarch64-linux-musl",
+    "kernels-macos-x86_64.dylib": "x86_64-macos.11.0",
+    "kernels-macos-arm64.dylib": "aarch64-macos.11.0",
+    "kernels-windows-amd64.dll": "x86_64-windows-gnu",
+}
+"""Names of the libraries that are built for other machines, and what Zig calls these machines."""
+
+ZIG = [sys.executable, "-m", "ziglang", "cc"]
+"""Command of the C compiler in the Python package ziglang."""
+
+
+class CompilerError(Exception):
+    """There is no C compiler, or it failed: its first error."""
+
+
+def file_name() -> str:
+    """Return the name of the library for this machine, whether or not it is among ``TARGETS``."""
+    if sys.platform == "win32":
+        return f"kernels-windows-{'amd64' if 'AMD64' in sys.version else 'other'}.dll"
+    machine = os.uname().machine
+    if sys.platform == "darwin":
+        return f"kernels-macos-{machine}.dylib"
+    try:
+        library = "gnu" if os.confstr("CS_GNU_LIBC_VERSION") else "musl"
+    except (OSError, ValueError):
+        library = "musl"
+    return f"kernels-{sys.platform}-{machine}-{library}.so"
+
+
+def find_compiler() -> list[str]:
+    """Return the command of a C compiler that works: ``CC`` if it is set, else cc, gcc or clang, else that of ziglang.
+
+    Raises
+    ------
+    CompilerError
+        If there is none, or those that are installed fail, as they do without the headers of the C library.
+    """
+    import shlex
+    import shutil
+    from tempfile import TemporaryDirectory
+
+    chosen = shlex.split(os.environ.get("CC", ""))
+    others = [["cc"], ["gcc"], ["clang"], *([ZIG] if _zig_folder() else [])]
+    errors = []
+    for name, *options in [chosen] if chosen else others:
+        if path := shutil.which(name):
+            command = [os.path.abspath(path), *options]
+            with TemporaryDirectory() as folder:
+                try:
+                    compile_library("#include <math.h>\n", Path(folder) / file_name(), command)
+                    return command
+                except CompilerError as error:
+                    errors.append(error)
+    raise errors[0] if errors else CompilerError(f"{chosen[0] if chosen else 'no C compiler'} is not found")
+
+
+def compile_library(text: str, output: Path, command: list[str], target: str = "") -> None:
+    """Compile a C file. ``output`` is replaced as a whole, so processes that do this at once do not disturb each other.
+
+    Parameters
+    ----------
+    text
+        The C file.
+    output
+        Path of the library.
+    command
+        Command of the compiler.
+    target
+        Machine that the library is for, as Zig calls it; only with the command ``ZIG``.
+
+    Raises
+    ------
+    CompilerError
+        With the compiler's first error, or the reason why the file cannot be written.
+    """
+    import subprocess
+    from tempfile import TemporaryDirectory
+
+    flags = [*FLAGS, *SAME_RESULTS, *([] if sys.platform == "darwin" and not target else ["-s"])]
+    libraries = ["-lm"]
+    if "ziglang" in command:
+        # Without a target, Zig would use everything that this processor has.
+        target = target or TARGETS.get(output.name, "")
+        flags += ["-target", target] if target else ["-mcpu=baseline"]
+    if target.endswith("windows-gnu"):
+        # Kernels need nothing of Windows' C library, which takes a minute to build.
+        flags += ["-nostdlib", "-Wl,--no-entry", "-isystem", f"{_zig_folder()}/lib/libc/include/any-windows-any"]
+        libraries = ["-lcompiler_rt"]
+    try:
+        # Beside the output, so that it can be renamed. Compilers write its name into the library: here it is always the same.
+        with TemporaryDirectory(prefix=".kernels-", dir=output.parent.absolute()) as folder:
+            library = Path(folder) / output.name
+            Path(folder, "kernels.c").write_text(text, encoding="utf-8")
+            call = [*command, *flags, "kernels.c", "-o", output.name, *libraries]
+            # Zig keeps what it has built of C libraries; pipeplan leaves nothing of that behind.
+            variables = {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder} | os.environ | {"LC_ALL": "C"}
+            ended = subprocess.run(
+                call, cwd=folder, env=variables, capture_output=True, text=True, errors="replace", check=False
+            )
+            if ended.returncode or not library.exists():
+                raise CompilerError(f"{' '.join(command)}: {_first_error(ended.stderr or ended.stdout)}")
+            library.chmod(0o755)
+            library.replace(output)
+    except OSError as error:
+        raise CompilerError(str(error)) from error
+
+
+def _first_error(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line.lower()), [*lines, "it failed and said nothing"][0])
+
+
+def _zig_folder() -> str:
+    """Return the folder of the package ziglang; an empty text if it is not installed."""
+    from importlib.util import find_spec
+
+    package = find_spec("ziglang")
+    return str(Path(package.origin).parent) if package and package.origin else ""
+
+
+def compiled_once(text: str) -> Path:
+    """Return the library of a C file in the user's cache, where it is compiled if it is not there yet.
+
+    Raises
+    ------
+    CompilerError
+        If it cannot be compiled, or others can write into the cache: what lies there is loaded as code.
+    """
+    from hashlib import sha256
+
+    digest = sha256("\n".join((*FLAGS, *SAME_RESULTS, text)).encode()).hexdigest()
+    folder = cache_folder()
+    path = folder / f"{digest[:32]}-{file_name()}"
+    if not path.exists():
+        compile_library(text, path, find_compiler())
+    _require_ours(path)
+    return path
+
+
+def cache_folder() -> Path:
+    """Return the user's folder for compiled kernels, ``pipeplan/kernels`` in ``XDG_CACHE_HOME`` or ``~/.cache``."""
+    try:
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pipeplan" / "kernels"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:
+        raise CompilerError(str(error)) from error
+    _require_ours(folder)
+    return folder
+
+
+def _require_ours(path: Path) -> None:
+    """Raise CompilerError unless only this user or root can have written a file or folder."""
+    status = path.stat()
+    if hasattr(os, "geteuid") and (status.st_uid not in {0, os.geteuid()} or status.st_mode & 0o022):
+        raise CompilerError(f"{path} belongs to another user, or others can write to it: it is not loaded")
