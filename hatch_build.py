@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import sys
@@ -23,7 +22,7 @@ from contextlib import suppress
 from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from tempfile import NamedTemporaryFile, TemporaryDirectory
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -38,11 +37,6 @@ LIBRARIES = f"{KERNELS}/libraries"
 
 C_FILE = "kernels.c"
 """Name of the C file in the sdist."""
-
-NOT_BUILT = "not_built.txt"
-"""File beside the libraries that says why there is none for this machine."""
-
-DIGEST = re.compile(r'pipeplan_digest\[\] = "(\w+)"')
 
 REMEDY = "Install pipeplan anew after installing a C compiler (cc, gcc or clang) or `pip install ziglang`."
 
@@ -116,15 +110,11 @@ class CustomBuildHook(BuildHookInterface[Any]):
             return
         if version == "editable":
             folder = self.source / LIBRARIES
-            stamps = [stamp(path, self.source) for path in sources(self.source)]
         else:
             build_data["force_include"][str(folder)] = LIBRARIES
-            stamps = []
         try:
-            folder.mkdir(exist_ok=True)
             self.compile(text, folder)
-            write(folder / "built.txt", "\n".join([DIGEST.findall(text)[0], *stamps]))
-            (folder / NOT_BUILT).unlink(missing_ok=True)
+            self.compiler.note_built(text, folder, self.source if version == "editable" else None)
         except (OSError, self.compiler.CompilerError) as error:
             if self.platforms == "all":
                 raise
@@ -133,7 +123,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
             )
             # Installers show no warnings of a build: the package says this again when it runs.
             with suppress(OSError):
-                write(folder / NOT_BUILT, str(error))
+                self.compiler.write_at_once(folder / self.compiler.NOT_BUILT, str(error))
             return
         if version == "standard" and self.platforms == "this":
             build_data["pure_python"] = False
@@ -196,30 +186,6 @@ def module(source: Path, name: str) -> Any:
     sys.modules[spec.name] = loaded
     spec.loader.exec_module(loaded)
     return loaded
-
-
-def sources(source: Path) -> list[Path]:
-    """Return the files that the libraries are made from: kernels, and the modules that they import."""
-    files = set(source.rglob("*_kernel.py"))
-    for path in [*files]:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                files.add(source.joinpath(*node.module.split(".")).with_suffix(".py"))
-    return sorted(path for path in files if path.is_file())
-
-
-def stamp(path: Path, source: Path) -> str:
-    """Return a line by which a change to a file is seen: its path, size, and time of its last change."""
-    status = path.stat()
-    return f"{path.relative_to(source).as_posix()} {status.st_size} {status.st_mtime_ns}"
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file that other processes may read at the same time."""
-    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        file.write(text + "\n")
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(path)
 
 
 def platform() -> str:

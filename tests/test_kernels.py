@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from pipeplan.foundation.numba_internals import _warn_once
 
 from pipeplan.foundation import numba_internals
 from pipeplan.foundation.kernels import Kernel, compile_loop, compiled_at_once, dispatcher, inlined
-from pipeplan.foundation.numba_internals import _warn_once
 from pipeplan.model import Floats, Ints
 
 UNIT = 1

@@ -15,7 +15,7 @@ MEASURED = 0.1
 MEMORY = 1e-9
 """Tolerance for a memory limit, which a sum of rounded fractions often meets exactly."""
 
-SEARCHED_MEMORY = 0.5 * MEMORY
+SEARCHED_MEMORY = 5e-10
 """Tolerance for a memory limit inside the search. It adds in another order than the checker, so it must be stricter."""
 
 LAST_DIGITS = 1e-12

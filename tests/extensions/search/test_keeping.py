@@ -9,7 +9,7 @@ import pytest
 
 from pipeplan.checking import check, check_memory
 from pipeplan.costs import Limits, Settings
-from pipeplan.extensions.search import Choices, Problem, candidate, search
+from pipeplan.extensions.search import Choices, Problem, search
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
@@ -23,12 +23,6 @@ from pipeplan.strategies import STRATEGIES, Shape
 from tests.extensions.search.problems import PLACEMENTS
 
 WAYS = (Choices(recompute=True), Choices(offload=True), Choices(recompute=True, offload=True))
-
-
-@pytest.fixture(autouse=True)
-def undecorated(monkeypatch):
-    """Nothing is compiled here: that takes longer than all of these tests."""
-    monkeypatch.setattr(candidate._EVALUATE_WIDE, "compile_after", 1 << 60)
 
 
 def case(placement: Placement, choices: Choices, limit: float | None, *, slices: int = 1) -> Problem:

@@ -8,7 +8,7 @@ import pytest
 
 from pipeplan.checking import check
 from pipeplan.costs import Limits, Settings
-from pipeplan.extensions.search import Choices, Problem, candidate
+from pipeplan.extensions.search import Choices, Problem
 from pipeplan.extensions.search.candidate import Candidate, Encoder
 from pipeplan.extensions.search.kernels.arrays import OFFLOADED
 from pipeplan.model import HOST_KINDS, Kind, Placement
@@ -22,12 +22,6 @@ PLACEMENTS = (
     Placement.wave(2, 3),
     Placement.bidirectional(4),
 )
-
-
-@pytest.fixture(autouse=True)
-def undecorated(monkeypatch):
-    """However much these tests ask for, nothing is compiled: that takes longer than all of them."""
-    monkeypatch.setattr(candidate._EVALUATE_WIDE, "compile_after", 1 << 60)
 
 
 def vary(encoder: Encoder, candidate: Candidate, random: np.random.Generator) -> Candidate:

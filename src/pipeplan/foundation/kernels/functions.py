@@ -7,14 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeplan.foundation.kernels.compiler import CompilerError, cached_library
-from pipeplan.foundation.kernels.library import ADDRESSES
+from pipeplan.foundation.kernels.compiler import CompilerError, compiled_once
+from pipeplan.foundation.kernels.library import ADDRESSES, SOURCE
 from pipeplan.foundation.kernels.writer import KernelError, write_functions
 
 __all__ = ["CompilerError", "KernelError", "compile_functions"]
-
-SOURCE = Path(__file__).parents[3]
-"""Folder of the package, from which functions import records and other functions."""
 
 _LIBRARIES: list[ctypes.CDLL] = []
 """Libraries of such functions, which stay as long as their addresses."""
@@ -36,7 +33,7 @@ def compile_functions(functions: Sequence[Callable[..., Any]]) -> None:
         f"function{number}": (function.__module__, Path(function.__code__.co_filename), function.__name__)
         for number, function in enumerate(functions)
     }
-    native = ctypes.CDLL(str(cached_library(write_functions(sources, SOURCE))))
+    native = ctypes.CDLL(str(compiled_once(write_functions(sources, SOURCE))))
     _LIBRARIES.append(native)
     for name, function in zip(sources, functions, strict=True):
         ADDRESSES[function] = ctypes.cast(native[name], ctypes.c_void_p).value or 0

@@ -28,6 +28,9 @@ from pipeplan.foundation.kernels import Argument, Output
 FOLDER = Path(__file__).with_name("libraries")
 """Folder of the libraries that a build has made, and of ``built.txt``, which says from which kernels."""
 
+SOURCE = Path(__file__).parents[3]
+"""Folder of the package."""
+
 ADDRESSES: dict[Callable[..., Any], int] = {}
 """Addresses of functions from outside, which kernels call from a row of functions."""
 
@@ -91,12 +94,10 @@ class Entry:
             if leaf.kind in _NUMBERS:
                 words.append(value)
                 continue
-            row = _addresses(tuple(value)) if leaf.kind == "fn" and isinstance(value, list) else value
-            fits = (
-                isinstance(row, np.ndarray) and row.dtype == leaf.dtype and row.ndim == 1 and getattr(row.flags, flag)
-            )
-            if not fits:
-                kind = f"{row.dtype} of shape {row.shape}" if isinstance(row, np.ndarray) else type(row).__name__
+            row: Any = _addresses(tuple(value)) if leaf.kind == "fn" and isinstance(value, list) else value
+            is_array = isinstance(row, np.ndarray)
+            if not (is_array and row.dtype == leaf.dtype and row.ndim == 1 and getattr(row.flags, flag)):
+                kind = f"{row.dtype} of shape {row.shape}" if is_array else type(row).__name__
                 raise TypeError(f"{self.name}: {leaf.name} is {kind}: expected a row of {leaf.dtype} in one piece")
             words += (row.__array_interface__["data"][0], len(row))
 
@@ -126,18 +127,43 @@ def library() -> ctypes.CDLL | None:
     """Return the library of this machine; None where kernels run as Python, of which a warning says why."""
     if os.environ.get("PIPEPLAN_PURE_PYTHON", "0") not in ("", "0"):
         return None
-    from pipeplan.foundation.kernels.compiler import file_names
+    from pipeplan.foundation.kernels.compiler import NOT_BUILT, CompilerError, file_name
 
-    reason = "this installation has no library for this machine"
-    for name in file_names():
-        if (FOLDER / name).exists():
-            try:
-                return _loaded(FOLDER / name)
-            except (OSError, ValueError) as error:
-                reason = f"{FOLDER / name} cannot be used: {error}"
+    path = FOLDER / file_name()
+    try:
+        if not _is_current():
+            _build(path)
+        return _loaded(path)
+    except (OSError, ValueError, CompilerError) as error:
+        reason = (
+            (FOLDER / NOT_BUILT).read_text(encoding="utf-8").strip() if (FOLDER / NOT_BUILT).exists() else str(error)
+        )
     remedy = "install pipeplan again, from a wheel, or from source with a C compiler"
     warnings.warn(f"kernels run as Python, 10 to 100 times as slowly: {reason}; {remedy}", RuntimeWarning, stacklevel=2)
     return None
+
+
+def _is_current() -> bool:
+    """Return False in a checkout whose kernels have not been compiled, or were changed since."""
+    from pipeplan.foundation.kernels.compiler import stamp
+
+    if not (SOURCE.name == "src" and (SOURCE.parent / "pyproject.toml").exists()):
+        return True
+    try:
+        _, *files = (FOLDER / "built.txt").read_text(encoding="utf-8").splitlines()
+        return all(stamp(SOURCE / path) == state for path, state in (line.split(" ", 1) for line in files))
+    except OSError:
+        return False
+
+
+def _build(path: Path) -> None:
+    """Compile the kernels of a checkout. Raises CompilerError if that fails, and KernelError for a faulty kernel."""
+    from pipeplan.foundation.kernels.compiler import compile_library, find_compiler, note_built
+    from pipeplan.foundation.kernels.writer import write
+
+    text = write(SOURCE)
+    compile_library(text, path, find_compiler())
+    note_built(text, FOLDER, SOURCE)
 
 
 def _loaded(path: Path) -> ctypes.CDLL:
@@ -145,7 +171,7 @@ def _loaded(path: Path) -> ctypes.CDLL:
     digest, *_ = (FOLDER / "built.txt").read_text(encoding="utf-8").split()
     native = ctypes.CDLL(str(path))
     if _string(native, "pipeplan_digest") != digest:
-        raise ValueError("it belongs to another version")
+        raise ValueError(f"{path} belongs to another version")
     return native
 
 

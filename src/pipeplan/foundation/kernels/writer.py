@@ -170,7 +170,7 @@ class Program:
         else:
             home, name = module.imports.get(name, ("", name))
             imported = self.imported(home)
-        return imported and self.named(imported, name)
+        return self.named(imported, name) if imported else None
 
     def imported(self, name: str) -> Module | None:
         """Return the module of a name if it lies in one of the folders."""
@@ -253,9 +253,7 @@ class Program:
             lines.append(f"typedef {self.c_type(returns)} (*{name})({', '.join(map(self.c_type, takes))});")
             lines.append(f"typedef struct {{ {name}* data; i64 length; }} {name}_row;")
         for name, fields in self.records.items():
-            # Within a record a flag takes a whole word, as everything else does.
-            types = [INT if part.type == BOOL else part.type.replace("[]", "_row") for part in fields.values()]
-            lines.append(f"struct {name} {{ {' '.join(map('{} {};'.format, types, fields))} }};")
+            lines.append(f"struct {name} {{ {members(fields)} }};")
         for type_, name in self.tuples.items():
             parts = " ".join(f"{self.c_type(part)} part{place};" for place, part in enumerate(self.parts(type_)))
             lines.append(f"typedef struct {{ {parts} }} {name};")
@@ -352,22 +350,16 @@ class Translation:
             term = self.passed(value)
             self.put(depth, f"{self.target(first, term)} = {term.text};")
             return
-        pairs = []
         if isinstance(first, ast.Tuple) and isinstance(value, ast.Tuple):
-            pairs = [
-                (target, self.temporary(term, depth))
-                for target, term in zip(first.elts, self.in_order(value, value.elts), strict=True)
-            ]
+            parts = [self.temporary(term, depth) for term in self.in_order(value, value.elts)]
         elif isinstance(first, ast.Tuple):
             term = self.temporary(self.expression(value), depth)
             types = self.program.parts(term.type) if term.type else [None] * len(first.elts)
             parts = [Term(f"{term.text}.part{place}", type_) for place, type_ in enumerate(types)]
-            pairs = list(zip(first.elts, parts, strict=True))
         else:
-            term = self.temporary(self.passed(value), depth)
-            pairs = [(target, term) for target in targets]
-        for target, term in pairs:
-            self.put(depth, f"{self.target(target, term)} = {term.text};")
+            parts = [self.temporary(self.passed(value), depth)] * len(targets)
+        for target, part in zip(first.elts if isinstance(first, ast.Tuple) else targets, parts, strict=True):
+            self.put(depth, f"{self.target(target, part)} = {part.text};")
 
     def temporary(self, term: Term, depth: int) -> Term:
         """Store a value in a new variable of this place."""
@@ -463,8 +455,11 @@ class Translation:
                 return Term(f"{name}_", self.function.parameters[name].type)
             case ast.Name(id=name) if name in self.assigned:
                 return Term(f"{name}_", self.function.variables.get(name))
-            case ast.Name():
-                return _constant(self.number(self.function.module, node))
+            case ast.Name(id=name):
+                match self.program.named(self.function.module, name):
+                    case _, (ast.Constant() | ast.UnaryOp()) as number:
+                        return _constant(ast.literal_eval(number))
+                self.fail(node, f"{name} is neither a variable nor a constant: write its number where it is defined")
             case ast.Attribute(value=value, attr=name):
                 record = self.expression(value)
                 fields = self.program.records.get(record.type or "", {})
@@ -488,13 +483,11 @@ class Translation:
                 first, second = self.passed(body), self.passed(orelse)
                 text = f"({self.condition(test)} ? {first.text} : {second.text})"
                 return Term(text, self.joined(node, first.type, second.type))
-            case ast.Compare(left=left, ops=operators, comparators=others) if all(
-                type(item) in OPERATORS for item in operators
+            case ast.Compare(left=left, ops=operators, comparators=others) if set(map(type, operators)) <= set(
+                OPERATORS
             ):
-                if len(others) > 1 and any(
-                    isinstance(part, ast.Call) for other in others[:-1] for part in ast.walk(other)
-                ):
-                    self.fail(node, f"a call within '{ast.unparse(node)}': assign its result before")
+                if len(others) > 1 and any(map(self.writes, others)):
+                    self.fail(node, f"a call that writes in '{ast.unparse(node)}': assign its result before")
                 terms = self.in_order(node, [left, *others])
                 pairs = zip(terms, operators, terms[1:], strict=False)
                 tests = [f"{first.text} {OPERATORS[type(item)]} {second.text}" for first, item, second in pairs]
@@ -560,30 +553,10 @@ class Translation:
         base = node
         while isinstance(base, ast.Attribute):
             base = base.value
-        if (
-            row.type not in ROWS
-            or not isinstance(node, ast.Attribute)
-            or getattr(base, "id", "") not in self.function.parameters
-        ):
+        is_fixed = isinstance(node, ast.Attribute) and getattr(base, "id", "") in self.function.parameters
+        if not is_fixed or row.type not in ROWS:
             return text
         return self.rows.setdefault(text, (ROWS[row.type][1], re.sub(r"->|\.", "_", text)))[1]
-
-    def number(self, module: Module, node: ast.expr) -> float:
-        """Return the value of a constant: a number, or arithmetic of numbers and constants."""
-        match node:
-            case ast.Constant(value=int() | float() as value):
-                return value
-            case ast.Name(id=name):
-                match self.program.named(module, name):
-                    case home, ast.expr() as expression:
-                        return self.number(home, expression)
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -self.number(module, operand)
-            case ast.BinOp(left=left, op=ast.Mult(), right=right):
-                return self.number(module, left) * self.number(module, right)
-        raise KernelError(
-            module.path, node.lineno, f"'{ast.unparse(node)}' is neither a variable nor a constant number"
-        )
 
 
 def _is_stored(node: ast.AST) -> bool:
@@ -611,6 +584,16 @@ def signature(program: Program, function: Function, name: str) -> str:
     return f"{program.c_type(function.returns)} {name}({', '.join(takes) or 'void'})"
 
 
+def members(fields: Mapping[str, Field]) -> str:
+    """Return fields as the members of a struct, in which a flag takes a whole word, as everything else does."""
+    types = {name: INT if part.type == BOOL else part.type.replace("[]", "_row") for name, part in fields.items()}
+    return " ".join(f"{type_} {name};" for name, type_ in types.items())
+
+
+KINDS = {INT: "q", BOOL: "q", FLOAT: "d", **{name: kind for name, (_, _, kind) in ROWS.items()}}
+"""How descriptions name numbers and rows; rows of functions are ``fn``."""
+
+
 class Leaf(NamedTuple):
     """A number or row that an entry takes: its name, its text in C, and its field."""
 
@@ -634,53 +617,39 @@ def entry(program: Program, function: Function) -> str:
     """
     name, fields = function.name, function.parameters
     every = [leaf for key, part in fields.items() for leaf in leaves(program, key, f"a->{key}", part)]
-    types = [part.type.replace("[]", "_row") if part.type != BOOL else INT for part in fields.values()]
-    kinds = {INT: "q", BOOL: "q", FLOAT: "d"}
-    takes = ["?" if function.returns == BOOL else kinds.get(function.returns, "-")]
-    takes += [
-        f"{leaf.name} {kinds.get(leaf.field.type) or ROWS.get(leaf.field.type, ('', '', 'fn'))[2]} {leaf.field.shape}".strip()
-        for leaf in every
-    ]
-    arguments = [f"{'&' if part.type in program.records else ''}a->{key}" for key, part in fields.items()]
-    call = f"{name}({', '.join(arguments)})"
-    result = "" if function.returns == NOTHING else f"*({'double' if function.returns == FLOAT else INT}*)result = "
-    return "\n".join([
-        f"typedef struct {{ {' '.join(map('{} {};'.format, types, fields))} }} {name}_arguments;",
-        f'EXPORT const char {name}_takes[] = "{chr(92) + "n"}"'.replace('"\\n"', '"' + "\\n".join(takes) + '"') + ";",
+    result = {INT: "q", BOOL: "?", FLOAT: "d", NOTHING: "-"}[function.returns]
+    takes = [result, *(f"{leaf.name} {KINDS.get(leaf.field.type, 'fn')} {leaf.field.shape}".rstrip() for leaf in every)]
+    arguments = ", ".join(f"{'&' if part.type in program.records else ''}a->{key}" for key, part in fields.items())
+    answer = {"d": "*(double*)result = ", "-": ""}.get(result, "*(i64*)result = ")
+    lines = [
+        f"typedef struct {{ {members(fields)} }} {name}_arguments;",
+        f'EXPORT const char {name}_takes[] = "{"%n".join(takes)}";'.replace("%n", r"\n"),
         f"EXPORT i64 {name}_entry(const {name}_arguments* a, void* result) {{",
-        *checks(function, every),
-        f"    {result}{call};",
+        *(f"    if ({wrong}) return {place};" for place, wrong in checks(function, every)),
+        f"    {answer}{name}({arguments});",
         "    return 0;",
         "}",
-    ])  # fmt: skip
+    ]
+    return "\n".join(lines)
 
 
-def checks(function: Function, every: Sequence[Leaf]) -> Iterator[str]:
-    """Yield the checks of lengths; the first row of a shape such as ``ranks + 1`` says how many ranks there are."""
+def checks(function: Function, every: Sequence[Leaf]) -> Iterator[tuple[int, str]]:
+    """Yield the number of each row whose length may be wrong, from 1, and the condition of that.
+
+    The first row of a shape such as ``ranks + 1`` says how many ranks there are.
+    """
     known = {leaf.name.split(".")[-1]: leaf.text for leaf in every if leaf.field.type == INT}
-    for place, leaf in enumerate(every):
-        if not leaf.field.shape:
-            continue
+    for place, leaf in enumerate(every, 1):
         shape, _, empty = leaf.field.shape.partition(" or ")
-        node = ast.parse(shape, mode="eval").body
-        names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-        match node:
-            case ast.Name(id=name) | ast.BinOp(left=ast.Name(id=name), op=ast.Add(), right=ast.Constant()) if (
-                name not in known and not empty
-            ):
-                more = (
-                    f" - {node.right.value}"
-                    if isinstance(node, ast.BinOp) and isinstance(node.right, ast.Constant)
-                    else ""
-                )
-                known[name] = f"({leaf.text}.length{more})"
-                continue
-        if unknown := names - set(known):
-            message = f"nothing before {leaf.name} says how many {', '.join(sorted(unknown))} there are"
-            raise KernelError(function.module.path, function.node.lineno, message)
-        length = re.sub(r"[a-z_]\w*", lambda match: known[match[0]], shape)
-        others = f"{leaf.text}.length != 0 && " if empty else ""
-        yield f"    if ({others}{leaf.text}.length != {length}) return {place + 1};"
+        first = re.fullmatch(r"([a-z]\w*)( \+ \d+)?", shape)
+        if first and first[1] not in known and not empty:
+            known[first[1]] = f"({leaf.text}.length{(first[2] or '').replace('+', '-')})"
+        elif shape:
+            if unknown := set(re.findall(r"[a-z]\w*", shape)) - set(known):
+                message = f"nothing before {leaf.name} says how many {', '.join(sorted(unknown))} there are"
+                raise KernelError(function.module.path, function.node.lineno, message)
+            length = re.sub(r"[a-z]\w*", lambda match: known[match[0]], shape)
+            yield place, f"{f'{leaf.text}.length != 0 && ' if empty else ''}{leaf.text}.length != {length}"
 
 
 def write(source: Path) -> str:
@@ -717,8 +686,7 @@ def write_functions(functions: Mapping[str, tuple[str, Path, str]], source: Path
         if original not in module.functions:
             raise KernelError(path, 1, f"{original} is no function of the file: define it there")
         function = program.require(module.functions[original])
-        takes = ", ".join(f"{key}_" for key in function.parameters)
-        exported.append(
-            f"EXPORT {signature(program, function, name)} {{ {'' if function.returns == NOTHING else 'return '}{function.name}({takes}); }}"
-        )
+        call = f"{function.name}({', '.join(f'{key}_' for key in function.parameters)});"
+        returned = "" if function.returns == NOTHING else "return "
+        exported.append(f"EXPORT {signature(program, function, name)} {{ {returned}{call} }}")
     return program.text(exported)

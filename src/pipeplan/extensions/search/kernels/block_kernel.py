@@ -116,7 +116,17 @@ class BlockPlan(NamedTuple):
 
 
 class BlockOptions(NamedTuple):
-    """Options of a block's annealing: number of rules that may change, evaluator of candidates, target, quantiles as above."""
+    """Options of a block's annealing.
+
+    Attributes
+    ----------
+    rules
+        Number of rules that may change.
+    evaluator, target
+        Evaluator that times candidates, and the value to minimize.
+    waits
+        Quantiles of the exponential distribution.
+    """
 
     rules: int
     evaluator: int

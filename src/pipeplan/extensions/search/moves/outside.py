@@ -1,4 +1,4 @@
-"""Moves from outside: their functions are compiled where they are used; where that fails, annealings by them run as Python."""
+"""Moves from outside: their functions are compiled where they are used; else annealings by them run as Python."""
 
 from __future__ import annotations
 
