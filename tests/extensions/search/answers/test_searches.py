@@ -45,7 +45,7 @@ def test_the_json_of_a_result_has_every_field_of_its_search():
 def test_a_search_with_a_time_limit_says_that_it_ran_as_plain_python(monkeypatch):
     monkeypatch.setattr("pipeplan.extensions.search.answers.search_words.is_native", lambda: False)
     hard = SHAPE | {"memory_limit": "2act", "placement": "linear", "forward_times": (1.0, 1.3, 0.7), "p2p_time": 0.3}
-    timed, counted = (pipeplan.search(**hard, **budget, evaluations=50) for budget in ({"seconds": 30.0}, {}))
+    timed, counted = (pipeplan.search(**hard, evaluations=50, seconds=seconds) for seconds in (30.0, None))
     (warning,) = [warning for warning in timed.warnings if "plain Python" in warning]
     assert f"tried only {timed.search.evaluations:,} schedules in" in warning
     assert not [warning for warning in counted.warnings if "plain Python" in warning]
