@@ -15,7 +15,7 @@ import ctypes
 import os
 import struct
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -42,6 +42,12 @@ _RESULTS: dict[str, tuple[type[ctypes.c_double | ctypes.c_longlong], Callable[[A
 }
 """Kinds of results, as C stores them and Python returns them."""
 
+_WRITEABLE = 0x400
+_READ = 0x101
+"""Flags of arrays as numpy numbers them: ``_READ`` is in one piece and aligned."""
+
+_byte_in = ctypes.c_char.from_buffer
+
 _NUMBERS = ("q", "d")
 """Kinds of leaves that are numbers: int and float."""
 
@@ -67,15 +73,19 @@ class Entry:
 
     def __call__(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
         """Run the function; see :class:`~pipeplan.foundation.kernels.Kernel`."""
-        words: list[Any] = []
-        leaves = iter(self.leaves)
-        try:
-            self._add(inputs, leaves, words, "c_contiguous")
-            self._add(outputs, leaves, words, "carray")
-            taken = self._layout.pack(*words)
-        except (struct.error, StopIteration) as error:
+        read, written = _flat(inputs), _flat(outputs)
+        if len(read) + len(written) != len(self.leaves):
             takes = ", ".join(leaf.name for leaf in self.leaves)
-            raise TypeError(f"{self.name} takes {len(self.leaves)} arrays and numbers: {takes}; {error}") from None
+            raise TypeError(
+                f"{self.name} takes {len(self.leaves)} arrays and numbers, not {len(read) + len(written)}: {takes}"
+            )
+        words = self._words(self.leaves, read, _READ) + self._words(
+            self.leaves[len(read) :], written, _READ | _WRITEABLE
+        )
+        try:
+            taken = self._layout.pack(*words)
+        except struct.error as error:
+            raise TypeError(f"{self.name} takes other numbers: {error}") from None
         result = self._result()
         if wrong := self.run(taken, ctypes.byref(result)):
             leaf = self.leaves[wrong - 1]
@@ -84,27 +94,41 @@ class Entry:
             )
         return self._as_python(result.value)
 
-    def _add(self, values: Sequence[Argument], leaves: Iterator[Leaf], words: list[Any], flag: str) -> None:
-        """Append the words of arguments. ``flag`` must be true of arrays: outputs may also be written to."""
-        for value in values:
-            if isinstance(value, tuple):
-                self._add(value, leaves, words, flag)
-                continue
-            leaf = next(leaves)
-            if leaf.kind in _NUMBERS:
+    def _words(self, leaves: Sequence[Leaf], values: Sequence[Any], flags: int) -> list[Any]:
+        """Return the words of arguments: the address and length of an array, which has these flags; a number as it is."""
+        words: list[Any] = []
+        for leaf, value in zip(leaves, values, strict=False):
+            _, kind, dtype, _ = leaf
+            if dtype is None:
                 words.append(value)
                 continue
-            row: Any = _addresses(tuple(value)) if leaf.kind == "fn" and isinstance(value, list) else value
-            is_array = isinstance(row, np.ndarray)
-            if not (is_array and row.dtype == leaf.dtype and row.ndim == 1 and getattr(row.flags, flag)):
-                kind = f"{row.dtype} of shape {row.shape}" if is_array else type(row).__name__
-                raise TypeError(f"{self.name}: {leaf.name} is {kind}: expected a row of {leaf.dtype} in one piece")
-            words += (row.__array_interface__["data"][0], len(row))
+            row = _addresses(tuple(value)) if kind == "fn" else value
+            if type(row) is not np.ndarray or row.dtype != dtype or row.ndim != 1 or row.flags.num & flags != flags:
+                kind = f"{row.dtype} of shape {row.shape}" if isinstance(row, np.ndarray) else type(row).__name__
+                what = "in one piece, writeable" if flags & _WRITEABLE else "in one piece"
+                raise TypeError(f"{self.name}: {leaf.name} is {kind}: expected a row of {dtype}, {what}")
+            length = len(row)
+            if length and row.flags.num & _WRITEABLE:
+                words += (ctypes.addressof(_byte_in(row)), length)  # ``row.ctypes.data`` in a quarter of the time
+            else:
+                words += (row.ctypes.data if length else 0, length)
+        return words
 
 
 def _described(line: str) -> tuple[str, str, np.dtype[Any] | None, str]:
     name, kind, shape = (*line.split(" ", 2), "")[:3]
     return name, kind, None if kind in _NUMBERS else np.dtype("i8" if kind == "fn" else kind), shape
+
+
+def _flat(values: Sequence[Argument]) -> list[Any]:
+    """Return arguments with records taken apart."""
+    flat: list[Any] = []
+    for value in values:
+        if isinstance(value, tuple):
+            flat += _flat(value)
+        else:
+            flat.append(value)
+    return flat
 
 
 @cache

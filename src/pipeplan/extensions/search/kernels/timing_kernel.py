@@ -233,10 +233,8 @@ def run_rank(
         timing.weights[place] = weights
 
         # It starts. The rank's remaining work says already how early it can be done.
-        timing.waited[place] = 0
-        if arrival > clock:
-            clock = arrival
-            timing.waited[place] = cause
+        timing.waited[place] = cause if arrival > clock else 0
+        clock = max(clock, arrival)
         if place == problem.offsets[rank]:
             timing.begin[rank] = clock * span
         if clock + left - timing.begin[rank] > limit:
@@ -247,16 +245,16 @@ def run_rank(
         # It ends, and with it the op that it overlaps with; a rank that waits for one of them can go on.
         while True:
             op = problem.first[op_class] + index
-            timing.owes[place] = 0
+            owes = 0
             if may_run_full and decisions.full[op] == 1:
                 held += problem.full_growth[op_class]
                 left -= problem.full_time[op_class]
             else:
                 held += problem.growth[op_class]
                 left -= problem.time[op_class]
-                if problem.weight_time[op_class] >= 0:
-                    timing.owes[place] = 1
-                    owed += 1
+                owes = 1 if problem.weight_time[op_class] >= 0 else 0
+            timing.owes[place] = owes
+            owed += owes
             timing.finish[op] = clock
             timing.position[op] = place
             timing.done[op_class] = index + 1
