@@ -190,14 +190,14 @@ def row(case: Case, seconds: float) -> Row:
     again = pipeplan.simulate(joint.schedule, settings=task.settings.replace(layers_per_stage=layout))
     assert abs(again.makespan / joint.makespan - 1) < 1e-12, case.name
     assert single.bound.value <= before.makespan * (1 + 1e-9), case.name
-    assert joint.bound.value <= min(before.makespan, single.judged) * (1 + 1e-9), case.name
-    best, values = single.problem.placement, (before.makespan, single.judged, joint.makespan)
+    assert joint.bound.value <= min(before.makespan, single.value) * (1 + 1e-9), case.name
+    best, values = single.problem.placement, (before.makespan, single.value, joint.makespan)
     cells = [
         case.title,
         f"{task.schedule} ({task.placement.name} {task.placement.chunks})",
         f"{before.makespan:.1f}",
-        f"{single.judged:.1f} ({best.name} {best.chunks})",
-        f"{1 - single.judged / before.makespan:.2%}",
+        f"{single.value:.1f} ({best.name} {best.chunks})",
+        f"{1 - single.value / before.makespan:.2%}",
         f"{single.optimality_gap:.2%}",
         f"{joint.makespan:.1f} ({joint.search.placement} {joint.chunks})",
         f"{1 - joint.makespan / before.makespan:.2%}",
