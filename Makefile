@@ -75,9 +75,9 @@ docs-test: docs axe
 docs-serve: .venv/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --livereload
 
-# What is published: dist/*.whl, installed and run in bare environments.
+# What is published: dist/*.whl with kernels for all platforms, installed and run in bare environments.
 wheel: .venv/.installed-dev
-	PIPEPLAN_WHEEL=dist $(BIN)/python -m pytest -q -k "not lowest" tests/test_wheel.py
+	PIPEPLAN_PLATFORMS=all PIPEPLAN_WHEEL=dist $(BIN)/python -m pytest -q -k "not lowest" tests/test_wheel.py
 
 # The same with the lowest releases that pyproject.toml declares, which Python 3.11 has, and the README's commands: a minute.
 lowest: .venv/.installed-dev

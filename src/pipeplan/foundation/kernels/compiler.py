@@ -119,7 +119,7 @@ def compile_library(text: str, output: Path, command: list[str], target: str = "
             Path(folder, "kernels.c").write_text(text, encoding="utf-8")
             call = [*command, *flags, "kernels.c", "-o", output.name, *libraries]
             # Zig keeps what it has built of C libraries; pipeplan leaves nothing of that behind.
-            variables = {"ZIG_GLOBAL_CACHE_DIR": folder, "ZIG_LOCAL_CACHE_DIR": folder} | os.environ | {"LC_ALL": "C"}
+            variables = {"ZIG_GLOBAL_CACHE_DIR": folder} | os.environ | {"LC_ALL": "C"}
             ended = subprocess.run(
                 call, cwd=folder, env=variables, capture_output=True, text=True, errors="replace", check=False
             )
