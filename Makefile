@@ -24,7 +24,10 @@ CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test
 	extensions/planning/hardware/test_presets.py extensions/planning/test_configuration.py foundation/sweeps/test_store.py answers/test_names.py \
 	cli/test_names.py extensions/web/test_guard.py extensions/training/runtime/test_recorder.py)
 
-.PHONY: axe demo demo-page check check-tests test test-all without lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture web-ui web-ui-check lock audit clean
+# The tests of kernels, for `make sanitized` and `make pure`.
+KERNELS := tests/simulation $(addprefix tests/extensions/search/test_,evaluate.py wide.py moves.py keeping.py)
+
+.PHONY: axe demo demo-page check check-tests test test-all sanitized pure without lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -49,6 +52,17 @@ test: .venv/.installed-dev
 # The reasons of skipped tests are printed.
 test-all: .venv/.installed-dev axe
 	$(BIN)/python -m pytest -n auto --dist loadfile -rs
+
+# Kernels whose every access to memory is checked, and all behaviour that C leaves undefined: a minute.
+sanitized: .venv/.installed-dev
+	rm -rf build/sanitized
+	CC="cc -fsanitize=address,undefined -fno-sanitize-recover=all -g" $(BIN)/python -m pip install --quiet --no-deps --target build/sanitized .
+	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
+		PYTHONPATH=build/sanitized $(BIN)/python -m pytest -q $(KERNELS) tests/extensions/search/test_building_blocks.py
+
+# Kernels as plain Python.
+pure: .venv/.installed-dev
+	PIPEPLAN_PURE_PYTHON=1 $(BIN)/python -m pytest -q $(KERNELS) tests/strategies
 
 # Without each extension in turn, and those that need it: all that is left is imported, and the doors of the core are tested; with
 # ALL=--all everything that is left and not slow.

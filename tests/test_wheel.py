@@ -174,6 +174,34 @@ def test_a_build_gives_the_same_bytes_again(published, tools, tmp_path):
     assert build(tools, ROOT, tmp_path, "--wheel")[".whl"].read_bytes() == published[".whl"].read_bytes()
 
 
+def test_a_build_that_finds_no_compiler_brings_one(tmp_path):
+    """In an environment of its own, as pip builds what it installs."""
+    environment = {name: value for name, value in os.environ.items() if name not in {"CC", "PIPEPLAN_PLATFORMS"}}
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
+    subprocess.run(command, env=environment | {"PATH": ""}, check=True)
+    (wheel,) = tmp_path.iterdir()
+    with zipfile.ZipFile(wheel) as opened:
+        assert f"{LIBRARIES}/{file_name()}" in opened.namelist()
+
+
+def test_where_no_compiler_works_the_wheel_is_pure_python_and_says_so(tools, bare, tmp_path):
+    failing = tmp_path / "failing-cc"
+    failing.write_text("#!/bin/sh\necho 'error: the disk is full' >&2\nexit 1\n")
+    failing.chmod(0o755)
+    wheel = build(tools, ROOT, tmp_path, "--wheel", PIPEPLAN_PLATFORMS="this", CC=str(failing))[".whl"]
+    assert wheel.name.endswith("-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        assert [name for name in opened.namelist() if name.startswith(LIBRARIES)] == [f"{LIBRARIES}/not_built.txt"]
+        opened.extractall(tmp_path / "package")
+    # The current folder comes before what is installed.
+    program = "from pipeplan.cli import main; main()"
+    search = ("search", *SMALL, "--evaluations", "500", "--workers", "1", "--json")
+    command = [bare / "python", "-c", program, *search]
+    ended = subprocess.run(command, cwd=tmp_path / "package", capture_output=True, text=True, check=True)
+    assert json.loads(ended.stdout)["makespan"] > 0
+    assert ended.stderr.count(f"{failing}: error: the disk is full") == 1
+
+
 def test_the_description_renders_and_its_links_lead_to_the_repository(published, tools, tmp_path):
     subprocess.run([tools / "twine", "check", "--strict", *published.values()], check=True)
     address = "https://git.example.org/team/pipeplan/"

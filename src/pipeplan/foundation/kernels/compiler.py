@@ -76,7 +76,7 @@ def find_compiler() -> list[str]:
                     return command
                 except CompilerError as error:
                     errors.append(error)
-    raise errors[0] if errors else CompilerError(f"{chosen[0] if chosen else 'no C compiler'} is not found")
+    raise errors[0] if errors else CompilerError(f"{chosen[0]} is not found" if chosen else "no C compiler is found")
 
 
 def compile_library(text: str, output: Path, command: list[str], target: str = "") -> None:
