@@ -102,7 +102,7 @@ class Entry:
             if dtype is None:
                 words.append(value)
                 continue
-            row = _addresses(tuple(value)) if kind == "fn" else value
+            row: Any = _addresses(tuple(value)) if kind == "fn" else value
             if type(row) is not np.ndarray or row.dtype != dtype or row.ndim != 1 or row.flags.num & flags != flags:
                 kind = f"{row.dtype} of shape {row.shape}" if isinstance(row, np.ndarray) else type(row).__name__
                 what = "in one piece, writeable" if flags & _WRITEABLE else "in one piece"
