@@ -1,7 +1,8 @@
 """Today's checkout against an earlier commit: both do the same errands in turn, through the public commands, in one run.
 
-Run with ``make bench BEFORE=REVISION``, or ``python -m benchmarks.against REVISION``. Machines are noisy: what counts is the
-ratio of the medians, and that answers are the same or better.
+Run with ``make bench BEFORE=REVISION``, or ``python -m benchmarks.against REVISION``. Both are installed with compiled
+kernels, each into a folder. Other packages are those of this environment, which must have what the earlier commit needs.
+Machines are noisy: what counts is the ratio of the medians, and that answers are the same or better.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from statistics import median
 
@@ -51,9 +51,16 @@ ERRANDS = (
 )
 
 
-def spend(tree: Path, errand: Errand, folder: Path) -> tuple[float, float | None]:
-    """CPU seconds of one run on the sources of ``tree``, and the makespan that it answers."""
-    sources = tree / "src" if errand.cached else _bare(tree, folder)
+def install(tree: Path, folder: Path) -> Path:
+    """Install the package of a checkout into a folder, without what it depends on; return the folder."""
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), str(tree)]
+    subprocess.run(command, check=True)
+    return folder
+
+
+def spend(installed: Path, errand: Errand, folder: Path) -> tuple[float, float | None]:
+    """CPU seconds of one run of the package in a folder, and the makespan that it answers."""
+    sources = installed if errand.cached else _bare(installed, folder)
     keeps = {} if errand.cached else {"PYTHONDONTWRITEBYTECODE": "1"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
@@ -69,20 +76,20 @@ def spend(tree: Path, errand: Errand, folder: Path) -> tuple[float, float | None
     return seconds, json.loads(done.stdout)["makespan"] if "--json" in errand.words else None
 
 
-def _bare(tree: Path, folder: Path) -> Path:
-    """The sources of ``tree`` without bytecode, which is kept beside them."""
-    bare = folder / f"bare-{sha256(str(tree).encode()).hexdigest()[:8]}"
+def _bare(installed: Path, folder: Path) -> Path:
+    """A copy of the package without bytecode, which is kept beside its sources."""
+    bare = folder / f"bare-{installed.name}"
     if not bare.exists():
-        shutil.copytree(tree / "src", bare, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(installed, bare, ignore=shutil.ignore_patterns("__pycache__"))
     return bare
 
 
-def compare(before: Path, runs: int) -> None:
-    """Print a row an errand: CPU seconds before and now, their ratio, and the answers."""
+def compare(before: Path, today: Path, runs: int) -> None:
+    """Print a row an errand: CPU seconds of the packages in two folders, their ratio, and the answers."""
     print(f"{'CPU seconds, medians of ' + str(runs):<38} {'before':>8} {'now':>8} {'ratio':>7}   makespan before, now")
     with tempfile.TemporaryDirectory() as folder:
         for errand in ERRANDS:
-            pairs = [(spend(before, errand, Path(folder)), spend(HERE, errand, Path(folder))) for _ in range(runs + 1)]
+            pairs = [(spend(before, errand, Path(folder)), spend(today, errand, Path(folder))) for _ in range(runs + 1)]
             was, now = (median(pair[side][0] for pair in pairs[1:]) for side in (0, 1))
             answers = pairs[0][0][1], pairs[0][1][1]
             shown = "" if answers[0] is None else f"   {answers[0]:g}, {answers[1]:g}"
@@ -90,13 +97,13 @@ def compare(before: Path, runs: int) -> None:
 
 
 def main() -> None:
-    """Lay the earlier commit out beside this one, and compare."""
+    """Install the earlier commit and this one, and compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("revision", nargs="?", default="HEAD~1", help="the commit before (HEAD~1)")
     parser.add_argument("--runs", type=int, default=5, help="counted runs of each, behind one that warms up (5)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder) / "before"
+        tree = Path(folder) / "tree"
         made = subprocess.run(
             ["git", "worktree", "add", "--detach", "--quiet", str(tree), options.revision],
             cwd=HERE,
@@ -108,7 +115,11 @@ def main() -> None:
             print(f"not compared with {options.revision}: {made.stderr.strip()}")
             return
         try:
-            compare(tree, options.runs)
+            before, today = (
+                install(tree, Path(folder) / "installed-before"),
+                install(HERE, Path(folder) / "installed-today"),
+            )
+            compare(before, today, options.runs)
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=HERE, check=True)
 

@@ -35,9 +35,6 @@ from pipeplan.checking import check
 from pipeplan.extensions.search import Problem, SearchResult, search
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
-from pipeplan.extensions.search.kernels.arrays import Decisions
-from pipeplan.extensions.search.kernels.timing_kernel import INFEASIBLE, evaluate
-from pipeplan.foundation.kernels import compile_loop
 from pipeplan.model import Objective, Placement
 
 PARTS = ("table", "small", "tight", "evaluator")
@@ -144,14 +141,13 @@ def tight(seconds: float, workers: int, every: int) -> None:
 
 
 def evaluator() -> None:
-    """What the compiled evaluator takes an op, over a whole schedule."""
-    encoder = Encoder(case(Placement.v(8), 24, COMMON, 16))
-    decisions: Decisions = list_schedule(encoder, earliest(encoder), 600.0).decisions
-    compiled, timing = compile_loop(evaluate), encoder.empty_timing()
+    """What the evaluator takes an op, over a schedule that is so long that the call counts little."""
+    encoder = Encoder(case(Placement.v(32), 256, COMMON, 64))
+    decisions = list_schedule(encoder, earliest(encoder), 600.0).decisions
     times = []
-    for _ in range(2000):
+    for _ in range(500):
         begin = time.perf_counter()
-        compiled(encoder.flat, decisions, encoder.target(), INFEASIBLE / 2, timing)
+        encoder.timed(decisions)
         times.append(time.perf_counter() - begin)
     ops = encoder.positions * 1.5
     print(f"evaluator: {np.median(times) / ops * 1e9:.1f} ns an op ({ops:.0f} ops, call included)")
@@ -171,7 +167,6 @@ def main() -> None:
     options = parser.parse_args()
     parts = options.part or PARTS
     print(f"{options.workers} workers on {os.cpu_count()} cores\n")
-    search(case(Placement.v(4), 8, COMMON, 6), evaluations=100_000, workers=2)  # so that every kernel is compiled
     missed: list[str] = []
     if "table" in parts:
         missed, curves = table(options.seconds, options.workers, options.only)
