@@ -121,6 +121,13 @@ class Pair(NamedTuple):
     number: int
 
 
+Change = Callable[[int, Ints], int]
+
+
+class Changes(NamedTuple):
+    functions: Sequence[Change]
+
+
 class Unknown:
     row: Ints
 
@@ -157,7 +164,8 @@ def max(first: int, second: int) -> int:
 """
 """What the functions of the table below have around them."""
 
-TAKES = "def f(n: int, x: float, flag: bool, row: Ints, other: Ints, floats: Floats, narrow: Ints32, pair: Pair)"
+ROWS = "row: Ints, other: Ints, floats: Floats, narrow: Ints32"
+TAKES = f"def f(n: int, x: float, flag: bool, {ROWS}, pair: Pair, changes: Changes)"
 
 STATEMENTS = [
     # Order of evaluation, which C leaves open.
@@ -172,6 +180,8 @@ STATEMENTS = [
     ("row[0] += count(row)", "assign its first part before"),
     ("row[count(row)] += 1", "a call that writes in 'row[count(row)]': assign its result before"),
     ("row[count(row)] = count(other)", "a call that writes in 'row[count(row)]'"),
+    ("n = changes.functions[row[0]](count(row), other)", "assign its first part before"),
+    ("n = (row if row[0] > 1 else other)[count(row)]", "assign its first part before"),
     # Numbers.
     ("x = x // 2", "'//' of floats in 'x // 2': use it with ints alone"),
     ("x %= 2", "'%' of floats"),

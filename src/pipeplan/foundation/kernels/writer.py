@@ -606,7 +606,7 @@ class Translation:
 
     def item(self, node: ast.Subscript, *, reads: bool = False) -> Term:
         """Return an item of a row that is written to or read."""
-        row = self.expression(node.value)
+        row, _ = self.in_order(node, [node.value, node.slice])
         type_ = ROWS[row.type][0] if row.type in ROWS else row.type and row.type.removesuffix("[]")
         (index,) = self.passed_as(node, [INT], [node.slice], "an index")
         if (row.type and type_ == row.type) or index.startswith("-"):
@@ -674,6 +674,8 @@ class Translation:
         else:
             if isinstance(node.func, ast.Name):
                 self.fail(node, f"{node.func.id} is no function of a kernel: import it from the file that defines it")
+            if isinstance(node.func, ast.Subscript):
+                self.in_order(node, [node.func.slice, *arguments])
             name, type_ = self.expression(node.func)
             takes, returns = self.program.callables.get(type_ or "", ([], NOTHING))
             self.function.writes = True
