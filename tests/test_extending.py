@@ -18,6 +18,15 @@ BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE |
 BUILDS_ON = {"A cost": ("A setting",)}
 """Errands that go on from others."""
 
+OTHERWISE = {
+    "A move of the search": (
+        {"PIPEPLAN_PURE_PYTHON": "1"},
+        {"XDG_CACHE_HOME": "empty", "CC": "false"},
+        {"XDG_CACHE_HOME": "empty", "CC": "", "PATH": ""},
+    )
+}
+"""Environments in which what an errand tries goes on in the same way."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -67,7 +76,11 @@ def test_an_errand_does_what_its_recipe_says(errand: str, tmp_path: Path) -> Non
     for name in ("src", "tests"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    environment = os.environ | {"PYTHONPATH": str(tmp_path / "src"), "COLUMNS": "120"}
+    environment = os.environ | {
+        "PYTHONPATH": str(tmp_path / "src"),
+        "COLUMNS": "120",
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
     blocks = [block for name in (*BUILDS_ON.get(errand, ()), errand) for block in recipes[name]]
     text, expected, ran = "", [], 0
     for block in blocks:
@@ -76,6 +89,11 @@ def test_an_errand_does_what_its_recipe_says(errand: str, tmp_path: Path) -> Non
             ran += 1
         elif block.title:
             change(tmp_path, block)
+    for variables in OTHERWISE.get(errand, ()):
+        for block in blocks:
+            if block.title == "try it":
+                command = [sys.executable, "-W", "ignore::RuntimeWarning", "-c", block.text]
+                subprocess.run(command, cwd=tmp_path, env=environment | variables, check=True)
     for block in recipes[errand]:
         if block.language == "shell":
             for command, code in commands(block):

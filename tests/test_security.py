@@ -37,7 +37,7 @@ def test_a_pickle_is_no_file_of_ours(tmp_path):
 
 
 def test_what_unpickles_reads_no_file_that_a_user_names():
-    """Kept kernels, and what a launcher and its own processes hand each other in a folder of theirs."""
+    """What a launcher and its own processes hand each other in a folder of theirs."""
     sources = (ROOT / "src" / "pipeplan").rglob("*.py")
     pattern = r"\b(?:(?:c?pickle|np|torch|marshal|joblib)\.loads?|shelve|eval|exec|yaml\.(?:unsafe_)?load)\("
     result = {
@@ -47,9 +47,24 @@ def test_what_unpickles_reads_no_file_that_a_user_names():
         if name[0] != "eval(" or path.name not in ("feeds.py", "pipeline.py")  # the method of a pipeline
     }
     assert result == {
-        *((name, "pickle.loads(") for name in ("numba_internals.py", "worker.py", "launch.py")),
+        *((name, "pickle.loads(") for name in ("worker.py", "launch.py")),
         ("documents.py", "yaml.load("),
     }
+
+
+def test_machine_code_is_loaded_at_one_place():
+    """From the package's own folder, and from the cache of the user after its owner was checked.
+
+    A worker of a training run also calls the C library that its process has loaded.
+    """
+    loads = {
+        path.name
+        for path in (ROOT / "src").rglob("*.py")
+        if re.search(r"\b(?:CDLL|PyDLL|LoadLibrary)\(", path.read_text())
+    }
+    calls = {path.name for path in (ROOT / "src").rglob("*.py") if re.search(r"\bopen_library\(", path.read_text())}
+    assert loads == {"library.py", "worker.py"}
+    assert calls == {"library.py", "functions.py"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX systems")

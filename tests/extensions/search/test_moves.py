@@ -8,13 +8,19 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pipeplan.costs import MicrobatchFactors
-from pipeplan.extensions.search import Choices, search
+from pipeplan.extensions.search import Choices
 from pipeplan.extensions.search.candidate import Encoder
-from pipeplan.extensions.search.engines.list_scheduling import ListScheduling
-from pipeplan.extensions.search.engines.order_annealing import LocalSearch
-from pipeplan.extensions.search.kernels.arrays import Reach
+from pipeplan.extensions.search.kernels.arrays import OutsideMoves, Reach, StepOptions, Target
 from pipeplan.extensions.search.kernels.random_kernel import draw_weighted
-from pipeplan.extensions.search.moves import MOVES, Move
+from pipeplan.extensions.search.moves import (
+    MOVES,
+    Move,
+    decision_kernel,
+    mode_kernel,
+    numbered_kernel,
+    shift_kernel,
+    turn_kernel,
+)
 from pipeplan.foundation.errors import InputError
 from pipeplan.model import Placement
 from tests.extensions.search import swap_kernel
@@ -112,15 +118,27 @@ SWAP = Move(
 )
 
 
-def test_a_move_from_outside_takes_part_as_machine_code_and_as_python():
-    encoder = Encoder(problem(Placement.v(3), 4, (3.7, 4.1, 2.9, 0.3), limit=2))
-    plain, compiled = (walked(encoder, 200, how=how, moves=(SWAP,)) for how in ("in Python", "as a search"))
-    for one, other in zip(plain, compiled, strict=True):
-        for array, same in zip(one, other, strict=True):
-            assert np.array_equal(array, same)
-    engines = (ListScheduling(), LocalSearch(moves=(*MOVES, SWAP)))
-    result = search(encoder.problem, evaluations=2000, engines=engines)
-    assert result.value < search(encoder.problem, evaluations=0, engines=engines).value
+def test_numbers_call_the_functions_of_the_table(monkeypatch):
+    """Of each row: the search calls the functions by the row's number, tests and plugins by the row."""
+    called = []
+
+    def noted(function):
+        return lambda *_: called.append(function)
+
+    for module in (decision_kernel, mode_kernel, shift_kernel, turn_kernel):
+        for name, function in [(name, each) for name, each in vars(module).items() if callable(each)]:
+            monkeypatch.setattr(module, name, noted(function))
+    outside = OutsideMoves(*([noted(getattr(SWAP, name))] for name in OutsideMoves._fields))
+    options = StepOptions(0, np.ones(14, np.int64), outside, REACH, Target(0, 0.0), 0, np.zeros(1))
+    for number, move in enumerate((*MOVES, replace(SWAP, number=len(MOVES)))):
+        assert move.number == number
+        encoder = Encoder(problem(Placement.v(3), 4))
+        decisions, change = encoder.from_order(encoder.one_by_one()).decisions, encoder.empty_change()
+        numbered_kernel.propose(number, options, encoder.flat, decisions, 0, change, np.array([1]))
+        numbered_kernel.apply(number, outside, encoder.flat, decisions, change)
+        numbered_kernel.undo(number, outside, encoder.flat, decisions, change)
+        assert called == [move.propose, move.apply, move.undo]
+        called.clear()
 
 
 def test_a_weight_below_0_is_refused():

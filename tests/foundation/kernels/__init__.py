@@ -1,0 +1,1 @@
+"""Kernels: what can be written as C, the library, functions from outside, and every kernel as Python and as C."""

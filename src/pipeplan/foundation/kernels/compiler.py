@@ -155,11 +155,12 @@ def note_built(text: str, folder: Path, source: Path | None) -> None:
 
 
 def _sources(source: Path) -> list[str]:
-    """Return the files that libraries are made from: kernels, and the modules that they import."""
+    """Return the files that libraries are made from: kernels, the modules that they import, and what writes them as C."""
     files = set(source.rglob("*_kernel.py"))
     for path in [*files]:
         for name in re.findall(r"^from ([\w.]+) import", path.read_text(encoding="utf-8"), re.MULTILINE):
             files.add(source.joinpath(*name.split(".")).with_suffix(".py"))
+    files.add(source / "pipeplan" / "foundation" / "kernels" / "writer.py")
     return sorted(path.relative_to(source).as_posix() for path in files if path.is_file())
 
 

@@ -149,7 +149,13 @@ def _addresses(functions: tuple[Callable[..., Any], ...]) -> NDArray[np.int64]:
 def entry_of(function: Callable[..., Any]) -> Entry | None:
     """Return the entry of a kernel's function; None without a library, and for a function that is not in it."""
     native, name = library(), f"{function.__module__.replace('.', '_')}__{function.__name__}"
-    if native is None or not hasattr(native, f"{name}_entry"):
+    if native is None:
+        return None
+    if not hasattr(native, f"{name}_entry"):
+        message = (
+            f"the kernel {function.__name__} is not in the library and runs as Python: delete {FOLDER} to build it anew"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
     run = native[f"{name}_entry"]
     run.argtypes, run.restype = (ctypes.c_char_p, ctypes.c_void_p), ctypes.c_longlong
@@ -165,7 +171,7 @@ def library() -> ctypes.CDLL | None:
 
     path = FOLDER / file_name()
     try:
-        if not _is_current():
+        if not _is_current(path):
             _build(path)
         return _loaded(path)
     except (OSError, ValueError, CompilerError) as error:
@@ -177,7 +183,7 @@ def library() -> ctypes.CDLL | None:
     return None
 
 
-def _is_current() -> bool:
+def _is_current(path: Path) -> bool:
     """Return False in a checkout whose kernels have not been compiled, or were changed since."""
     from pipeplan.foundation.kernels.compiler import stamp
 
@@ -185,7 +191,9 @@ def _is_current() -> bool:
         return True
     try:
         _, *files = (FOLDER / "built.txt").read_text(encoding="utf-8").splitlines()
-        return all(stamp(SOURCE / path) == state for path, state in (line.split(" ", 1) for line in files))
+        return path.exists() and all(
+            stamp(SOURCE / path) == state for path, state in (line.split(" ", 1) for line in files)
+        )
     except OSError:
         return False
 
@@ -203,10 +211,22 @@ def _build(path: Path) -> None:
 def _loaded(path: Path) -> ctypes.CDLL:
     """Return a library that was built with this version. Raises OSError or ValueError for any other file."""
     digest, *_ = (FOLDER / "built.txt").read_text(encoding="utf-8").split()
-    native = ctypes.CDLL(str(path))
+    native = open_library(path)
     if _string(native, "pipeplan_digest") != digest:
         raise ValueError(f"{path} belongs to another version")
     return native
+
+
+def open_library(path: Path) -> ctypes.CDLL:
+    """Return a library. Raises OSError if it is none, and ValueError for one of Linux whose end is missing."""
+    with path.open("rb") as file:
+        head = file.read(64)
+    # Linux would end the process when it reads what is not there. The table of sections is the last part of a file.
+    if head.startswith(b"\x7fELF\x02") and len(head) == 64:
+        (table,), (size, number) = struct.unpack_from("=Q", head, 0x28), struct.unpack_from("=HH", head, 0x3A)
+        if path.stat().st_size < table + size * number:
+            raise ValueError(f"{path} is incomplete")
+    return ctypes.CDLL(str(path))
 
 
 def _string(native: ctypes.CDLL, name: str) -> str:

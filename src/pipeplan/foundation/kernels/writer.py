@@ -23,10 +23,13 @@ A function is translated again and again until the types of its variables no lon
 from __future__ import annotations
 
 import ast
+import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -45,6 +48,9 @@ ROWS = {
 
 SCALARS = {"int": INT, "float": FLOAT, "bool": BOOL, "None": NOTHING}
 """Other types by their annotations."""
+
+BUILT_IN = ("abs", "bool", "float", "int", "len", "max", "min", "range")
+"""Functions of Python that kernels may call."""
 
 OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -119,8 +125,16 @@ class Module:
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
                 self.constants[name] = value
-            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call(func=ast.Name(id="range"))):
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call(func=ast.Name(id="range"), args=[_])):
                 self.constants |= {ast.unparse(part): ast.Constant(place) for place, part in enumerate(parts)}
+
+    def forget_changed(self, tree: ast.Module) -> None:
+        """Forget names that the module binds more than once: only a run can say which value counts."""
+        bound = Counter(name for node in tree.body for name in _bound(node))
+        bound.update(name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
+        for name, times in bound.items():
+            for names in (self.functions, self.constants, self.records, self.imports) if times > 1 else ():
+                names.pop(name, None)
 
 
 @dataclass(eq=False)
@@ -149,6 +163,7 @@ class Program:
         self.folders = folders
         self.modules: dict[str, Module] = {}
         self.records: dict[str, dict[str, Field]] = {}
+        self.homes: dict[str, Module] = {}
         self.tuples: dict[str, str] = {}
         self.callables: dict[str, tuple[list[str], str]] = {}
         self.order: list[Function] = []
@@ -157,8 +172,10 @@ class Program:
         """Return the module of a name, which is read from its file once."""
         if name not in self.modules:
             self.modules[name] = module = Module(path, name)
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            for node in tree.body:
                 module.add(node)
+            module.forget_changed(tree)
         return self.modules[name]
 
     def named(self, module: Module, name: str) -> tuple[Module, Function | ast.expr | ast.ClassDef] | None:
@@ -192,7 +209,10 @@ class Program:
                 shape = re.sub(r"\b[A-Z]\w*", lambda name: self.constant_of(module, name[0], node), str(shape))
                 return Field(self.field_of(module, inner, line).type, shape)
             case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=parts)):
-                type_ = f"({', '.join(self.field_of(module, part, line).type for part in parts)})"
+                types = [self.field_of(module, part, line).type for part in parts]
+                if not all(part in NUMBERS or part in ROWS for part in types):
+                    self.refuse(module, node, line)
+                type_ = f"({', '.join(types)})"
                 self.tuples.setdefault(type_, f"tuple{len(self.tuples)}")
                 return Field(type_)
             case ast.Subscript(value=ast.Name(id="Sequence"), slice=ast.Name() as item):
@@ -208,8 +228,14 @@ class Program:
                     case home, ast.Subscript(value=ast.Name(id="Callable"), slice=ast.Tuple(elts=[takes, returns])):
                         parts = takes.elts if isinstance(takes, ast.List) else []
                         types = [self.field_of(home, part, line).type for part in parts]
-                        self.callables[name] = types, self.field_of(home, returns, line).type
+                        alias = types, self.field_of(home, returns, line).type
+                        if self.callables.setdefault(name, alias) != alias:
+                            self.refuse(module, node, line)
                         return Field(name)
+        self.refuse(module, node, line)
+
+    def refuse(self, module: Module, node: ast.expr | None, line: int) -> NoReturn:
+        """Raise the error of an annotation."""
         text = "nothing" if node is None else ast.unparse(node)
         expected = f"{', '.join([*SCALARS, *ROWS])}, a NamedTuple, or a tuple of them"
         raise KernelError(module.path, getattr(node, "lineno", line), f"annotated with {text}: write {expected}")
@@ -229,6 +255,10 @@ class Program:
             types = {ast.unparse(part.target): self.field_of(module, part.annotation, part.lineno) for part in fields}
             # After the records within it, as C wants them.
             self.records[node.name] = types
+            self.homes[node.name] = module
+        if self.homes[node.name] is not module:
+            message = f"{self.homes[node.name].path} has another record {node.name}: use another name"
+            raise KernelError(module.path, node.lineno, message)
         return node.name
 
     def require(self, function: Function, callers: tuple[Function, ...] = ()) -> Function:
@@ -237,9 +267,11 @@ class Program:
             raise KernelError(function.module.path, function.node.lineno, "a function that calls itself: write a loop")
         if function not in self.order:
             arguments = function.node.args
-            if arguments.vararg or arguments.kwarg or arguments.kwonlyargs or arguments.defaults:
-                raise KernelError(function.module.path, function.node.lineno, "write plain parameters without defaults")
             line = function.node.lineno
+            if ast.dump(arguments) != ast.dump(ast.arguments([], arguments.args, None, [], [], None, [])):
+                raise KernelError(function.module.path, line, "write plain parameters without defaults")
+            if any(ast.unparse(decorator) != "inlined" for decorator in function.node.decorator_list):
+                raise KernelError(function.module.path, line, "only the decorator inlined has a meaning in C")
             for item in arguments.args:
                 function.parameters[item.arg] = self.field_of(function.module, item.annotation, line)
             function.returns = self.field_of(function.module, function.node.returns, line).type
@@ -291,6 +323,10 @@ class Translation:
             before = dict(function.variables)
             translation = cls(program, function, callers)
             translation.block(function.node.body, 1)
+        if function.returns != NOTHING and not _ends(function.node.body):
+            translation.fail(function.node, f"{function.node.name} may end without a result: write a return at its end")
+        for name in translation.assigned - function.variables.keys() - function.parameters.keys():
+            translation.fail(function.node, f"{name} gets no value of a type: assign a number or a row to it")
         types = {name: program.c_type(type_) for name, type_ in function.variables.items()}
         variables = [f"    {type_} {name}_;" for name, type_ in types.items()]
         # No function writes into a record: the address of a row within it is read once.
@@ -341,13 +377,15 @@ class Translation:
                 self.put(depth, "}")
             case ast.For(target=ast.Name() as target, iter=iterated, body=body, orelse=[]):
                 self.loop(target, iterated, body, depth)
-            case ast.Return(value=None):
+            case ast.Return(value=None) if self.function.returns == NOTHING:
                 self.put(depth, "return;")
-            case ast.Return(value=ast.Tuple(elts=parts)):
-                texts = ", ".join(term.text for term in self.in_order(node, parts))
+            case ast.Return(value=ast.Tuple(elts=parts)) if self.function.returns in self.program.tuples:
+                types = self.program.parts(self.function.returns)
+                texts = ", ".join(self.passed_as(node, types, parts, "its annotation"))
                 self.put(depth, f"return ({self.program.c_type(self.function.returns)}){{{texts}}};")
-            case ast.Return(value=ast.expr() as value):
-                self.put(depth, f"return {self.expression(value).text};")
+            case ast.Return(value=ast.expr() as value) if self.function.returns != NOTHING:
+                (text,) = self.passed_as(node, [self.function.returns], [value], "its annotation")
+                self.put(depth, f"return {text};")
             case ast.Break():
                 self.put(depth, "break;")
             case ast.Continue():
@@ -358,19 +396,28 @@ class Translation:
     def assign(self, targets: list[ast.expr], value: ast.expr, depth: int) -> None:
         """Assign a value or the parts of a tuple to targets, all of them computed before the first is assigned."""
         first = targets[0]
+        if any(map(self.writes, targets)):
+            self.fail(first, f"a call that writes in '{ast.unparse(first)}': assign its result before")
         if len(targets) == 1 and not isinstance(first, ast.Tuple):
             term = self.passed(value)
+            if self.writes(value) and isinstance(first, ast.Subscript) and self.reads(first.slice):
+                term = self.temporary(term, depth)
             self.put(depth, f"{self.target(first, term)} = {term.text};")
             return
         if isinstance(first, ast.Tuple) and isinstance(value, ast.Tuple):
-            parts = [self.temporary(term, depth) for term in self.in_order(value, value.elts)]
+            parts = [self.temporary(self.passed(part), depth) for part in value.elts]
         elif isinstance(first, ast.Tuple):
             term = self.temporary(self.expression(value), depth)
+            if term.type and term.type not in self.program.tuples:
+                self.fail(value, f"'{ast.unparse(value)}' is {term.type}, and no tuple")
             types = self.program.parts(term.type) if term.type else [None] * len(first.elts)
             parts = [Term(f"{term.text}.part{place}", type_) for place, type_ in enumerate(types)]
         else:
             parts = [self.temporary(self.passed(value), depth)] * len(targets)
-        for target, part in zip(first.elts if isinstance(first, ast.Tuple) else targets, parts, strict=True):
+        targets = first.elts if isinstance(first, ast.Tuple) and len(targets) == 1 else targets
+        if len(targets) != len(parts):
+            self.fail(value, f"{len(parts)} values for {len(targets)} names")
+        for target, part in zip(targets, parts, strict=True):
             self.put(depth, f"{self.target(target, part)} = {part.text};")
 
     def temporary(self, term: Term, depth: int) -> Term:
@@ -382,6 +429,13 @@ class Translation:
 
     def target(self, node: ast.expr, value: Term) -> str:
         """Return what is assigned to, of which a variable gets the type of the value or a wider one."""
+        if value.type == NOTHING:
+            self.fail(node, f"what '{ast.unparse(node)}' gets is nothing: its function returns None")
+        if isinstance(node, ast.Subscript):
+            item = self.item(node)
+            if item.type and self.joined(node, item.type, value.type) != item.type:
+                self.fail(node, f"'{ast.unparse(node)}' is {item.type} and gets {value.type}: use a row of that type")
+            return item.text
         if isinstance(node, ast.Name) and value.type is not None:
             parameter = self.function.parameters.get(node.id)
             before = parameter.type if parameter else self.function.variables.get(node.id)
@@ -390,7 +444,7 @@ class Translation:
                 self.function.variables[node.id] = type_
             elif type_ != parameter.type:
                 self.fail(node, f"parameter {node.id} is {parameter.type} and gets {value.type}: use another name")
-        elif not isinstance(node, ast.Name | ast.Subscript):
+        elif not isinstance(node, ast.Name):
             self.fail(node, f"'{ast.unparse(node)}' cannot be assigned to: write into a row or a variable")
         return self.expression(node).text
 
@@ -399,15 +453,17 @@ class Translation:
         self.temporaries += 1
         count = f"k{self.temporaries}"
         if isinstance(iterated, ast.Call) and ast.unparse(iterated.func) == "range":
-            limits = [term.text for term in self.in_order(iterated, iterated.args)]
+            limits = self.passed_as(iterated, [INT] * len(iterated.args), iterated.args, "range")
             start, stop, step = ["0", *limits, "1"] if len(limits) == 1 else [*limits, "1"][:3]
             head = f"i64 {count} = {start}, {count}_stop = {stop}, {count}_step = {step}"
             test = f"{count}_step < 0 ? {count} > {count}_stop : {count} < {count}_stop"
             step, value = f"{count} += {count}_step", Term(count, INT)
         else:
-            row = self.expression(iterated)
+            # A variable for the row: Python looks at it once.
+            row = self.temporary(self.expression(iterated), depth)
             head, test, step = f"i64 {count} = 0", f"{count} < {row.text}.length", f"{count}++"
-            value = self.expression(ast.Subscript(iterated, ast.Constant(0)))._replace(text=f"{row.text}.data[{count}]")
+            item = ast.copy_location(ast.Subscript(iterated, ast.Constant(0)), iterated)
+            value = self.expression(item)._replace(text=f"{row.text}.data[{count}]")
         self.put(depth, f"for ({head}; {test}; {step}) {{")
         self.put(depth + 1, f"{self.target(target, value)} = {value.text};")
         self.block(body, depth + 1)
@@ -425,9 +481,29 @@ class Translation:
 
     def in_order(self, node: ast.AST, parts: Sequence[ast.expr]) -> list[Term]:
         """Return the parts of an expression, of which one may write: C leaves their order open, Python does not."""
-        if sum(map(self.writes, parts)) > 1:
-            self.fail(node, f"two calls that write in '{ast.unparse(node)}': assign the first of them before")
+        writing = list(map(self.writes, parts))
+        if any(writing) and sum(map(self.reads, parts)) > 1:
+            part = ast.unparse(parts[writing.index(True)])
+            self.fail(node, f"'{part}' writes, and '{ast.unparse(node)}' reads more: assign its first part before")
         return [self.passed(part) for part in parts]
+
+    def passed_as(self, node: ast.AST, types: Sequence[str], parts: Sequence[ast.expr], taker: str) -> list[str]:
+        """Return expressions that must have these types, or narrower ones."""
+        terms = self.in_order(node, parts)
+        if len(terms) != len(types):
+            self.fail(node, f"{taker} takes {len(types)} values, not {len(terms)}")
+        for part, term, type_ in zip(parts, terms, types, strict=True):
+            narrower = NUMBERS[: NUMBERS.index(type_)] if type_ in NUMBERS else ()
+            if term.type not in (None, type_, *narrower):
+                self.fail(part, f"'{ast.unparse(part)}' is {term.type}: {taker} takes {type_}")
+        return [term.text for term in terms]
+
+    def reads(self, node: ast.expr) -> bool:
+        """Return True if the value of an expression may change when a function writes into a row."""
+        return any(
+            isinstance(part, ast.Subscript) or (isinstance(part, ast.Call) and ast.unparse(part.func) not in BUILT_IN)
+            for part in ast.walk(node)
+        )
 
     def writes(self, node: ast.expr) -> bool:
         """Return True if an expression calls a function that writes into a row."""
@@ -438,7 +514,7 @@ class Translation:
 
     def called(self, node: ast.Call) -> Function | None:
         """Return the function that a call names, translated; None for those of Python."""
-        match self.program.named(self.function.module, ast.unparse(node.func)):
+        match None if self.is_local(node.func) else self.program.named(self.function.module, ast.unparse(node.func)):
             case _, Function() as function:
                 called = self.program.require(function, self.callers)
                 self.function.writes |= called.writes
@@ -462,27 +538,27 @@ class Translation:
         """Return an expression, in brackets where an operator could bind otherwise."""
         match node:
             case ast.Constant(value=bool() | int() | float() as value):
-                return _constant(value)
+                return self.number(node, value)
             case ast.Name(id=name) if name in self.function.parameters:
                 return Term(f"{name}_", self.function.parameters[name].type)
             case ast.Name(id=name) if name in self.assigned:
                 return Term(f"{name}_", self.function.variables.get(name))
             case ast.Name(id=name):
-                match self.program.named(self.function.module, name):
-                    case _, (ast.Constant() | ast.UnaryOp()) as number:
-                        return _constant(ast.literal_eval(number))
+                if (constant := self.constant(node)) is not None:
+                    return constant
                 self.fail(node, f"{name} is neither a variable nor a constant: write its number where it is defined")
+            case ast.Attribute() if (constant := self.constant(node)) is not None:
+                return constant
             case ast.Attribute(value=value, attr=name):
                 record = self.expression(value)
                 fields = self.program.records.get(record.type or "", {})
                 if record.type is None or name in fields:
-                    pointer = isinstance(value, ast.Name)
-                    return Term(f"{record.text}{'->' if pointer else '.'}{name}", fields[name].type if fields else None)
-            case ast.Subscript(value=value, slice=index) if not isinstance(index, ast.Slice | ast.UnaryOp | ast.Tuple):
-                row = self.expression(value)
-                item = ROWS[row.type][0] if row.type in ROWS else row.type and row.type.removesuffix("[]")
-                if row.type is None or item != row.type:
-                    return Term(f"{self.row(value, row)}[{self.expression(index).text}]", item)
+                    pointer = not isinstance(value, ast.Attribute)
+                    return Term(
+                        f"{record.text}{'->' if pointer else '.'}{name}_", fields[name].type if fields else None
+                    )
+            case ast.Subscript():
+                return self.item(node, reads=True)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return Term(f"!({self.condition(operand)})", BOOL)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -501,21 +577,68 @@ class Translation:
                 if len(others) > 1 and any(map(self.writes, others)):
                     self.fail(node, f"a call that writes in '{ast.unparse(node)}': assign its result before")
                 terms = self.in_order(node, [left, *others])
-                pairs = zip(terms, operators, terms[1:], strict=False)
-                tests = [f"{first.text} {OPERATORS[type(item)]} {second.text}" for first, item, second in pairs]
+                for first, second in pairwise(terms):
+                    self.joined(node, INT, self.joined(node, first.type, second.type))
+                pairs = zip(pairwise(terms), operators, strict=True)
+                tests = [f"{first.text} {OPERATORS[type(item)]} {second.text}" for (first, second), item in pairs]
                 return Term(f"({' && '.join(tests)})", BOOL)
             case ast.BinOp(left=left, op=operator, right=right) if type(operator) in OPERATORS:
                 first, second = self.in_order(node, [left, right])
                 return self.arithmetic(node, first, OPERATORS[type(operator)], second)
+            case ast.Call(func=ast.Name(id=name) as called) if name in BUILT_IN and (
+                self.is_local(called) or self.program.named(self.function.module, name)
+            ):
+                self.fail(node, f"{name} is not Python's: use another name")
             case ast.Call(func=ast.Name(id="len"), args=[row]):
-                return Term(f"{self.expression(row).text}.length", INT)
+                term = self.expression(row)
+                if term.type is None or term.type in ROWS or term.type.endswith("[]"):
+                    return Term(f"{term.text}.length", INT)
             case ast.Call(func=ast.Name(id="int" | "float" | "bool" as name), args=[value]):
-                return Term(f"(({SCALARS[name]}){self.expression(value).text})", SCALARS[name])
-            case ast.Call(func=ast.Name(id="min" | "max" | "abs" as name), args=arguments, keywords=[]):
+                (text,) = self.passed_as(node, [FLOAT], [value], name)
+                return Term(f"(({SCALARS[name]}){text})", SCALARS[name])
+            case ast.Call(func=ast.Name(id="min" | "max" as name), args=[_, _, *_] as arguments, keywords=[]):
                 return self.of_numbers(node, name, arguments)
-            case ast.Call(args=arguments, keywords=[]):
+            case ast.Call(func=ast.Name(id="abs" as name), args=[_] as arguments, keywords=[]):
+                return self.of_numbers(node, name, arguments)
+            case ast.Call(func=called, args=arguments, keywords=[]) if ast.unparse(called) not in BUILT_IN:
                 return self.call(node, arguments)
         self.fail(node, f"'{ast.unparse(node)}' is nothing that a kernel may use")
+
+    def item(self, node: ast.Subscript, *, reads: bool = False) -> Term:
+        """Return an item of a row that is written to or read."""
+        row, _ = self.in_order(node, [node.value, node.slice])
+        type_ = ROWS[row.type][0] if row.type in ROWS else row.type and row.type.removesuffix("[]")
+        (index,) = self.passed_as(node, [INT], [node.slice], "an index")
+        if (row.type and type_ == row.type) or index.startswith("-"):
+            self.fail(node, f"'{ast.unparse(node)}' is no item of a row: count from its beginning, with a number")
+        # Arithmetic of C's narrower ints would wrap around at their width.
+        wide = "(i64)" if reads and row.type == "Ints32" else ""
+        return Term(f"{wide}{self.row(node.value, row)}[{index}]", type_)
+
+    def constant(self, node: ast.Name | ast.Attribute) -> Term | None:
+        """Return a number that a module defines; None for everything else."""
+        if self.is_local(node):
+            return None
+        match self.program.named(self.function.module, ast.unparse(node)):
+            case _, (ast.Constant(value=bool() | int() | float() as value)):
+                return self.number(node, value)
+            case _, ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+                return self.number(node, -value)
+        return None
+
+    def number(self, node: ast.expr, value: float) -> Term:
+        """Return a number in C."""
+        if isinstance(value, bool):
+            return Term(str(value).lower(), BOOL)
+        if not (abs(value) < 2**63 if isinstance(value, int) else math.isfinite(value)):
+            self.fail(node, f"{ast.unparse(node)} does not fit into 64 bits")
+        return Term(f"{value}LL", INT) if isinstance(value, int) else Term(repr(value), FLOAT)
+
+    def is_local(self, node: ast.expr) -> bool:
+        """Return True if a name, or the first one of an attribute, is a variable of the function."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and (node.id in self.function.parameters or node.id in self.assigned)
 
     def arithmetic(self, node: ast.expr, first: Term, operator: str, second: Term) -> Term:
         """Return two numbers combined."""
@@ -530,10 +653,13 @@ class Translation:
     def of_numbers(self, node: ast.Call, name: str, arguments: list[ast.expr]) -> Term:
         """Return the smallest, the largest or the absolute value of numbers."""
         terms = self.in_order(node, arguments)
-        type_, text = terms[0].type, terms[0].text
-        for term in terms[1:]:
+        type_, text = BOOL, terms[0].text
+        for term in terms:
+            if term.type not in (None, *NUMBERS):
+                self.fail(node, f"'{ast.unparse(node)}' is not of numbers alone")
             type_ = self.joined(node, type_, term.type)
         if name == "abs":
+            type_ = self.joined(node, INT, type_)
             return Term(f"{'fabs' if type_ == FLOAT else 'llabs'}({text})", type_)
         for term in terms[1:]:
             text = f"{name}_{'d' if type_ == FLOAT else 'i'}({text}, {term.text})"
@@ -548,16 +674,13 @@ class Translation:
         else:
             if isinstance(node.func, ast.Name):
                 self.fail(node, f"{node.func.id} is no function of a kernel: import it from the file that defines it")
+            if isinstance(node.func, ast.Subscript):
+                self.in_order(node, [node.func.slice, *arguments])
             name, type_ = self.expression(node.func)
             takes, returns = self.program.callables.get(type_ or "", ([], NOTHING))
             self.function.writes = True
-        terms = self.in_order(node, arguments)
-        if len(terms) != len(takes):
-            self.fail(node, f"{ast.unparse(node.func)} takes {len(takes)} arguments, not {len(terms)}")
-        for argument, term, type_ in zip(arguments, terms, takes, strict=True):
-            if self.joined(argument, type_, term.type) != type_:
-                self.fail(argument, f"'{ast.unparse(argument)}' is {term.type}: {ast.unparse(node.func)} takes {type_}")
-        return Term(f"{name}({', '.join(term.text for term in terms)})", returns)
+        texts = self.passed_as(node, takes, arguments, ast.unparse(node.func))
+        return Term(f"{name}({', '.join(texts)})", returns)
 
     def row(self, node: ast.expr, row: Term) -> str:
         """Return the address of a row's first item; within the record of a parameter it is read at the beginning."""
@@ -565,10 +688,21 @@ class Translation:
         base = node
         while isinstance(base, ast.Attribute):
             base = base.value
-        is_fixed = isinstance(node, ast.Attribute) and getattr(base, "id", "") in self.function.parameters
+        name = getattr(base, "id", "")
+        is_fixed = isinstance(node, ast.Attribute) and name in self.function.parameters and name not in self.assigned
         if not is_fixed or row.type not in ROWS:
             return text
         return self.rows.setdefault(text, (ROWS[row.type][1], re.sub(r"->|\.", "_", text)))[1]
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement of a module binds."""
+    for part in [node] if isinstance(node, ast.FunctionDef | ast.ClassDef) else ast.walk(node):
+        match part:
+            case ast.FunctionDef(name=str(name)) | ast.ClassDef(name=str(name)) | ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case ast.alias(asname=alias, name=name):
+                yield alias or name
 
 
 def _is_stored(node: ast.AST) -> bool:
@@ -579,15 +713,19 @@ def _is_inlined(node: ast.FunctionDef) -> bool:
     return any(ast.unparse(decorator) == "inlined" for decorator in node.decorator_list)
 
 
+def _ends(body: Sequence[ast.stmt]) -> bool:
+    """Return True if statements end with a return in every case."""
+    match body[-1]:
+        case ast.Return() | ast.While(test=ast.Constant(value=True)):
+            return not any(isinstance(node, ast.Break) for node in ast.walk(body[-1]))
+        case ast.If(body=first, orelse=[*second]) if second:
+            return _ends(first) and _ends(second)
+    return False
+
+
 def _loaded(target: ast.expr) -> ast.expr:
     loaded: ast.expr = ast.parse(ast.unparse(target), mode="eval").body
     return ast.copy_location(loaded, target)
-
-
-def _constant(value: float) -> Term:
-    if isinstance(value, bool):
-        return Term(str(value).lower(), BOOL)
-    return Term(f"{value}LL", INT) if isinstance(value, int) else Term(repr(value), FLOAT)
 
 
 def signature(program: Program, function: Function, name: str) -> str:
@@ -599,7 +737,7 @@ def signature(program: Program, function: Function, name: str) -> str:
 def members(fields: Mapping[str, Field]) -> str:
     """Return fields as the members of a struct, in which a flag takes a whole word, as everything else does."""
     types = {name: INT if part.type == BOOL else part.type.replace("[]", "_row") for name, part in fields.items()}
-    return " ".join(f"{type_} {name};" for name, type_ in types.items())
+    return " ".join(f"{type_} {name}_;" for name, type_ in types.items())
 
 
 KINDS = {INT: "q", BOOL: "q", FLOAT: "d", **{name: kind for name, (_, _, kind) in ROWS.items()}}
@@ -624,7 +762,7 @@ def leaves(program: Program, name: str, text: str, part: Field) -> Iterator[Leaf
     if part.type not in program.records:
         yield Leaf(name, text, part)
     for key, inner in program.records.get(part.type, {}).items():
-        yield from leaves(program, f"{name}.{key}", f"{text}.{key}", inner)
+        yield from leaves(program, f"{name}.{key}", f"{text}.{key}_", inner)
 
 
 def entry(program: Program, function: Function) -> str:
@@ -633,10 +771,12 @@ def entry(program: Program, function: Function) -> str:
     The description has a line for the result and one for each leaf: its name, its kind as numpy names it, and its shape.
     """
     name, fields = function.name, function.parameters
-    every = [leaf for key, part in fields.items() for leaf in leaves(program, key, f"a->{key}", part)]
-    result = {INT: "q", BOOL: "?", FLOAT: "d", NOTHING: "-"}[function.returns]
+    every = [leaf for key, part in fields.items() for leaf in leaves(program, key, f"a->{key}_", part)]
+    result = {INT: "q", BOOL: "?", FLOAT: "d", NOTHING: "-"}.get(function.returns)
+    if result is None:
+        raise KernelError(function.module.path, function.node.lineno, "what a Kernel runs returns a number or None")
     takes = [result, *(f"{leaf.name} {KINDS.get(leaf.field.type, 'fn')} {leaf.field.shape}".rstrip() for leaf in every)]
-    arguments = ", ".join(f"{'&' if part.type in program.records else ''}a->{key}" for key, part in fields.items())
+    arguments = ", ".join(f"{'&' if part.type in program.records else ''}a->{key}_" for key, part in fields.items())
     answer = {"d": "*(double*)result = ", "-": ""}.get(result, "*(i64*)result = ")
     lines = [
         f"typedef struct {{ {members(fields)} }} {name}_arguments;",

@@ -45,8 +45,8 @@ def accepted_up_to(state: AnnealingState, waits: Floats) -> float:
     rank must be later than that.
     """
     # Metropolis accepts a worsening d with probability exp(-d / T): as often as an exponential variate of mean T is above d.
-    allowance = state.temperature[0] * waits[draw(state.random, len(waits))]
-    limit: float = min(state.value[0] + allowance, INFEASIBLE / 2)
+    variate = waits[draw(state.random, len(waits))]
+    limit: float = min(state.value[0] + state.temperature[0] * variate, INFEASIBLE / 2)
     return limit
 
 

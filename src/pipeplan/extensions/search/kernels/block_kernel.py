@@ -370,7 +370,8 @@ def vary(route: Route, unit: float, rules: int, block: Block, random: Ints) -> N
         rule = draw(random, rules)
         block.rules[rule] = 1 - block.rules[rule]
     elif choice == 1 and block.group[0] > 1:
-        block.inner[0] = max(block.inner[0] + (draw(random, 2) - 0.5) * unit, 0.0)
+        change = (draw(random, 2) - 0.5) * unit
+        block.inner[0] = max(block.inner[0] + change, 0.0)
     else:
         for _ in range(2 if draw(random, 3) == 0 else 1):
             move_due(route, unit, block, random)

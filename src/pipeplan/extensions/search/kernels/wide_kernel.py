@@ -168,7 +168,8 @@ def run_rank(
             # What the op itself frees is free only after it.
             beside = problem.limit[rank] - extra - max(growth, 0.0) - timing.held[rank]
             last = place if partner < 0 else place + 1
-            timing.held[rank] += fetch(problem, decisions, rank, place, last, beside, timing)
+            fetched = fetch(problem, decisions, rank, place, last, beside, timing)
+            timing.held[rank] += fetched
             if mode == RECOMPUTED:
                 timing.held[rank] += extra
             elif mode == OFFLOADED and wide.returned[forward_op] > arrival:

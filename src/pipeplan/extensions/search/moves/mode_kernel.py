@@ -31,7 +31,8 @@ def propose(problem: FlatProblem, reach: Reach, decisions: Decisions, place: int
     """Draw a mode that the problem allows, other than the microbatch's, for some microbatches on some stages."""
     op = forward_at(problem, decisions, place)
     # One of the other two modes; where that one is not allowed, the other.
-    mode = (decisions.mode[op] + 1 + draw(random, 2)) % 3
+    further = 1 + draw(random, 2)
+    mode = (decisions.mode[op] + further) % 3
     if problem.more.modes[mode] == 0:
         mode = KEPT if decisions.mode[op] != KEPT else OFFLOADED if problem.more.modes[OFFLOADED] == 1 else RECOMPUTED
     change.terms[0] = op

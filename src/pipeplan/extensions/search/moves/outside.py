@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import warnings
 from functools import cache
+from threading import Lock
+from typing import get_args, get_type_hints
 
 from pipeplan.extensions.search.kernels.arrays import OutsideMoves
 from pipeplan.extensions.search.moves.move import Move
 from pipeplan.foundation.kernels import Kernel, is_native
+
+_COMPILING = Lock()
+"""Held while moves are compiled: of a search's threads the first one does it, and warns if it fails."""
 
 
 def outside_moves(moves: tuple[Move, ...]) -> OutsideMoves:
@@ -19,7 +24,10 @@ def outside_moves(moves: tuple[Move, ...]) -> OutsideMoves:
 def run_with(kernel: Kernel, moves: tuple[Move, ...]) -> Kernel:
     """Return what runs a kernel by these moves: the kernel, or Python if moves from outside cannot be compiled."""
     outside = tuple(move for move in moves if move.number is None)
-    return kernel if not outside or not is_native() or _are_compiled(outside) else Kernel(kernel.function, native=False)
+    if not outside or not is_native():
+        return kernel
+    with _COMPILING:
+        return kernel if _are_compiled(outside) else Kernel(kernel.function, native=False)
 
 
 @cache
@@ -27,9 +35,16 @@ def _are_compiled(moves: tuple[Move, ...]) -> bool:
     """Return True if moves could be compiled; if not, a warning says why."""
     from pipeplan.foundation.kernels.functions import CompilerError, KernelError, compile_functions
 
+    types = get_type_hints(OutsideMoves)
     try:
-        compile_functions([function for row in outside_moves(moves) for function in row])
-    except (CompilerError, KernelError, OSError) as error:
+        compile_functions(
+            [
+                (function, *get_args(types[name]))
+                for name, row in zip(OutsideMoves._fields, outside_moves(moves), strict=True)
+                for function in row
+            ]
+        )
+    except (CompilerError, KernelError, OSError, ValueError) as error:
         names = ", ".join(move.name for move in moves)
         message = f"annealings by these moves run as Python, many times as slowly: {names}; {error}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
