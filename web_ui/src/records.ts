@@ -1182,7 +1182,6 @@ export type SearchReply = {
   readonly evaluations?: number;
   readonly seconds?: number;
   readonly interrupted?: boolean;
-  readonly compiled_after?: number | null;
   readonly placements?: readonly PlacementRecord[];
   readonly objective?: ObjectiveRecord;
   readonly communication?: "blocking" | "contended" | "edge" | "streams";

@@ -1,30 +1,34 @@
 """Kernel that runs rows without times: how far every rank gets, and in which step each op runs."""
 
+from __future__ import annotations
+
+from typing import Annotated
+
 from pipeplan.model.values import Bools, Ints, Ints32
 
 
 def run_rows(
-    offsets: Ints,
-    source: Ints32,
-    rank_of: Ints32,
-    joined: Bools,
-    step: Ints32,
-    reached: Ints,
-    asleep: Ints,
-    stack: Ints,
+    offsets: Annotated[Ints, "ranks + 1"],
+    source: Annotated[Ints32, "ops"],
+    rank_of: Annotated[Ints32, "ops"],
+    joined: Annotated[Bools, "ops"],
+    step: Annotated[Ints32, "ops"],
+    reached: Annotated[Ints, "ranks"],
+    asleep: Annotated[Ints, "2 * ranks"],
+    stack: Annotated[Ints, "ranks + 1"],
 ) -> int:
     """Advance every rank through its row as far as possible, and return the number of ops that ran.
 
-    Legend, with p ranks and n ops::
+    Legend::
 
-        offsets[p + 1]    rank r's ops are offsets[r] to offsets[r + 1] - 1
-        source[n]         op of another rank that an op waits for, or -1
-        rank_of[n]        rank of each op
-        joined[n]         second op of an overlapped pair, which runs with the first as one
-        step[n]           out: step in which an op runs if each takes one; 0 if it never runs
-        reached[p]        out: first op of a rank that could not run, or the end of its row
-        asleep[2 * p]     asleep[r] heads the linked list of ranks that wait for rank r; asleep[p + r] is r's own link
-        stack[p + 1]      ranks to advance
+        offsets    rank r's ops are offsets[r] to offsets[r + 1] - 1
+        source     op of another rank that an op waits for, or -1
+        rank_of    rank of each op
+        joined     second op of an overlapped pair, which runs with the first as one
+        step       out: step in which an op runs if each takes one; 0 if it never runs
+        reached    out: first op of a rank that could not run, or the end of its row
+        asleep     asleep[r] heads the linked list of ranks that wait for rank r; asleep[ranks + r] is r's own link
+        stack      ranks to advance
 
     A step: rank 1 is popped, runs its op 5 and stops at op 6, whose source is op 2 of rank 0::
 

@@ -14,7 +14,9 @@ op occupies six intervals of its chain, of which each belongs to one *sort*::
 A copy or collective has two: itself (``OFFLOAD``, ``RELOAD``, ``UNSHARD`` or ``REDUCE``), then ``TRANSFER``.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
 
 from pipeplan.foundation.kernels import inlined
 from pipeplan.model import Floats, Ints
@@ -25,7 +27,7 @@ SORTS = 9
 
 
 class Ops(NamedTuple):
-    """Holders, times and kinds of the ops; arrays of shape (ops,).
+    """Holders, times and kinds of the ops.
 
     ======== ====================================================================================================
     holder   op that the op had to wait for last; -1 for none
@@ -42,27 +44,27 @@ class Ops(NamedTuple):
     ======== ====================================================================================================
     """
 
-    holder: Ints
-    since: Floats
-    start: Floats
-    expected: Floats
-    end: Floats
-    freed: Floats
-    left: Floats
-    copy: Ints
-    stage: Ints
+    holder: Annotated[Ints, "ops"]
+    since: Annotated[Floats, "ops"]
+    start: Annotated[Floats, "ops"]
+    expected: Annotated[Floats, "ops"]
+    end: Annotated[Floats, "ops"]
+    freed: Annotated[Floats, "ops"]
+    left: Annotated[Floats, "ops"]
+    copy: Annotated[Ints, "ops"]
+    stage: Annotated[Ints, "ops"]
 
 
 class Waits(NamedTuple):
-    """Times from ``begin`` to ``stop`` before each ``op``, which could not start earlier; shape (waits,)."""
+    """Times from ``begin`` to ``stop`` before each ``op``, which could not start earlier."""
 
-    begin: Floats
-    stop: Floats
-    op: Ints
+    begin: Annotated[Floats, "waits"]
+    stop: Annotated[Floats, "waits"]
+    op: Annotated[Ints, "waits"]
 
 
 class Spent(NamedTuple):
-    """Waits for an op divided by what the chain that leads to it was doing; arrays of shape (waits,) unless noted.
+    """Waits for an op divided by what the chain that leads to it was doing.
 
     ======== ====================================================================================================
     nearest  last op on the chain within the wait; -1 for none
@@ -70,16 +72,16 @@ class Spent(NamedTuple):
     highest  the same for the highest stage
     holders  number of ops on the chain within it
     start_up time before anything on the chain had started
-    by_sort  remaining time by sort, wait after wait; shape (waits * sorts,)
+    by_sort  remaining time by sort, wait after wait
     ======== ====================================================================================================
     """
 
-    nearest: Ints
-    lowest: Ints
-    highest: Ints
-    holders: Ints
-    start_up: Floats
-    by_sort: Floats
+    nearest: Annotated[Ints, "waits"]
+    lowest: Annotated[Ints, "waits"]
+    highest: Annotated[Ints, "waits"]
+    holders: Annotated[Ints, "waits"]
+    start_up: Annotated[Floats, "waits"]
+    by_sort: Annotated[Floats, "SORTS * waits"]
 
 
 @inlined

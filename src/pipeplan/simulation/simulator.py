@@ -282,7 +282,7 @@ def _empty_arrivals(schedule: Schedule, link: NDArray[np.int32]) -> Arrivals:
     """Return the kernel's arrivals and waiting ranks before the first op."""
     return Arrivals(
         arrival=np.full(len(link), -1.0),
-        link_free=np.zeros(int(link.max(initial=-1)) + 1),
+        link_free=np.zeros(len(link)),
         waiter=np.full(len(schedule), -1, np.int64),
         next_waiter=np.full(schedule.ranks, -1, np.int64),
     )

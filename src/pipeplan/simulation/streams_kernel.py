@@ -12,14 +12,16 @@ The loop counts the events that are still missing, and times a message when its 
 handled once each, so the time is linear in the ops.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
 
 from pipeplan.model import Floats, Ints, Ints32
 from pipeplan.simulation.timing_kernel import RowTimes, ScheduleRows, ready_beside, stack_all, time_beside
 
 
 class Messages(NamedTuple):
-    """Sends and receives; arrays of shape (ops,). A message is known by the smaller number of its two ends.
+    """Sends and receives. A message is known by the smaller number of its two ends.
 
     ========== ================================================================================================
     partner    other end of a send or receive, -1 for all other ops
@@ -30,28 +32,28 @@ class Messages(NamedTuple):
     ========== ================================================================================================
     """
 
-    partner: Ints32
-    following: Ints32
-    needed: Ints32
-    rank_of: Ints32
+    partner: Annotated[Ints32, "ops"]
+    following: Annotated[Ints32, "ops"]
+    needed: Annotated[Ints32, "ops"]
+    rank_of: Annotated[Ints32, "ops"]
 
 
 class MessageState(NamedTuple):
-    """State of the messages; arrays of shape (ops,) unless noted.
+    """State of the messages.
 
     ========== ================================================================================================
     ready      latest event that the message has had so far; 0 at first
     missing    events that the message still waits for: at first 2, and 1 more for each end that is not the
                first of its stream
-    waits_for  end of a message for which each rank waits, else -1; shape (ranks,)
+    waits_for  end of a message for which each rank waits, else -1
     begun      messages that have begun, but have not been handled yet
     ========== ================================================================================================
     """
 
-    ready: Floats
-    missing: Ints
-    waits_for: Ints
-    begun: Ints
+    ready: Annotated[Floats, "ops"]
+    missing: Annotated[Ints, "ops"]
+    waits_for: Annotated[Ints, "ranks"]
+    begun: Annotated[Ints, "ops"]
 
 
 def time_ops_on_streams(rows: ScheduleRows, messages: Messages, times: RowTimes, state: MessageState) -> int:

@@ -8,10 +8,13 @@ timed once, so the time is linear in the ops, whatever their order::
     rank 1   F0  B0  F1 ...          2. rank 1 runs F0 and B0, which puts rank 0 back on the stack
 
 Arrays: ``rows`` has what ops take, ``transfers`` what they wait for; ``times`` and ``arrivals`` are written. The module
-``streams_kernel`` shares ``rows``, ``times``, and what copies and collectives do beside the computation.
+``streams_kernel`` shares ``rows``, ``times``, and what copies and collectives do beside the computation. Annotations have
+the shapes: ``ranks`` and ``ops`` are their numbers.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
 
 from pipeplan.foundation.kernels import inlined
 from pipeplan.model import Bools, Floats, Ints, Ints32
@@ -24,10 +27,10 @@ CHANNELS = 3
 
 
 class ScheduleRows(NamedTuple):
-    """Rows of a schedule; arrays of shape (ops,) unless noted.
+    """Rows of a schedule.
 
     ========== ==================================================================================================
-    offsets    first op of each rank, and the number of ops after the last; shape (ranks + 1,)
+    offsets    first op of each rank, and the number of ops after the last
     joined     true for the second op of an overlapped pair, which starts and ends with the first
     duration   time that the op occupies its rank, or the channel beside it
     channel    ``TO_HOST`` or ``FROM_HOST`` for a copy between a rank and its host, ``COLLECTIVE`` for a collective of its
@@ -37,11 +40,11 @@ class ScheduleRows(NamedTuple):
     ========== ==================================================================================================
     """
 
-    offsets: Ints
-    joined: Bools
-    duration: Floats
-    channel: Ints32
-    awaited: Ints32
+    offsets: Annotated[Ints, "ranks + 1"]
+    joined: Annotated[Bools, "ops"]
+    duration: Annotated[Floats, "ops"]
+    channel: Annotated[Ints32, "ops or 0"]
+    awaited: Annotated[Ints32, "channel or 2 * channel"]
 
 
 class RowTimes(NamedTuple):
@@ -52,16 +55,16 @@ class RowTimes(NamedTuple):
     cursor     next op of each rank
     free       time from which each rank is free
     beside     time from which each channel of each rank, ``3 * rank + TO_HOST`` for example, is free
-    stack      ranks that can go on; the last one is taken first; shape (2 * ranks,)
+    stack      ranks that can go on; the last one is taken first
     ========== ==================================================================================================
     """
 
-    start: Floats
-    end: Floats
-    cursor: Ints
-    free: Floats
-    beside: Floats
-    stack: Ints
+    start: Annotated[Floats, "ops"]
+    end: Annotated[Floats, "ops"]
+    cursor: Annotated[Ints, "ranks"]
+    free: Annotated[Floats, "ranks"]
+    beside: Annotated[Floats, "CHANNELS * ranks"]
+    stack: Annotated[Ints, "2 * ranks"]
 
 
 class Transfers(NamedTuple):
@@ -74,9 +77,9 @@ class Transfers(NamedTuple):
     ========== ==================================================================================================
     """
 
-    source: Ints32
-    delay: Floats
-    link: Ints32
+    source: Annotated[Ints32, "ops"]
+    delay: Annotated[Floats, "ops or 1"]
+    link: Annotated[Ints32, "ops or 0"]
 
 
 class Arrivals(NamedTuple):
@@ -90,10 +93,10 @@ class Arrivals(NamedTuple):
     ============ ================================================================================================
     """
 
-    arrival: Floats
-    link_free: Floats
-    waiter: Ints
-    next_waiter: Ints
+    arrival: Annotated[Floats, "link"]
+    link_free: Annotated[Floats, "link"]
+    waiter: Annotated[Ints, "ops"]
+    next_waiter: Annotated[Ints, "ranks"]
 
 
 def time_ops(rows: ScheduleRows, transfers: Transfers, times: RowTimes, arrivals: Arrivals) -> int:
@@ -174,7 +177,13 @@ def time_ops(rows: ScheduleRows, transfers: Transfers, times: RowTimes, arrivals
     return done
 
 
-def time_ops_blocking(rows: ScheduleRows, partner: Ints32, rank_of: Ints32, times: RowTimes, waiting: Ints) -> int:
+def time_ops_blocking(
+    rows: ScheduleRows,
+    partner: Annotated[Ints32, "ops"],
+    rank_of: Annotated[Ints32, "ops"],
+    times: RowTimes,
+    waiting: Annotated[Ints, "ranks"],
+) -> int:
     """Time every op that can run when sends and receives occupy their ranks and meet. Return how many were timed.
 
     Both ends of a message start when both ranks have come to them. The rank that comes first waits; the one that comes

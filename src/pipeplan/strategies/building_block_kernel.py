@@ -1,6 +1,8 @@
 """Kernel that runs a repeated building block on a V placement, one unit of time after the other."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
 
 from pipeplan.model import Ints
 
@@ -15,12 +17,12 @@ class RepeatedBlock(NamedTuple):
     turn              op number that ends the warm-up of a rank
     """
 
-    offset: Ints
-    source: Ints
-    waiting: Ints
-    interval: int
+    offset: Annotated[Ints, "4 * ranks"]
+    source: Annotated[Ints, "4 * ranks"]
+    waiting: Annotated[Ints, "4 * ranks"]
+    interval: Annotated[int, "> 0"]
     capacity: int
-    turn: int
+    turn: Annotated[int, "2 or 3"]
     microbatches: int
 
 
@@ -31,16 +33,16 @@ class BlockRows(NamedTuple):
     length[r]         ops in the row of rank r
     done[4r + s]      microbatches whose op s is done
     taken[r]          op number that rank r runs in this unit, or -1
-    awake[2p]         two lists of ranks to look at, for this unit and for the next
+    awake             two lists of ranks to look at, for this unit and for the next
     woken[r]          last unit for which rank r was put on a list
     """
 
-    order: Ints
-    length: Ints
-    done: Ints
-    taken: Ints
-    awake: Ints
-    woken: Ints
+    order: Annotated[Ints, "6 * microbatches * ranks"]
+    length: Annotated[Ints, "ranks"]
+    done: Annotated[Ints, "4 * ranks"]
+    taken: Annotated[Ints, "ranks"]
+    awake: Annotated[Ints, "2 * ranks"]
+    woken: Annotated[Ints, "ranks"]
 
 
 def run_block(block: RepeatedBlock, rows: BlockRows) -> None:

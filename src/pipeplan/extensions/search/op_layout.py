@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 
 from pipeplan.extensions.search.kernels.arrays import (
-    NO_WIDE_PROBLEM,
     NO_WIDE_TIMING,
     CandidateTiming,
     FlatProblem,
@@ -206,8 +205,10 @@ def flatten(layout: OpLayout) -> FlatProblem:
         overlap=time if overlap is None else overlap[layout.stage_of] / problem.slices,
         messages=messages[layout.stage_of] / problem.slices,
         slices=problem.slices,
+        wide=int(layout.is_wide),
+        more=_flat_more(layout.classes),
     )
-    return flat._replace(more=_widen(layout, flat, crosses) if layout.is_wide else NO_WIDE_PROBLEM)
+    return flat._replace(more=_widen(layout, flat, crosses)) if layout.is_wide else flat
 
 
 def sources(layout: OpLayout) -> Ints:
@@ -262,6 +263,13 @@ def sizes(problem: Problem) -> Floats:
 def mean_size(layout: OpLayout) -> Floats:
     """Return the mean factor on memory of each class, shape (classes,)."""
     return mean_of(layout, sizes(layout.problem))
+
+
+def _flat_more(classes: int) -> WideProblem:
+    """Return what a wide problem has in addition, for one that is not wide."""
+    recomputing, recompute_keeps, copying, offloaded, sending = np.zeros((5, classes))
+    link, modes = np.full(classes, -1), np.zeros(3, np.int64)
+    return WideProblem(recomputing, recompute_keeps, copying, offloaded, sending, link, modes, varied=np.zeros(0))
 
 
 def _widen(layout: OpLayout, flat: FlatProblem, crosses: Bools) -> WideProblem:
@@ -325,8 +333,7 @@ def _empty_wide_timing(layout: OpLayout) -> WideTiming:
     ranks, positions = len(layout.offsets) - 1, layout.positions
     begun, queued, left_in, ahead = np.zeros((4, ranks), np.int64)
     out_free, in_free = np.zeros((2, ranks))
-    looked = np.zeros(layout.classes, np.int64)
-    link_free = np.zeros(int(layout.flat.more.link.max(initial=-1)) + 1)
+    looked, link_free = np.zeros(layout.classes, np.int64), np.zeros(layout.classes)
     ran, op_at, queue, offloads, reloads, gone = np.zeros((6, positions), np.int64)
     copied, returned = np.zeros((2, positions))
     by_rank = (begun, queued, left_in, ahead, out_free, in_free)

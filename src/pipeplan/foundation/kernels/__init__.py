@@ -56,12 +56,14 @@ class Kernel:
     def __call__(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
         """Run the loop on ``inputs``, writing to ``outputs``; return what it returns.
 
+        Machine code trusts what arrays contain: an index in an array must be one of the array that it is for.
+
         Raises
         ------
         TypeError
             As machine code, for a wrong number or kind of arguments, or an array of another type.
         ValueError
-            As machine code, for an array whose length does not fit those before it.
+            As machine code, for an array whose length is not that of its shape, as the other arguments imply.
         """
         return self.in_python(inputs, outputs) if self.entry is None else self.entry(inputs, outputs)
 

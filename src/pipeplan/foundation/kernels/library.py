@@ -7,6 +7,8 @@ records taken apart. Beside it the library has a description, with a line for th
     rows.offsets i8 ranks + 1                an array of 64-bit ints, one longer than there are ranks
     rows.duration f8 ops
     steps q                                  a number
+
+The shapes are those of :func:`~pipeplan.foundation.kernels.writer.checks`: the entry itself compares them with the lengths.
 """
 
 from __future__ import annotations
@@ -46,10 +48,10 @@ _WRITEABLE = 0x400
 _READ = 0x101
 """Flags of arrays as numpy numbers them: ``_READ`` is in one piece and aligned."""
 
-_byte_in = ctypes.c_char.from_buffer
+_byte_in: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
 
-_NUMBERS = ("q", "d")
-"""Kinds of leaves that are numbers: int and float."""
+_NUMBERS: dict[str, tuple[type, ...]] = {"q": (int, np.integer), "d": (int, float, np.integer, np.floating)}
+"""Kinds of leaves that are numbers, int and float, and the types that are taken as such."""
 
 
 class Leaf(NamedTuple):
@@ -69,7 +71,8 @@ class Entry:
         self.name, self.run = name, run
         self._result, self._as_python = _RESULTS[result]
         self.leaves = [Leaf(*_described(line)) for line in lines]
-        self._layout = struct.Struct("".join(leaf.kind if leaf.kind in _NUMBERS else "qq" for leaf in self.leaves))
+        self._formats = [leaf.kind if leaf.kind in _NUMBERS else "qq" for leaf in self.leaves]
+        self._layout = struct.Struct("".join(self._formats))
 
     def __call__(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
         """Run the function; see :class:`~pipeplan.foundation.kernels.Kernel`."""
@@ -84,13 +87,15 @@ class Entry:
         )
         try:
             taken = self._layout.pack(*words)
-        except struct.error as error:
-            raise TypeError(f"{self.name} takes other numbers: {error}") from None
+        except (struct.error, OverflowError):
+            numbers = ", ".join(leaf.name for leaf in self.leaves if leaf.kind in _NUMBERS)
+            raise TypeError(f"{self.name}: a number is too large for 64 bits, one of {numbers}") from None
         result = self._result()
         if wrong := self.run(taken, ctypes.byref(result)):
-            leaf = self.leaves[wrong - 1]
+            leaf, size = self.leaves[wrong - 1], words[len("".join(self._formats[:wrong])) - 1]
+            measured = "is" if leaf.kind in _NUMBERS else "has length"
             raise ValueError(
-                f"{self.name}: the length of {leaf.name} is not {leaf.shape}, as the arrays before it imply"
+                f"{self.name}: {leaf.name} {measured} {size}: expected {leaf.shape}, as the other arguments imply"
             )
         return self._as_python(result.value)
 
@@ -100,9 +105,12 @@ class Entry:
         for leaf, value in zip(leaves, values, strict=False):
             _, kind, dtype, _ = leaf
             if dtype is None:
+                if not isinstance(value, _NUMBERS[kind]):
+                    expected = "an int" if kind == "q" else "a float"
+                    raise TypeError(f"{self.name}: {leaf.name} is {type(value).__name__}: expected {expected}")
                 words.append(value)
                 continue
-            row = _addresses(tuple(value)) if kind == "fn" else value
+            row: Any = _addresses(tuple(value)) if kind == "fn" else value
             if type(row) is not np.ndarray or row.dtype != dtype or row.ndim != 1 or row.flags.num & flags != flags:
                 kind = f"{row.dtype} of shape {row.shape}" if isinstance(row, np.ndarray) else type(row).__name__
                 what = "in one piece, writeable" if flags & _WRITEABLE else "in one piece"
@@ -133,6 +141,8 @@ def _flat(values: Sequence[Argument]) -> list[Any]:
 
 @cache
 def _addresses(functions: tuple[Callable[..., Any], ...]) -> NDArray[np.int64]:
+    if missing := [repr(function) for function in functions if function not in ADDRESSES]:
+        raise TypeError(f"not compiled for kernels: {', '.join(missing)}")
     return np.array([ADDRESSES[function] for function in functions], np.int64)
 
 

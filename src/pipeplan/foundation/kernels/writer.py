@@ -9,6 +9,7 @@ Python                        C
 ============================= ===========================================================================================
 ``int, float, bool``          ``i64, double, bool``
 ``Ints, Ints32, Floats ..``   a row, ``struct {i64* data; i64 length;}``; its items have the width that the name says
+``Annotated[Ints, shape]``    the row; where Python calls a function, its length is checked: see :func:`checks`
 a ``NamedTuple``              a struct of its fields, with records within it in place; functions receive its address
 ``-> tuple[...]``             a struct of the parts
 an alias of ``Callable``      the address of a function; ``Sequence[Alias]`` is a row of them
@@ -67,8 +68,9 @@ static INLINED i64 min_i(i64 a, i64 b) { return b < a ? b : a; }
 static INLINED i64 max_i(i64 a, i64 b) { return b > a ? b : a; }
 static INLINED double min_d(double a, double b) { return b < a ? b : a; }
 static INLINED double max_d(double a, double b) { return b > a ? b : a; }
+static INLINED i64 parts(i64 a, i64 b) { return b > 0 && a % b == 0 ? a / b : -1; }
 """
-"""First lines of every file; the six functions do what Python's operators and functions do."""
+"""First lines of every file; all but the last of the functions do what Python's operators and functions do."""
 
 
 class KernelError(Exception):
@@ -86,7 +88,7 @@ class Term(NamedTuple):
 
 
 class Field(NamedTuple):
-    """A field of a record or a parameter: its type, and the shape of a row, such as ``ranks + 1``."""
+    """A field of a record or a parameter: its type, and what it must be: the shape of a row, such as ``ranks + 1``."""
 
     type: str
     shape: str = ""
@@ -184,8 +186,11 @@ class Program:
     def field_of(self, module: Module, node: ast.expr | None, line: int) -> Field:
         """Return what an annotation stands for. Raises KernelError for none, and for one that has no type in C."""
         match node:
-            case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[row, ast.Constant(value=shape)])):
-                return Field(self.field_of(module, row, line).type, str(shape))
+            case ast.Subscript(
+                value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, ast.Constant(value=shape)])
+            ):
+                shape = re.sub(r"\b[A-Z]\w*", lambda name: self.constant_of(module, name[0], node), str(shape))
+                return Field(self.field_of(module, inner, line).type, shape)
             case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=parts)):
                 type_ = f"({', '.join(self.field_of(module, part, line).type for part in parts)})"
                 self.tuples.setdefault(type_, f"tuple{len(self.tuples)}")
@@ -208,6 +213,13 @@ class Program:
         text = "nothing" if node is None else ast.unparse(node)
         expected = f"{', '.join([*SCALARS, *ROWS])}, a NamedTuple, or a tuple of them"
         raise KernelError(module.path, getattr(node, "lineno", line), f"annotated with {text}: write {expected}")
+
+    def constant_of(self, module: Module, name: str, node: ast.expr) -> str:
+        """Return the number that a name in a shape stands for."""
+        match self.named(module, name):
+            case _, ast.Constant(value=int() as number):
+                return str(number)
+        raise KernelError(module.path, node.lineno, f"{name} is no constant: write its number where it is defined")
 
     def _record(self, module: Module, node: ast.ClassDef) -> str:
         if node.name not in self.records:
@@ -601,6 +613,11 @@ class Leaf(NamedTuple):
     text: str
     field: Field
 
+    @property
+    def size(self) -> str:
+        """The length of a row, or an int itself, as C reads it."""
+        return self.text if self.field.type in NUMBERS else f"{self.text}.length"
+
 
 def leaves(program: Program, name: str, text: str, part: Field) -> Iterator[Leaf]:
     """Yield everything that lies in memory for a parameter or field, records within it in place."""
@@ -634,22 +651,50 @@ def entry(program: Program, function: Function) -> str:
 
 
 def checks(function: Function, every: Sequence[Leaf]) -> Iterator[tuple[int, str]]:
-    """Yield the number of each row whose length may be wrong, from 1, and the condition of that.
+    """Yield the number of each leaf that may be wrong, from 1, and the condition of that.
 
-    The first row of a shape such as ``ranks + 1`` says how many ranks there are.
+    A shape is a formula of names and whole numbers, or several with ``or`` in between; ``> 0`` behind it means that the row
+    must not be empty. What is said of the length of a row is said of an int itself::
+
+        offsets: Annotated[Ints, "ranks + 1"]       the first row of a name, or a name plus a number, says how many there are
+        limit: Annotated[Floats, "ranks"]           as many
+        link: Annotated[Ints, "ops or 0"]           may be empty: ``link`` is then its length, for shapes of other rows,
+                                                    and other rows of the name are as long
+        several: Annotated[Ints, "1"]               one item, which ``several`` is; an int is its own name, too
+        due: Annotated[Floats, "classes * several"]
+        turn: Annotated[Ints, "ops // slices"]      divided without a rest, or else nothing is as long
+        slices: Annotated[int, "> 0"]
     """
-    known = {leaf.name.split(".")[-1]: leaf.text for leaf in every if leaf.field.type == INT}
-    for place, leaf in enumerate(every, 1):
-        shape, _, empty = leaf.field.shape.partition(" or ")
-        first = re.fullmatch(r"([a-z]\w*)( \+ \d+)?", shape)
-        if first and first[1] not in known and not empty:
-            known[first[1]] = f"({leaf.text}.length{(first[2] or '').replace('+', '-')})"
-        elif shape:
-            if unknown := set(re.findall(r"[a-z]\w*", shape)) - set(known):
-                message = f"nothing before {leaf.name} says how many {', '.join(sorted(unknown))} there are"
-                raise KernelError(function.module.path, function.node.lineno, message)
-            length = re.sub(r"[a-z]\w*", lambda match: known[match[0]], shape)
-            yield place, f"{f'{leaf.text}.length != 0 && ' if empty else ''}{leaf.text}.length != {length}"
+    named: dict[str, str] = {}
+    first: dict[str, str] = {}
+    for leaf in every:
+        name, shape = leaf.name.split(".")[-1], leaf.field.shape
+        if leaf.field.type == INT or " or " in shape:
+            named.setdefault(name, leaf.size)
+        elif leaf.field.type == "Ints" and shape == "1":
+            named.setdefault(name, f"{leaf.text}.data[0]")
+        elif counted := re.fullmatch(r"([a-z]\w*)(?: \+ (\d+))?(?: > \d+)?", shape):
+            first.setdefault(counted[1], f"({leaf.size} - {counted[2]})" if counted[2] else leaf.size)
+    known = first | named
+    # Rows of one item come first, as others may depend on the item.
+    for place, leaf in sorted(enumerate(every, 1), key=lambda numbered: numbered[1].field.shape != "1"):
+        formulas, _, least = leaf.field.shape.partition("> ")
+        if unknown := sorted(set(re.findall(r"[a-z]\w*", formulas)) - {*known, "or"}):
+            message = f"no argument says how many {', '.join(unknown)} there are, of which {leaf.name} has {formulas}"
+            raise KernelError(function.module.path, function.node.lineno, message)
+        wrong = []
+        if formulas:
+            divided = re.sub(r"(\w+) // (\w+)", r"parts(\1, \2)", formulas.strip())
+            texts = [re.sub(r"\w+", lambda name: known.get(name[0], name[0]), text) for text in divided.split(" or ")]
+            wrong.append(" && ".join(f"{leaf.size} != {text}" for text in texts))
+        if " or " in formulas:
+            wrong.append(f"{leaf.size} != {known[leaf.name.split('.')[-1]]}")
+        if least:
+            wrong.append(f"{leaf.size} <= {least}")
+        # What says how many there are is compared with itself.
+        wrong = [condition for condition in wrong if condition != f"{leaf.size} != {leaf.size}"]
+        if wrong:
+            yield place, " || ".join(f"({condition})" for condition in wrong)
 
 
 def write(source: Path) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from pipeplan.extensions.search.budget import Budget
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.extensions.search.kernels.arrays import (
+    OUTSIDE,
     AnnealingState,
     Decisions,
     Reach,
@@ -15,7 +16,6 @@ from pipeplan.extensions.search.kernels.arrays import (
     Target,
 )
 from pipeplan.extensions.search.moves import Move
-from pipeplan.extensions.search.moves.numbered_kernel import OUTSIDE
 from pipeplan.extensions.search.moves.outside import outside_moves
 from pipeplan.foundation.kernels import Kernel
 

@@ -56,9 +56,9 @@ class Dispatcher:
         """Return the inputs and outputs of the kernel."""
         encoder = self.encoder
         most = np.minimum(np.maximum(scale * self.flights, 1), encoder.positions).astype(np.int64)
-        priority = np.argsort(microbatches, axis=1).ravel()
+        priority = np.repeat(np.argsort(microbatches, axis=1), 2 * encoder.stages, axis=0).ravel()
         rules = DispatchRules(self.tails, priority, most, deadline)
-        return (encoder.flat, rules), (decisions, self._state())
+        return (encoder.flat, rules), (decisions.order, decisions.turn, self._state())
 
     def _state(self) -> DispatchState:
         ranks, classes, positions = len(self.encoder.flat.work), self.encoder.classes, self.encoder.positions

@@ -23,14 +23,15 @@ What the kernels count and name, one meaning a name:
 ``growth``     what an op adds to that, below 0 where it frees
 ============== ========================================================================================================
 
-Arrays are named below with their shapes: ``ranks`` and ``classes`` are numbers of ranks and classes, ``positions`` is the
-number of forwards and backwards of all ranks, ``ops`` is ``classes * share`` and equal to ``positions``.
+Annotations have the shapes of arrays. ``ranks`` and ``classes`` are numbers of ranks and classes. ``ops`` is the number of
+forwards and backwards of all ranks, ``classes * share``, and so the number of places, too. The name of a field stands for
+its number, or for the length of an array that may be empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class WideProblem(NamedTuple):
     Attributes
     ----------
     recomputing
-        Time of a class's R before its backward, for both classes of a stage; shape (classes,), like all that follow.
+        Time of a class's R before its backward, for both classes of a stage.
     recompute_keeps
         Memory that a recomputed forward takes: the R takes the rest.
     copying
@@ -64,21 +65,21 @@ class WideProblem(NamedTuple):
     link
         The link that it takes, -1 for none. Without contention there are none.
     modes
-        1 for every mode that may be decided on; shape (3,).
+        1 for every mode that may be decided on.
     varied
         What each op takes where microbatches differ, as a factor of the mean of its class, in sections by the number of the
         op: ``OF_OP`` forwards and backwards, ``OF_WEIGHT`` Ws, ``OF_RECOMPUTE`` Rs, ``OF_FULL`` full backwards, ``OF_SIZE``
-        memory and copies, ``OF_MESSAGE`` transfers of results; shape (6 * ops,), empty where they are alike.
+        memory and copies, ``OF_MESSAGE`` transfers of results. Empty where they are alike.
     """
 
-    recomputing: Floats
-    recompute_keeps: Floats
-    copying: Floats
-    offloaded: Floats
-    sending: Floats
-    link: Ints
-    modes: Ints
-    varied: Floats
+    recomputing: Annotated[Floats, "classes"]
+    recompute_keeps: Annotated[Floats, "classes"]
+    copying: Annotated[Floats, "classes"]
+    offloaded: Annotated[Floats, "classes"]
+    sending: Annotated[Floats, "classes"]
+    link: Annotated[Ints, "classes"]
+    modes: Annotated[Ints, "3"]
+    varied: Annotated[Floats, "6 * ops or 0"]
 
 
 OF_OP = 0
@@ -101,12 +102,12 @@ OF_MESSAGE = 5
 
 
 class WideTiming(NamedTuple):
-    """Arrays that timing a candidate of a wide problem writes in addition to the others.
+    """Arrays that timing a candidate of a wide problem writes in addition to the others; empty for a flat one.
 
     Attributes
     ----------
     begun
-        Number of Ws that a rank has run; shape (ranks,), like the next six.
+        Number of Ws that a rank has run.
     queued, left_in
         Index in ``queue`` for the next offloaded forward, and of the oldest one whose OFFLOAD has no place yet.
     ahead
@@ -114,11 +115,11 @@ class WideTiming(NamedTuple):
     out_free, in_free
         Times from which the link to the host, and the one from it, are free.
     looked
-        Number of ops of a class before ``ahead``; shape (classes,).
+        Number of ops of a class before ``ahead``.
     link_free
-        Time from which each link is free; shape (links,).
+        Time from which each link is free, of which there are at most as many as classes.
     ran
-        The number of the I of the k-th W of a rank, at ``offsets[rank] + k``; shape (positions,), like the next four.
+        The number of the I of the k-th W of a rank, at ``offsets[rank] + k``.
     op_at
         The number of the op at a place.
     queue
@@ -127,36 +128,32 @@ class WideTiming(NamedTuple):
         Number of OFFLOADs, and of RELOADs, right before the op at a place, after its Ws.
     copied, returned
         End of the copy of a forward to the host, and of the one back; the latter is below 0 before it has begun.
-        Shape (ops,), like the next.
     gone
         1 once the OFFLOAD of a forward has its place.
     """
 
-    begun: Ints
-    queued: Ints
-    left_in: Ints
-    ahead: Ints
-    out_free: Floats
-    in_free: Floats
-    looked: Ints
-    link_free: Floats
-    ran: Ints
-    op_at: Ints
-    queue: Ints
-    offloads: Ints
-    reloads: Ints
-    copied: Floats
-    returned: Floats
-    gone: Ints
+    begun: Annotated[Ints, "wide * ranks"]
+    queued: Annotated[Ints, "wide * ranks"]
+    left_in: Annotated[Ints, "wide * ranks"]
+    ahead: Annotated[Ints, "wide * ranks"]
+    out_free: Annotated[Floats, "wide * ranks"]
+    in_free: Annotated[Floats, "wide * ranks"]
+    looked: Annotated[Ints, "wide * classes"]
+    link_free: Annotated[Floats, "wide * classes"]
+    ran: Annotated[Ints, "wide * ops"]
+    op_at: Annotated[Ints, "wide * ops"]
+    queue: Annotated[Ints, "wide * ops"]
+    offloads: Annotated[Ints, "wide * ops"]
+    reloads: Annotated[Ints, "wide * ops"]
+    copied: Annotated[Floats, "wide * ops"]
+    returned: Annotated[Floats, "wide * ops"]
+    gone: Annotated[Ints, "wide * ops"]
 
 
 _I, _F = np.zeros(0, np.int64), np.zeros(0)
 
-NO_WIDE_PROBLEM = WideProblem(_F, _F, _F, _F, _F, _I, _I, _F)
-"""Empty arrays of a problem that is not wide."""
-
 NO_WIDE_TIMING = WideTiming(_I, _I, _I, _I, _F, _F, _I, _F, _I, _I, _I, _I, _I, _F, _F, _I)
-"""Empty arrays of the timing of its candidates."""
+"""Empty arrays for candidates of a problem that is not wide."""
 
 
 class FlatProblem(NamedTuple):
@@ -165,14 +162,13 @@ class FlatProblem(NamedTuple):
     Attributes
     ----------
     offsets
-        Rank r's order is ``order[offsets[r]:offsets[r + 1]]``; shape (ranks + 1,).
+        Rank r's order is ``order[offsets[r]:offsets[r + 1]]``.
     work
-        The least time that all ops of a rank take together, weight backwards included; shape (ranks,).
+        The least time that all ops of a rank take together, weight backwards included.
     limit
-        The most that a rank may hold, with the slack of rounded sums; shape (ranks,).
+        The most that a rank may hold, with the slack of rounded sums.
     rank, time, growth
-        Rank of a class, time of an op of it, and the memory that the op adds to its rank; shape (classes,), like all
-        that follow.
+        Rank of a class, time of an op of it, and the memory that the op adds to its rank.
     source, delay
         The class whose result it waits for (-1: none), and how long the transfer takes.
     follower, consumer
@@ -190,29 +186,32 @@ class FlatProblem(NamedTuple):
         The part of an op that its messages take. The two of a pair have both parts, one after the other.
     slices
         Into how many slices each sequence is cut.
+    wide
+        1 for a wide problem, else 0.
     more
-        What only a wide problem has.
+        What only a wide problem has; zeros for a flat one.
     """
 
-    offsets: Ints
-    work: Floats
-    limit: Floats
-    rank: Ints
-    time: Floats
-    growth: Floats
-    source: Ints
-    delay: Floats
-    follower: Ints
-    consumer: Ints
-    first: Ints
-    weight_time: Floats
-    weight_growth: Floats
-    full_time: Floats
-    full_growth: Floats
-    overlap: Floats
-    messages: Floats
-    slices: int = 1
-    more: WideProblem = NO_WIDE_PROBLEM
+    offsets: Annotated[Ints, "ranks + 1"]
+    work: Annotated[Floats, "ranks > 0"]
+    limit: Annotated[Floats, "ranks"]
+    rank: Annotated[Ints, "classes > 0"]
+    time: Annotated[Floats, "classes"]
+    growth: Annotated[Floats, "classes"]
+    source: Annotated[Ints, "classes"]
+    delay: Annotated[Floats, "classes"]
+    follower: Annotated[Ints, "classes"]
+    consumer: Annotated[Ints, "classes"]
+    first: Annotated[Ints, "classes"]
+    weight_time: Annotated[Floats, "classes"]
+    weight_growth: Annotated[Floats, "classes"]
+    full_time: Annotated[Floats, "classes"]
+    full_growth: Annotated[Floats, "classes"]
+    overlap: Annotated[Floats, "classes"]
+    messages: Annotated[Floats, "classes"]
+    slices: Annotated[int, "> 0"]
+    wide: Annotated[int, "0 or 1"]
+    more: WideProblem
 
 
 class Target(NamedTuple):
@@ -232,36 +231,34 @@ class Decisions(NamedTuple):
     Attributes
     ----------
     order
-        The class that runs at each place; shape (positions,).
+        The class that runs at each place.
     forced
-        Number of weight backwards that must run before it; shape (positions,).
+        Number of weight backwards that must run before it.
     joined
-        1 where a forward and a backward, this op and the next, run overlapped; shape (positions,).
+        1 where a forward and a backward, this op and the next, run overlapped.
     full
-        1 where a backward runs in full: I and W in one; shape (ops,), so that it moves with its op. Empty where full
-        backwards gain nothing.
+        1 where a backward runs in full: I and W in one; by the number of the op, so that it moves with it. Empty where
+        full backwards gain nothing.
     prefer
         Whose W comes next: 1 + the class for the k-th W of a rank at ``offsets[rank] + k``, or 0 for the one owed the
         longest, which also runs where the class owes none. Below 0 the same, and it fills no wait: it runs where it is
-        forced, or where memory is short. Shape (positions,); empty where it makes no difference.
+        forced, or where memory is short. Empty where it makes no difference.
     mode
-        ``KEPT``, ``RECOMPUTED`` or ``OFFLOADED``, by the number of the forward; shape (ops,). Empty where all are kept.
+        ``KEPT``, ``RECOMPUTED`` or ``OFFLOADED``, by the number of the forward. Empty where all are kept.
     lead
-        Most places ahead of its backward at which an offloaded microbatch is fetched back, by the number of the forward;
-        shape (ops,), or empty.
+        Most places ahead of its backward at which an offloaded microbatch is fetched back, by the number of the forward.
     turn
-        Which microbatch of its copy each class runs in each turn, class after class; shape (ops / slices,). Empty where
-        microbatches are alike.
+        Which microbatch of its copy each class runs in each turn, class after class. Empty where microbatches are alike.
     """
 
-    order: Ints
-    forced: Ints
-    joined: Ints
-    full: Ints
-    prefer: Ints
-    mode: Ints
-    lead: Ints
-    turn: Ints
+    order: Annotated[Ints, "ops > 0"]
+    forced: Annotated[Ints, "ops"]
+    joined: Annotated[Ints, "ops"]
+    full: Annotated[Ints, "ops or 0"]
+    prefer: Annotated[Ints, "ops or 0"]
+    mode: Annotated[Ints, "ops or 0"]
+    lead: Annotated[Ints, "mode"]
+    turn: Annotated[Ints, "ops // slices or 0"]
 
 
 class CandidateTiming(NamedTuple):
@@ -270,39 +267,39 @@ class CandidateTiming(NamedTuple):
     Attributes
     ----------
     cursor, pending, owed
-        The place that a rank has reached, where to look for its next W owed, and how many are owed; shape (ranks,).
+        The place that a rank has reached, where to look for its next W owed, and how many are owed.
     clock, held, left, begin
         Time from which a rank is free, memory that it holds, its work not yet done, and its first start (0 where
-        that does not count); shape (ranks,).
+        that does not count).
     stack
-        Ranks that can go on; shape (ranks,).
+        Ranks that can go on.
     done, waiting
-        Number of ops of a class that have run, and 1 where a rank waits for the next; shape (classes,).
+        Number of ops of a class that have run, and 1 where a rank waits for the next.
     finish, position
-        The end of each op, and its place; shape (ops,).
+        The end of each op, and its place.
     weights, owes
-        Number of Ws right before the op at a place, and 1 where it leaves a W owed; shape (positions,).
+        Number of Ws right before the op at a place, and 1 where it leaves a W owed.
     waited
-        1 where the op at a place waits for its source, 2 where for that of the op it overlaps with; shape (positions,).
+        1 where the op at a place waits for its source, 2 where for that of the op it overlaps with.
     more
         What only a wide problem has.
     """
 
-    cursor: Ints
-    pending: Ints
-    owed: Ints
-    clock: Floats
-    held: Floats
-    left: Floats
-    begin: Floats
-    stack: Ints
-    done: Ints
-    waiting: Ints
-    finish: Floats
-    weights: Ints
-    owes: Ints
-    waited: Ints
-    position: Ints
+    cursor: Annotated[Ints, "ranks"]
+    pending: Annotated[Ints, "ranks"]
+    owed: Annotated[Ints, "ranks"]
+    clock: Annotated[Floats, "ranks"]
+    held: Annotated[Floats, "ranks"]
+    left: Annotated[Floats, "ranks"]
+    begin: Annotated[Floats, "ranks"]
+    stack: Annotated[Ints, "ranks"]
+    done: Annotated[Ints, "classes"]
+    waiting: Annotated[Ints, "classes"]
+    finish: Annotated[Floats, "ops"]
+    weights: Annotated[Ints, "ops"]
+    owes: Annotated[Ints, "ops"]
+    waited: Annotated[Ints, "ops"]
+    position: Annotated[Ints, "ops"]
     more: WideTiming = NO_WIDE_TIMING
 
 
@@ -312,20 +309,19 @@ class AnnealingState(NamedTuple):
     Attributes
     ----------
     value
-        Values of the current candidate, and of the best; shape (2,).
+        Values of the current candidate, and of the best.
     temperature
-        Mean worsening that a step may bring, in the unit of the costs, and the factor by which that falls per step;
-        shape (2,).
+        Mean worsening that a step may bring, in the unit of the costs, and the factor by which that falls per step.
     random
-        The state of the random numbers; shape (1,).
+        The state of the random numbers.
     critical
-        Number of places of the longest chain of the current candidate, then these places; shape (1 + positions,).
+        Number of places of the longest chain of the current candidate, then these places.
     """
 
-    value: Floats
-    temperature: Floats
-    random: Ints
-    critical: Ints
+    value: Annotated[Floats, "2"]
+    temperature: Annotated[Floats, "2"]
+    random: Annotated[Ints, "1"]
+    critical: Annotated[Ints, "ops + 1"]
 
 
 class Reach(NamedTuple):
@@ -342,18 +338,17 @@ class Change(NamedTuple):
     Attributes
     ----------
     terms
-        Numbers that the move has drawn; its file explains them; shape (4,).
+        Numbers that the move has drawn; its file explains them.
     moves
-        Number of ops that were moved or changed; shape (1,).
+        Number of ops that were moved or changed.
     place, target
-        From where to where each of them was moved, in order, or which were changed and what they were before; shape
-        (positions,).
+        From where to where each of them was moved, in order, or which were changed and what they were before.
     """
 
-    terms: Ints
-    moves: Ints
-    place: Ints
-    target: Ints
+    terms: Annotated[Ints, "4"]
+    moves: Annotated[Ints, "1"]
+    place: Annotated[Ints, "ops"]
+    target: Annotated[Ints, "ops"]
 
 
 Propose = Callable[[FlatProblem, Reach, Decisions, int, Change, Ints], None]
@@ -366,12 +361,16 @@ Undo = Callable[[FlatProblem, Decisions, Change], None]
 """Function of a move that undoes it."""
 
 
+OUTSIDE = 13
+"""Number of the first move from outside: that of the search's own moves."""
+
+
 class OutsideMoves(NamedTuple):
     """Functions of moves from outside, which have the numbers from ``OUTSIDE`` on; as machine code their addresses."""
 
-    propose: Sequence[Propose]
-    apply: Sequence[Apply]
-    undo: Sequence[Undo]
+    propose: Annotated[Sequence[Propose], "outside"]
+    apply: Annotated[Sequence[Apply], "outside"]
+    undo: Annotated[Sequence[Undo], "outside"]
 
 
 class StepOptions(NamedTuple):
@@ -382,7 +381,7 @@ class StepOptions(NamedTuple):
     evaluator
         Evaluator that times candidates.
     weights
-        Weight of each move by its number: how often it is drawn; shape (moves,).
+        Weight of each move by its number: how often it is drawn.
     outside
         Functions of the moves that are not the search's own.
     reach, target
@@ -394,12 +393,12 @@ class StepOptions(NamedTuple):
     """
 
     evaluator: int
-    weights: Ints
+    weights: Annotated[Ints, "OUTSIDE + outside"]
     outside: OutsideMoves
     reach: Reach
     target: Target
     critical: int
-    waits: Floats
+    waits: Annotated[Floats, "quantiles > 0"]
 
 
 class SearchWalk(NamedTuple):

@@ -20,7 +20,7 @@ rank, for a block that is repeated with a period of 3::
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from pipeplan.extensions.search.kernels.annealing_kernel import accept, accepted_up_to, cool
 from pipeplan.extensions.search.kernels.arrays import (
@@ -58,22 +58,22 @@ class Block(NamedTuple):
     ----------
     due
         Due time of each class for each of the ``several`` microbatches of the block, counted from the begin of that
-        microbatch, in the unit of the pace; shape (classes * several,), class by class.
+        microbatch, in the unit of the pace, class by class.
     rules
-        0 or 1 for each of the rules above; shape (4,).
+        0 or 1 for each of the rules above.
     several
-        Number of microbatches of the block; shape (1,).
+        Number of microbatches of the block.
     group
-        Number of microbatches in a group; shape (1,).
+        Number of microbatches in a group.
     inner
-        The time between the microbatches of a group; shape (1,).
+        The time between the microbatches of a group.
     """
 
-    due: Floats
-    rules: Ints
-    several: Ints
-    group: Ints
-    inner: Floats
+    due: Annotated[Floats, "classes * several"]
+    rules: Annotated[Ints, "4"]
+    several: Annotated[Ints, "1"]
+    group: Annotated[Ints, "1"]
+    inner: Annotated[Floats, "1"]
 
 
 class Beat(NamedTuple):
@@ -82,7 +82,7 @@ class Beat(NamedTuple):
     ``unit`` is the mean time of an op. Both are times of the pace, which need not be the true ones.
     """
 
-    share: int
+    share: Annotated[int, "ops // classes"]
     period: float
     unit: float
 
@@ -93,14 +93,14 @@ class Route(NamedTuple):
     Attributes
     ----------
     offsets, on_rank
-        Rank r runs the classes ``on_rank[offsets[r]:offsets[r + 1]]``; shapes (ranks + 1,) and (classes,).
+        Rank r runs the classes ``on_rank[offsets[r]:offsets[r + 1]]``.
     way
-        The classes in the order in which a microbatch passes through them, copy after copy; shape (classes,).
+        The classes in the order in which a microbatch passes through them, copy after copy.
     """
 
-    offsets: Ints
-    on_rank: Ints
-    way: Ints
+    offsets: Annotated[Ints, "ranks + 1"]
+    on_rank: Annotated[Ints, "classes"]
+    way: Annotated[Ints, "classes"]
 
 
 class BlockPlan(NamedTuple):
@@ -128,10 +128,10 @@ class BlockOptions(NamedTuple):
         Quantiles of the exponential distribution.
     """
 
-    rules: int
+    rules: Annotated[int, "3 or 4"]
     evaluator: int
     target: Target
-    waits: Floats
+    waits: Annotated[Floats, "quantiles > 0"]
 
 
 class Blocks(NamedTuple):
@@ -143,7 +143,7 @@ class Blocks(NamedTuple):
 
 
 class RankClocks(NamedTuple):
-    """State of each rank while a block is repeated, in addition to its timing; shape (ranks,).
+    """State of each rank while a block is repeated, in addition to its timing.
 
     Attributes
     ----------
@@ -153,9 +153,9 @@ class RankClocks(NamedTuple):
         Number of its backwards that have run.
     """
 
-    wake: Floats
-    busy: Ints
-    backwards: Ints
+    wake: Annotated[Floats, "ranks"]
+    busy: Annotated[Ints, "ranks"]
+    backwards: Annotated[Ints, "ranks"]
 
 
 class Repeated(NamedTuple):
@@ -340,7 +340,8 @@ def run_op(plan: BlockPlan, block: Block, repeated: Repeated, rank: int, op_clas
     # What it adds to the memory, and whether its W is owed.
     timing.owes[place] = 0
     if full:
-        decisions.full[op] = 1
+        if len(decisions.full) > 0:
+            decisions.full[op] = 1
         timing.held[rank] += problem.full_growth[op_class]
     else:
         timing.held[rank] += problem.growth[op_class]

@@ -13,9 +13,9 @@ decision, of a rank that is free at 12 and may hold three more microbatches::
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
-from pipeplan.extensions.search.kernels.arrays import OF_MESSAGE, OF_OP, OF_SIZE, OF_WEIGHT, Decisions, FlatProblem
+from pipeplan.extensions.search.kernels.arrays import OF_MESSAGE, OF_OP, OF_SIZE, OF_WEIGHT, FlatProblem
 from pipeplan.extensions.search.kernels.varied_kernel import varied_by
 from pipeplan.foundation.kernels import inlined
 from pipeplan.model import Floats, Ints
@@ -30,18 +30,18 @@ class DispatchRules(NamedTuple):
     Attributes
     ----------
     tails
-        Time from the start of each op to the end of the longest chain after it; shape (ops,).
+        Time from the start of each op to the end of the longest chain after it.
     priority
-        Place of each microbatch of each copy in the line of forwards, smallest first; by copy and microbatch.
+        Place of the microbatch of each op in the line of forwards of its copy, smallest first.
     most
-        Number of forwards without their backward up to which a rank prefers forwards; shape (ranks,).
+        Number of forwards without their backward up to which a rank prefers forwards.
     deadline
         Time by which all should be done: an op whose chain would end then, or later, starts before any other.
     """
 
-    tails: Floats
-    priority: Ints
-    most: Ints
+    tails: Annotated[Floats, "ops"]
+    priority: Annotated[Ints, "ops"]
+    most: Annotated[Ints, "ranks"]
     deadline: float
 
 
@@ -51,41 +51,50 @@ class DispatchState(NamedTuple):
     Attributes
     ----------
     ready
-        Time at which the input of an op is there; shape (ops,).
+        Time at which the input of an op is there.
     clock, free, held
-        Time at which a rank decides next, time from which it is free, and the memory that it holds; shape (ranks,).
+        Time at which a rank decides next, time from which it is free, and the memory that it holds.
     flying
-        Number of forwards without their backward on a rank; shape (ranks,), like the next two.
+        Number of forwards without their backward on a rank.
     cursor
         Place of a rank's next op.
     owed, first_owed
         Number of Is whose Ws a rank owes or has run, and of those that have run.
     done
-        Number of ops of a class that have run; shape (classes,).
+        Number of ops of a class that have run.
     started
-        1 once an op has started; shape (ops,).
+        1 once an op has started.
     owing
-        Is of a rank in their order, from its offset on; shape (ops,).
+        Is of a rank in their order, from its offset on.
     """
 
-    ready: Floats
-    clock: Floats
-    free: Floats
-    held: Floats
-    flying: Ints
-    cursor: Ints
-    owed: Ints
-    first_owed: Ints
-    done: Ints
-    started: Ints
-    owing: Ints
+    ready: Annotated[Floats, "ops"]
+    clock: Annotated[Floats, "ranks"]
+    free: Annotated[Floats, "ranks"]
+    held: Annotated[Floats, "ranks"]
+    flying: Annotated[Ints, "ranks"]
+    cursor: Annotated[Ints, "ranks"]
+    owed: Annotated[Ints, "ranks"]
+    first_owed: Annotated[Ints, "ranks"]
+    done: Annotated[Ints, "classes"]
+    started: Annotated[Ints, "ops"]
+    owing: Annotated[Ints, "ops"]
 
 
-def dispatch(problem: FlatProblem, rules: DispatchRules, decisions: Decisions, state: DispatchState) -> bool:
-    """Write the order and the turns that come of the rules; false if it came to a dead end."""
+def dispatch(
+    problem: FlatProblem,
+    rules: DispatchRules,
+    order: Annotated[Ints, "ops > 0"],
+    turn: Annotated[Ints, "ops"],
+    state: DispatchState,
+) -> bool:
+    """Write the order and the turns that come of the rules; false if it came to a dead end.
+
+    Sequences are not cut: a class has as many turns as ops.
+    """
     begin_dispatch(problem, state)
     ranks = len(problem.work)
-    left = len(decisions.order)
+    left = len(order)
     while left > 0:
         # The rank that decides first: whatever arrives before then is known.
         rank = 0
@@ -96,7 +105,7 @@ def dispatch(problem: FlatProblem, rules: DispatchRules, decisions: Decisions, s
             return False
         op = choose(problem, rules, rank, state)
         if op >= 0:
-            start(problem, rank, op, decisions, state)
+            start(problem, rank, op, order, turn, state)
             left -= 1
     return True
 
@@ -153,8 +162,7 @@ def choose(problem: FlatProblem, rules: DispatchRules, rank: int, state: Dispatc
                     earliest = state.ready[op]
             else:
                 # Later stages first, so that microbatches that have begun go on.
-                copy = copy_number(problem, op_class)
-                place = rules.priority[copy * share + op - op_class * share]
+                place = rules.priority[op]
                 if place < first or (forward >= 0 and op // share > forward // share):
                     forward = op
                     first = place
@@ -187,25 +195,15 @@ def gain(problem: FlatProblem, op: int, share: int) -> float:
     return added
 
 
-@inlined
-def copy_number(problem: FlatProblem, op_class: int) -> int:
-    """Return the number of a class's copy of the model: the first forward of each waits for nothing."""
-    copy = -1
-    for other in range(0, op_class + 1, 2):
-        if problem.source[other] < 0:
-            copy += 1
-    return copy
-
-
-def start(problem: FlatProblem, rank: int, op: int, decisions: Decisions, state: DispatchState) -> None:
+def start(problem: FlatProblem, rank: int, op: int, order: Ints, turn: Ints, state: DispatchState) -> None:
     """Start an op on its rank, and note when the op that needs its result can start."""
     share = len(state.ready) // len(problem.rank)
     op_class = op // share
     index = op - op_class * share
     end = state.clock[rank] + problem.time[op_class] * varied_by(problem, OF_OP, op)
     # Its place in the row and its turn; the rank is busy until its end, and may owe its W.
-    decisions.order[state.cursor[rank]] = op_class
-    decisions.turn[op_class * share + state.done[op_class]] = index
+    order[state.cursor[rank]] = op_class
+    turn[op_class * share + state.done[op_class]] = index
     state.cursor[rank] += 1
     state.done[op_class] += 1
     state.started[op] = 1

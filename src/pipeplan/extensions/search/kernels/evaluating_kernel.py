@@ -14,6 +14,7 @@ def evaluate_by(
     """Return the value of a candidate; ``INFEASIBLE`` if it must be more than ``limit``."""
     if evaluator == PLAIN:
         return evaluate(problem, decisions, target, limit, timing)
-    if evaluator == PAIRS:
+    # A problem that is not wide has no arrays for the last one, which would find the same.
+    if evaluator == PAIRS or problem.wide == 0:
         return evaluate_pairs(problem, decisions, target, limit, timing)
     return evaluate_wide(problem, decisions, target, limit, timing)

@@ -7,6 +7,10 @@ Arrays: ``until`` has the place of each forward's backward; ``held_by`` the forw
     held for 4 places: 0, 6: 1, 6: 2       1 is held the longest of those kept: it is recomputed or offloaded
 """
 
+from __future__ import annotations
+
+from typing import Annotated
+
 from pipeplan.extensions.search.kernels.arrays import KEPT, OFFLOADED, RECOMPUTED, Decisions, FlatProblem
 from pipeplan.extensions.search.kernels.row_kernel import mirrored
 from pipeplan.foundation.kernels import inlined
@@ -14,7 +18,12 @@ from pipeplan.model import Floats, Ints
 
 
 def keep_what_fits(
-    problem: FlatProblem, copying: Floats, decisions: Decisions, until: Ints, done: Ints, held_by: Ints
+    problem: FlatProblem,
+    copying: Annotated[Floats, "ranks"],
+    decisions: Decisions,
+    until: Annotated[Ints, "mode > 0"],
+    done: Annotated[Ints, "classes"],
+    held_by: Annotated[Ints, "mode"],
 ) -> bool:
     """Recompute or offload as few microbatches as the order needs to fit; false if it cannot fit.
 
@@ -26,11 +35,11 @@ def keep_what_fits(
     Parameters
     ----------
     until
-        Scratch for the place of each forward's backward; shape (ops,).
+        Scratch for the place of each forward's backward.
     done
-        Scratch for the number of ops of a class that have run; shape (classes,).
+        Scratch for the number of ops of a class that have run.
     held_by
-        Scratch for the forwards that a rank keeps; shape (ops,).
+        Scratch for the forwards that a rank keeps.
     """
     for op_class in range(len(problem.rank)):
         done[op_class] = 0

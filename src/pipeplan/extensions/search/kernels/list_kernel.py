@@ -11,7 +11,7 @@ One step::
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from pipeplan.extensions.search.kernels.arrays import FlatProblem
 from pipeplan.extensions.search.kernels.row_kernel import mirrored
@@ -25,21 +25,21 @@ class ListState(NamedTuple):
     Attributes
     ----------
     room, spare
-        Memory that a rank may still take in, all owed Ws done; and the same in the test for dead ends; shape (ranks,).
+        Memory that a rank may still take in, all owed Ws done; and the same in the test for dead ends.
     filled
-        The place of a rank's next op; shape (ranks,).
+        The place of a rank's next op.
     done
-        Number of placed ops of a class; shape (classes,).
+        Number of placed ops of a class.
     refused
         Number of backwards that were placed when the next forward of a class led to a dead end: until one more is placed,
-        it still does; shape (classes,).
+        it still does.
     """
 
-    room: Floats
-    spare: Floats
-    filled: Ints
-    done: Ints
-    refused: Ints
+    room: Annotated[Floats, "ranks"]
+    spare: Annotated[Floats, "ranks"]
+    filled: Annotated[Ints, "ranks"]
+    done: Annotated[Ints, "classes"]
+    refused: Annotated[Ints, "classes"]
 
 
 NEVER = 1e300
@@ -47,10 +47,10 @@ NEVER = 1e300
 
 def run_list(
     problem: FlatProblem,
-    share: int,
-    due: Floats,
+    share: Annotated[int, "ops // classes"],
+    due: Annotated[Floats, "classes"],
     period: float,
-    order: Ints,
+    order: Annotated[Ints, "ops > 0"],
     state: ListState,
 ) -> bool:
     """Fill ``order`` op by op; false if it came to a dead end.

@@ -9,7 +9,7 @@ A mark is a place on every rank that the candidate comes through together. Three
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from pipeplan.extensions.search.kernels.arrays import CandidateTiming, Change, Decisions, FlatProblem
 from pipeplan.extensions.search.kernels.timing_kernel import next_owed
@@ -26,22 +26,22 @@ class Marks(NamedTuple):
     Attributes
     ----------
     valid
-        1 where the candidate comes through these places together; shape (marks,).
+        1 where the candidate comes through these places together.
     cursor, pending, owed, clock, held, left, begin
-        As in a timing; shape (marks * ranks,).
+        As in a timing, by rank.
     done
-        As in a timing; shape (marks * classes,).
+        As in a timing, by class.
     """
 
-    valid: Ints
-    cursor: Ints
-    pending: Ints
-    owed: Ints
-    clock: Floats
-    held: Floats
-    left: Floats
-    begin: Floats
-    done: Ints
+    valid: Annotated[Ints, "marks > 1"]
+    cursor: Annotated[Ints, "marks * ranks"]
+    pending: Annotated[Ints, "marks * ranks"]
+    owed: Annotated[Ints, "marks * ranks"]
+    clock: Annotated[Floats, "marks * ranks"]
+    held: Annotated[Floats, "marks * ranks"]
+    left: Annotated[Floats, "marks * ranks"]
+    begin: Annotated[Floats, "marks * ranks"]
+    done: Annotated[Ints, "marks * classes"]
 
 
 class Touched(NamedTuple):
@@ -50,15 +50,15 @@ class Touched(NamedTuple):
     Attributes
     ----------
     number, ranks
-        Number of changed ranks, shape (1,), and these ranks; shape (ranks,).
+        Number of changed ranks, and these ranks.
     first, last
-        Of these ranks, the first and the last place that may differ; of others ``last`` is -1; shape (ranks,).
+        Of these ranks, the first and the last place that may differ; of others ``last`` is -1.
     """
 
-    number: Ints
-    ranks: Ints
-    first: Ints
-    last: Ints
+    number: Annotated[Ints, "1"]
+    ranks: Annotated[Ints, "ranks"]
+    first: Annotated[Ints, "ranks"]
+    last: Annotated[Ints, "ranks"]
 
 
 class Stretch(NamedTuple):
@@ -67,13 +67,13 @@ class Stretch(NamedTuple):
     Attributes
     ----------
     ends
-        First mark, last mark, and 1 if from the last one on everything is as it was; shape (3,).
+        First mark, last mark, and 1 if from the last one on everything is as it was.
     visits
-        Number of places timed since the array was made; shape (1,).
+        Number of places timed since the array was made.
     """
 
-    ends: Ints
-    visits: Ints
+    ends: Annotated[Ints, "3"]
+    visits: Annotated[Ints, "1"]
 
 
 class Trials(NamedTuple):
@@ -84,7 +84,7 @@ class Trials(NamedTuple):
     touched, stretch
         The places that the step has changed, and the marks between which the trial was timed.
     indices
-        The index of the op at each place within its class; shape (positions,).
+        The index of the op at each place within its class.
     base, current
         Marks and timing of the current candidate.
     marks, timing
@@ -93,7 +93,7 @@ class Trials(NamedTuple):
 
     touched: Touched
     stretch: Stretch
-    indices: Ints
+    indices: Annotated[Ints, "ops"]
     base: Marks
     current: CandidateTiming
     marks: Marks

@@ -8,7 +8,9 @@ and stage) and microbatch. One step, with three microbatches::
     op 1F0              takes times[row of 1F, 1] instead of times[row of 1F, 2]
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
 
 from pipeplan.extensions.search.kernels.random_kernel import draw
 from pipeplan.extensions.search.kernels.row_kernel import copy_numbers
@@ -21,7 +23,7 @@ class FixedOps(NamedTuple):
     Attributes
     ----------
     ops
-        Ops in the order in which they can be timed; shape (ops,), like all that follow but ``limit``.
+        Ops in the order in which they can be timed.
     rank, source, joined
         Rank of an op, the op of another rank that it waits for (-1: none), and 1 for the second of a pair.
     row, microbatch
@@ -31,22 +33,22 @@ class FixedOps(NamedTuple):
     beside
         Memory of any microbatch that its rank holds beside that from its start on: gradients.
     limit
-        Most memory of each rank; shape (ranks,).
+        Most memory of each rank.
     """
 
-    ops: Ints
-    rank: Ints
-    source: Ints
-    joined: Ints
-    row: Ints
-    microbatch: Ints
-    growth: Floats
-    beside: Floats
-    limit: Floats
+    ops: Annotated[Ints, "ops"]
+    rank: Annotated[Ints, "ops"]
+    source: Annotated[Ints, "ops"]
+    joined: Annotated[Ints, "ops"]
+    row: Annotated[Ints, "ops"]
+    microbatch: Annotated[Ints, "ops"]
+    growth: Annotated[Floats, "ops"]
+    beside: Annotated[Floats, "ops"]
+    limit: Annotated[Floats, "ranks"]
 
 
 class Taken(NamedTuple):
-    """Costs of ops by row and microbatch; shape (rows * microbatches,).
+    """Costs of ops by row and microbatch, a cell for each.
 
     Attributes
     ----------
@@ -54,9 +56,9 @@ class Taken(NamedTuple):
         Time of an op, time of the transfer of its result, and factor on its memory.
     """
 
-    times: Floats
-    delays: Floats
-    sizes: Floats
+    times: Annotated[Floats, "cells"]
+    delays: Annotated[Floats, "cells"]
+    sizes: Annotated[Floats, "cells"]
 
 
 class Cooling(NamedTuple):
@@ -65,7 +67,7 @@ class Cooling(NamedTuple):
     ``waits`` are quantiles of the exponential distribution.
     """
 
-    waits: Floats
+    waits: Annotated[Floats, "quantiles > 0"]
     steps: int
     temperature: float
     factor: float
@@ -77,22 +79,22 @@ class TurnOrders(NamedTuple):
     Attributes
     ----------
     turn, best
-        The current order and the best one; shape (microbatches,).
+        The current order and the best one.
     value, random
-        Value of the best one, and the random numbers; shape (1,).
+        Value of the best one, and the state of the random numbers.
     """
 
-    turn: Ints
-    best: Ints
-    value: Floats
-    random: Ints
+    turn: Annotated[Ints, "microbatches > 0"]
+    best: Annotated[Ints, "microbatches"]
+    value: Annotated[Floats, "1"]
+    random: Annotated[Ints, "1"]
 
 
 class Clocks(NamedTuple):
-    """Scratch of a timing: the end of each op, (ops,); when each rank is free, then what it holds, (2 * ranks,)."""
+    """Scratch of a timing: the end of each op; when each rank is free, then what it holds."""
 
-    end: Floats
-    free: Floats
+    end: Annotated[Floats, "ops"]
+    free: Annotated[Floats, "2 * ranks"]
 
 
 PENALTY = 1e3

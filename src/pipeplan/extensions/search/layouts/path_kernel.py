@@ -18,18 +18,22 @@ One step, for an op whose message arrives last::
     op                         |####    starts at 10: cause = source, on_path = -2 until the path is traced back
 """
 
+from __future__ import annotations
+
+from typing import Annotated
+
 from pipeplan.model import Floats, Ints
 
 
 def longest_path(
-    before: Ints,
-    source: Ints,
-    second: Ints,
-    duration: Floats,
+    before: Annotated[Ints, "ops > 0"],
+    source: Annotated[Ints, "ops"],
+    second: Annotated[Ints, "ops"],
+    duration: Annotated[Floats, "ops"],
     delay: float,
-    end: Floats,
-    cause: Ints,
-    on_path: Ints,
+    end: Annotated[Floats, "ops"],
+    cause: Annotated[Ints, "ops"],
+    on_path: Annotated[Ints, "ops"],
 ) -> int:
     """Compute the end of every op and mark the longest path; return its last op."""
     last = 0

@@ -6,7 +6,7 @@ A step draws the number of a move by the moves' weights, then calls the three fu
     weights   3         7         3     3                   0            0                        4   1
 """
 
-from pipeplan.extensions.search.kernels.arrays import Change, Decisions, FlatProblem, OutsideMoves, StepOptions
+from pipeplan.extensions.search.kernels.arrays import OUTSIDE, Change, Decisions, FlatProblem, OutsideMoves, StepOptions
 from pipeplan.extensions.search.moves import decision_kernel as decision
 from pipeplan.extensions.search.moves import mode_kernel as mode
 from pipeplan.extensions.search.moves import shift_kernel as shift
@@ -27,8 +27,7 @@ from pipeplan.model import Ints
     TURN_EVERYWHERE,
     EXCHANGE_TURNS,
     TURN_HERE,
-    OUTSIDE,
-) = range(14)
+) = range(OUTSIDE)
 """Numbers of the moves; from ``OUTSIDE`` on those of others."""
 
 
