@@ -94,8 +94,8 @@ class CustomBuildHook(BuildHookInterface[Any]):
         try:
             self.compiler.find_compiler()
         except self.compiler.CompilerError:
-            # Whoever sets CC wants that compiler or its error.
-            return [] if os.environ.get("CC") else [ZIGLANG]
+            # Whoever sets CC wants that compiler or its error. For this machine alone, any release of ziglang will do.
+            return [] if os.environ.get("CC") else ["ziglang"]
         return []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

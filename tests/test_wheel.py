@@ -174,6 +174,23 @@ def test_a_build_gives_the_same_bytes_again(published, tools, tmp_path):
     assert build(tools, ROOT, tmp_path, "--wheel")[".whl"].read_bytes() == published[".whl"].read_bytes()
 
 
+def test_the_c_file_of_the_sdist_is_compiled_unless_a_kernel_was_changed(published, tools, tmp_path):
+    with tarfile.open(published[".gz"]) as opened:
+        opened.extractall(tmp_path, filter="data")
+    (sdist,) = tmp_path.iterdir()
+
+    def digest(name):
+        wheel = build(tools, sdist, tmp_path / name, "--wheel", PIPEPLAN_PLATFORMS="this")[".whl"]
+        with zipfile.ZipFile(wheel) as opened:
+            return opened.read(f"{LIBRARIES}/built.txt").decode().strip()
+
+    c_file = (sdist / "kernels.c").read_text(encoding="utf-8")
+    assert f'"{digest("first")}"' in c_file
+    kernel = next((sdist / "src").rglob("*_kernel.py"))
+    kernel.write_text(kernel.read_text(encoding="utf-8") + "\n\ndef more(number: int) -> int:\n    return number\n")
+    assert f'"{digest("second")}"' not in c_file
+
+
 def test_a_build_that_finds_no_compiler_brings_one(tmp_path):
     """In an environment of its own, as pip builds what it installs."""
     environment = {name: value for name, value in os.environ.items() if name not in {"CC", "PIPEPLAN_PLATFORMS"}}
