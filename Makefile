@@ -58,7 +58,8 @@ sanitized: .venv/.installed-dev
 	rm -rf build/sanitized
 	CC="cc -fsanitize=address,undefined -fno-sanitize-recover=all -g" $(BIN)/python -m pip install --quiet --no-deps --target build/sanitized .
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
-		PYTHONPATH=build/sanitized $(BIN)/python -m pytest -q $(KERNELS) tests/extensions/search/test_building_blocks.py
+		PYTHONPATH=build/sanitized $(BIN)/python -m pytest -q $(KERNELS) \
+		tests/extensions/search/test_building_blocks.py tests/foundation/kernels/test_lengths.py
 
 # Kernels as plain Python.
 pure: .venv/.installed-dev

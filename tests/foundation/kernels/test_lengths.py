@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from pipeplan.foundation.kernels import is_native
-from pipeplan.foundation.kernels.library import SOURCE, Leaf
+from pipeplan.foundation.kernels.library import Leaf
 from pipeplan.foundation.kernels.writer import KernelError, write
 from tests.foundation.kernels.calls import Call, recorded_calls
+
+SOURCE = Path(__file__).parents[3] / "src"
 
 pytestmark = pytest.mark.skipif(not is_native(), reason="without a library nothing is checked")
 
