@@ -72,7 +72,8 @@ def test_constructs_give_the_same_as_in_python(compiled, n, x, flag, rows, ints,
         assert result_of(compiled[name], inputs, outputs) == expected, name
 
 
-def test_functions_of_a_row_are_called(compiled):
+def test_functions_of_a_row_are_called(compiled, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     plain, native = np.array([7]), np.array([7])
     changes = [outside.add, outside.subtract, outside.add]
     expected = constructs_kernel.functions_of_a_row(Changes(changes), plain)
