@@ -19,8 +19,7 @@ import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cached_property
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -102,10 +101,10 @@ class CustomBuildHook(BuildHookInterface[Any]):
         """Write and compile the kernels, and add what becomes of them to the build."""
         self.temporary = TemporaryDirectory()
         folder = Path(self.temporary.name)
-        text = self.c_file()
+        built = self.compiling("built")
         if self.target_name == "sdist":
             path = folder / C_FILE
-            path.write_text(text, encoding="utf-8")
+            path.write_text(self.c_file(), encoding="utf-8")
             build_data["force_include"][str(path)] = C_FILE
             return
         if version == "editable":
@@ -113,8 +112,12 @@ class CustomBuildHook(BuildHookInterface[Any]):
         else:
             build_data["force_include"][str(folder)] = LIBRARIES
         try:
-            self.compile(text, folder)
-            self.compiler.note_built(text, folder, self.source if version == "editable" else None)
+            if version == "editable" and self.platforms == "this":
+                built.build_here(self.source, folder / self.compiler.file_name())
+            else:
+                text = self.c_file()
+                self.compile(text, folder)
+                built.note_built(text, folder, [])
         except (OSError, self.compiler.CompilerError) as error:
             if self.platforms == "all":
                 raise
@@ -123,7 +126,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
             )
             # Installers show no warnings of a build: the package says this again when it runs.
             with suppress(OSError):
-                self.compiler.write_at_once(folder / self.compiler.NOT_BUILT, str(error))
+                built.write_at_once(folder / built.NOT_BUILT, str(error))
             return
         if version == "standard" and self.platforms == "this":
             build_data["pure_python"] = False
@@ -146,17 +149,23 @@ class CustomBuildHook(BuildHookInterface[Any]):
         """The folder that the package lies in."""
         return Path(self.root) / "src"
 
-    @cached_property
+    @property
     def compiler(self) -> Any:
         """The module that compiles."""
-        return module(self.source, "compiler")
+        return self.compiling("compiler")
+
+    def compiling(self, name: str) -> Any:
+        """Return a module of the package that compiles kernels, which needs nothing but the standard library."""
+        if str(self.source) not in sys.path:
+            sys.path.insert(0, str(self.source))
+        return import_module(f"pipeplan.foundation.compiling.{name}")
 
     def c_file(self) -> str:
         """Return the text of the C file: that of the sdist, unless its source was changed since, else a new one."""
         path = Path(self.root) / C_FILE
         if path.exists() and path.stat().st_mtime >= max(each.stat().st_mtime for each in self.source.rglob("*.py")):
             return path.read_text(encoding="utf-8")
-        text: str = module(self.source, "writer").write(self.source)
+        text: str = self.compiling("writer").write(self.source)
         return text
 
     def compile(self, text: str, folder: Path) -> None:
@@ -174,18 +183,6 @@ class CustomBuildHook(BuildHookInterface[Any]):
             ]
         for future in compiled:
             future.result()
-
-
-def module(source: Path, name: str) -> Any:
-    """Return a module of the kernels' package, loaded alone: the package needs what is not installed in a build."""
-    spec = spec_from_file_location(f"pipeplan_{name}", source / KERNELS / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = module_from_spec(spec)
-    # Where dataclasses look for the types of their fields.
-    sys.modules[spec.name] = loaded
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 def platform() -> str:

@@ -22,7 +22,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from pipeplan.foundation.kernels.compiler import TARGETS, file_name
+from pipeplan.foundation.compiling.compiler import TARGETS, file_name
 
 if "PIPEPLAN_WHEEL" not in os.environ:
     pytest.skip("the wheel is installed where it is built: make wheel", allow_module_level=True)

@@ -19,7 +19,8 @@ from pipeplan.extensions.search import ENGINES, search
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.extensions.search.engines.order_annealing import LocalSearch
 from pipeplan.extensions.search.moves import MOVES, Move, outside
-from pipeplan.foundation.kernels import Kernel, compiler, is_native, library
+from pipeplan.foundation.compiling import compiler
+from pipeplan.foundation.kernels import Kernel, is_native, library
 from pipeplan.model import Placement
 from tests.extensions.search import swap_kernel
 from tests.extensions.search.problems import problem

@@ -10,9 +10,10 @@ from unittest.mock import patch
 
 import pytest
 
-from pipeplan.foundation.kernels import compiler, library
+from pipeplan.foundation.compiling import compiler
+from pipeplan.foundation.compiling.writer import write
+from pipeplan.foundation.kernels import library
 from pipeplan.foundation.kernels.library import Entry
-from pipeplan.foundation.kernels.writer import write
 
 ROOT = Path(__file__).parents[3]
 

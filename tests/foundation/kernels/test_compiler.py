@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeplan.foundation.kernels import compiler
-from pipeplan.foundation.kernels.compiler import (
+from pipeplan.foundation.compiling import compiler
+from pipeplan.foundation.compiling.compiler import (
     CompilerError,
     cache_folder,
     compile_library,

@@ -17,9 +17,9 @@ from pipeplan.extensions.search import reordering, search
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.extensions.search.engines.judged_search import JudgedSearch
 from pipeplan.extensions.search.layouts.order import OrderGraph
+from pipeplan.foundation.compiling.writer import write
 from pipeplan.foundation.kernels import Kernel, is_native
 from pipeplan.foundation.kernels.library import SOURCE
-from pipeplan.foundation.kernels.writer import write
 from pipeplan.strategies import strategy
 from tests.extensions.search.test_judged_search import run_of
 from tests.torture.schedules import kernels

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeplan.foundation.compiling.writer import KernelError, write
 from pipeplan.foundation.kernels import is_native
 from pipeplan.foundation.kernels.library import Leaf
-from pipeplan.foundation.kernels.writer import KernelError, write
 from tests.foundation.kernels.calls import Call, recorded_calls
 
 SOURCE = Path(__file__).parents[3] / "src"

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeplan.foundation.kernels import Kernel, compiler, is_native, library
-from pipeplan.foundation.kernels.writer import KernelError
+from pipeplan.foundation.compiling import compiler
+from pipeplan.foundation.compiling.writer import KernelError
+from pipeplan.foundation.kernels import Kernel, is_native, library
 from tests.foundation.kernels.building import ROOT, compiler_at_hand
 
 NAME = compiler.file_name()

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pipeplan.foundation.compiling.writer import KernelError, write
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.foundation.kernels.functions import compile_functions
 from pipeplan.foundation.kernels.library import Entry
-from pipeplan.foundation.kernels.writer import KernelError, write
 from tests.foundation.kernels import building, random_programs
 from tests.foundation.kernels.constructs import constructs_kernel, outside
 from tests.foundation.kernels.constructs.records import Change, Changes, Inner, Rows

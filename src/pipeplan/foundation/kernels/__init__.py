@@ -1,7 +1,7 @@
 """Kernels: hot loops in a small part of Python, which run as machine code where their library is installed.
 
 A kernel is a plain function over numbers and flat arrays, in a file named ``*_kernel.py``. A build writes all of them as one
-C file (:mod:`~pipeplan.foundation.kernels.writer`) and compiles it to a library, which is loaded at the first call
+C file (:mod:`~pipeplan.foundation.compiling.writer`) and compiles it to a library, which is loaded at the first call
 (:mod:`~pipeplan.foundation.kernels.library`). Without a library, or with ``PIPEPLAN_PURE_PYTHON=1`` in the environment, the
 same functions run as Python on lists: with the same results, 10 to 100 times as slowly.
 """

@@ -8,9 +8,9 @@ from inspect import formatannotation
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from pipeplan.foundation.kernels.compiler import CompilerError, compiled_once
+from pipeplan.foundation.compiling.compiler import CompilerError, compiled_once
+from pipeplan.foundation.compiling.writer import KernelError, write_functions
 from pipeplan.foundation.kernels.library import ADDRESSES, SOURCE, open_library
-from pipeplan.foundation.kernels.writer import KernelError, write_functions
 
 __all__ = ["CompilerError", "KernelError", "compile_functions"]
 

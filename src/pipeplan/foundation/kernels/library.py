@@ -8,7 +8,7 @@ records taken apart. Beside it the library has a description, with a line for th
     rows.duration f8 ops
     steps q                                  a number
 
-The shapes are those of :func:`~pipeplan.foundation.kernels.writer.checks`: the entry itself compares them with the lengths.
+The shapes are those of ``compiling.writer.checks``: the entry itself compares them with the lengths.
 """
 
 from __future__ import annotations
@@ -167,45 +167,20 @@ def library() -> ctypes.CDLL | None:
     """Return the library of this machine; None where kernels run as Python, of which a warning says why."""
     if os.environ.get("PIPEPLAN_PURE_PYTHON", "0") not in ("", "0"):
         return None
-    from pipeplan.foundation.kernels.compiler import NOT_BUILT, CompilerError, file_name
+    from pipeplan.foundation.compiling.built import NOT_BUILT, build_here, is_stale
+    from pipeplan.foundation.compiling.compiler import CompilerError, file_name
 
     path = FOLDER / file_name()
     try:
-        if not _is_current(path):
-            _build(path)
+        if is_stale(SOURCE, path):
+            build_here(SOURCE, path)
         return _loaded(path)
     except (OSError, ValueError, CompilerError) as error:
-        reason = (
-            (FOLDER / NOT_BUILT).read_text(encoding="utf-8").strip() if (FOLDER / NOT_BUILT).exists() else str(error)
-        )
+        note = FOLDER / NOT_BUILT
+        reason = note.read_text(encoding="utf-8").strip() if note.exists() else str(error)
     remedy = "install pipeplan again, from a wheel, or from source with a C compiler"
     warnings.warn(f"kernels run as Python, 10 to 100 times as slowly: {reason}; {remedy}", RuntimeWarning, stacklevel=2)
     return None
-
-
-def _is_current(path: Path) -> bool:
-    """Return False in a checkout whose kernels have not been compiled, or were changed since."""
-    from pipeplan.foundation.kernels.compiler import stamp
-
-    if not (SOURCE.name == "src" and (SOURCE.parent / "pyproject.toml").exists()):
-        return True
-    try:
-        _, *files = (FOLDER / "built.txt").read_text(encoding="utf-8").splitlines()
-        return path.exists() and all(
-            stamp(SOURCE / path) == state for path, state in (line.split(" ", 1) for line in files)
-        )
-    except OSError:
-        return False
-
-
-def _build(path: Path) -> None:
-    """Compile the kernels of a checkout. Raises CompilerError if that fails, and KernelError for a faulty kernel."""
-    from pipeplan.foundation.kernels.compiler import compile_library, find_compiler, note_built
-    from pipeplan.foundation.kernels.writer import write
-
-    text = write(SOURCE)
-    compile_library(text, path, find_compiler())
-    note_built(text, FOLDER, SOURCE)
 
 
 def _loaded(path: Path) -> ctypes.CDLL:

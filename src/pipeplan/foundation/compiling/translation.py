@@ -1,23 +1,12 @@
-"""Write kernels as C: all functions of ``*_kernel.py`` in one file, with the types that annotations and values imply.
+"""The translation of a kernel's statements and expressions into C.
 
-A kernel is a plain function over numbers and flat arrays. This module reads it as text and imports nothing but the standard
-library, so that a build can load it alone. ``docs/explanation/kernels.md`` says which Python a kernel may use;
-:class:`KernelError` refuses everything else, with file, line and remedy.
+A function is translated again and again until the types of its variables no longer change; the last text counts. What C
+would run otherwise than Python is refused, with file, line and remedy::
 
-============================= ===========================================================================================
-Python                        C
-============================= ===========================================================================================
-``int, float, bool``          ``i64, double, bool``
-``Ints, Ints32, Floats ..``   a row, ``struct {i64* data; i64 length;}``; its items have the width that the name says
-``Annotated[Ints, shape]``    the row; where Python calls a function, its length is checked: see :func:`checks`
-a ``NamedTuple``              a struct of its fields, with records within it in place; functions receive its address
-``-> tuple[...]``             a struct of the parts
-an alias of ``Callable``      the address of a function; ``Sequence[Alias]`` is a row of them
-``a // b``, ``a % b``         rounded down, as in Python; C rounds towards 0
-``for x in range(...)``       a loop whose limits are read once, as in Python
-============================= ===========================================================================================
-
-A function is translated again and again until the types of its variables no longer change; the last text counts.
+    a // b, a % b             rounded down, as in Python; C rounds towards 0
+    for x in range(n)         the limit is read once, as in Python
+    f(a) + g(b)               refused if one of them writes: C leaves open which runs first
+    -1 as an index            refused: C counts from the beginning alone
 """
 
 from __future__ import annotations
@@ -25,29 +14,23 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from hashlib import sha256
+from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-INT, FLOAT, BOOL, NOTHING = "i64", "double", "bool", "void"
-
-NUMBERS = (BOOL, INT, FLOAT)
-"""Types of numbers, narrowest first: where two meet, the result has the wider one."""
-
-ROWS = {
-    "Ints": (INT, "i64", "i8"),
-    "Ints32": (INT, "int", "i4"),
-    "Floats": (FLOAT, "double", "f8"),
-    "Bools": (BOOL, "unsigned char", "b1"),
-}
-"""Types of rows by their annotations: the type of an item, how it lies in memory, and numpy's name of that."""
-
-SCALARS = {"int": INT, "float": FLOAT, "bool": BOOL, "None": NOTHING}
-"""Other types by their annotations."""
+from pipeplan.foundation.compiling.program import (
+    BOOL,
+    FLOAT,
+    INT,
+    NOTHING,
+    NUMBERS,
+    ROWS,
+    SCALARS,
+    Function,
+    KernelError,
+    Program,
+    signature,
+)
 
 BUILT_IN = ("abs", "bool", "float", "int", "len", "max", "min", "range")
 """Functions of Python that kernels may call."""
@@ -57,34 +40,6 @@ OPERATORS = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
 
-HEAD = """\
-#include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#ifdef _WIN32
-#define EXPORT __declspec(dllexport)
-#else
-#define EXPORT __attribute__((visibility("default")))
-#endif
-#define INLINED inline __attribute__((always_inline))
-typedef long long i64;
-static INLINED i64 mod_i(i64 a, i64 b) { i64 r = a % b; return r != 0 && (r ^ b) < 0 ? r + b : r; }
-static INLINED i64 div_i(i64 a, i64 b) { i64 q = a / b; return a % b != 0 && (a ^ b) < 0 ? q - 1 : q; }
-static INLINED i64 min_i(i64 a, i64 b) { return b < a ? b : a; }
-static INLINED i64 max_i(i64 a, i64 b) { return b > a ? b : a; }
-static INLINED double min_d(double a, double b) { return b < a ? b : a; }
-static INLINED double max_d(double a, double b) { return b > a ? b : a; }
-static INLINED i64 parts(i64 a, i64 b) { return b > 0 && a % b == 0 ? a / b : -1; }
-"""
-"""First lines of every file; all but the last of the functions do what Python's operators and functions do."""
-
-
-class KernelError(Exception):
-    """A kernel uses what cannot be compiled: file, line, what is wrong and what to write instead."""
-
-    def __init__(self, path: Path, line: int, message: str) -> None:
-        super().__init__(f"{path}:{line}: {message}")
-
 
 class Term(NamedTuple):
     """An expression in C, and its type; None while a variable in it has none yet."""
@@ -93,215 +48,23 @@ class Term(NamedTuple):
     type: str | None
 
 
-class Field(NamedTuple):
-    """A field of a record or a parameter: its type, and what it must be: the shape of a row, such as ``ranks + 1``."""
-
-    type: str
-    shape: str = ""
-
-
-@dataclass(eq=False)
-class Module:
-    """A file: its functions, constants and records, and where its imported names come from."""
-
-    path: Path
-    name: str
-    functions: dict[str, Function] = field(default_factory=dict)
-    constants: dict[str, ast.expr] = field(default_factory=dict)
-    records: dict[str, ast.ClassDef] = field(default_factory=dict)
-    imports: dict[str, tuple[str, str]] = field(default_factory=dict)
-
-    def add(self, node: ast.stmt) -> None:
-        """Note what a statement defines."""
-        match node:
-            case ast.FunctionDef(name=name):
-                self.functions[name] = Function(self, node)
-            case ast.ClassDef(name=name, bases=[ast.Name(id="NamedTuple")]):
-                self.records[name] = node
-            case ast.ImportFrom(module=str(home), names=names, level=0):
-                self.imports |= {alias.asname or alias.name: (home, alias.name) for alias in names}
-            case (
-                ast.Assign(targets=[ast.Name(id=name)], value=value)
-                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
-            ):
-                self.constants[name] = value
-            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call(func=ast.Name(id="range"), args=[_])):
-                self.constants |= {ast.unparse(part): ast.Constant(place) for place, part in enumerate(parts)}
-
-    def forget_changed(self, tree: ast.Module) -> None:
-        """Forget names that the module binds more than once: only a run can say which value counts."""
-        bound = Counter(name for node in tree.body for name in _bound(node))
-        bound.update(name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
-        for name, times in bound.items():
-            for names in (self.functions, self.constants, self.records, self.imports) if times > 1 else ():
-                names.pop(name, None)
-
-
-@dataclass(eq=False)
-class Function:
-    """A function of a kernel: its parameters, what it returns, and the types of its variables."""
-
-    module: Module
-    node: ast.FunctionDef
-    parameters: dict[str, Field] = field(default_factory=dict)
-    returns: str = NOTHING
-    variables: dict[str, str] = field(default_factory=dict)
-    calls: list[Function] = field(default_factory=list)
-    writes: bool = False
-    text: str = ""
-
-    @property
-    def name(self) -> str:
-        """Its name in C, which the function of no other module has."""
-        return f"{self.module.name.replace('.', '_')}__{self.node.name}"
-
-
-class Program:
-    """Kernels and everything that they use, read from folders of Python source."""
-
-    def __init__(self, *folders: Path) -> None:
-        self.folders = folders
-        self.modules: dict[str, Module] = {}
-        self.records: dict[str, dict[str, Field]] = {}
-        self.homes: dict[str, Module] = {}
-        self.tuples: dict[str, str] = {}
-        self.callables: dict[str, tuple[list[str], str]] = {}
-        self.order: list[Function] = []
-
-    def read(self, name: str, path: Path) -> Module:
-        """Return the module of a name, which is read from its file once."""
-        if name not in self.modules:
-            self.modules[name] = module = Module(path, name)
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            for node in tree.body:
-                module.add(node)
-            module.forget_changed(tree)
-        return self.modules[name]
-
-    def named(self, module: Module, name: str) -> tuple[Module, Function | ast.expr | ast.ClassDef] | None:
-        """Return what a name of a module stands for, with the module that defines it; None for a name from elsewhere."""
-        for names in (module.functions, module.constants, module.records):
-            if name in names:
-                return module, names[name]
-        if "." in name:
-            front, name = name.split(".", 1)
-            imported = self.imported(".".join(module.imports.get(front, ("", ""))))
-        else:
-            home, name = module.imports.get(name, ("", name))
-            imported = self.imported(home)
-        return self.named(imported, name) if imported else None
-
-    def imported(self, name: str) -> Module | None:
-        """Return the module of a name if it lies in one of the folders."""
-        for folder in self.folders:
-            path = folder.joinpath(*name.split("."))
-            for file in (path.with_suffix(".py"), path / "__init__.py"):
-                if name and file.is_file():
-                    return self.read(name, file)
-        return None
-
-    def field_of(self, module: Module, node: ast.expr | None, line: int) -> Field:
-        """Return what an annotation stands for. Raises KernelError for none, and for one that has no type in C."""
-        match node:
-            case ast.Subscript(
-                value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, ast.Constant(value=shape)])
-            ):
-                shape = re.sub(r"\b[A-Z]\w*", lambda name: self.constant_of(module, name[0], node), str(shape))
-                return Field(self.field_of(module, inner, line).type, shape)
-            case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=parts)):
-                types = [self.field_of(module, part, line).type for part in parts]
-                if not all(part in NUMBERS or part in ROWS for part in types):
-                    self.refuse(module, node, line)
-                type_ = f"({', '.join(types)})"
-                self.tuples.setdefault(type_, f"tuple{len(self.tuples)}")
-                return Field(type_)
-            case ast.Subscript(value=ast.Name(id="Sequence"), slice=ast.Name() as item):
-                return Field(f"{self.field_of(module, item, line).type}[]")
-            case ast.Constant(value=None):
-                return Field(NOTHING)
-            case ast.Name(id=name) if name in ROWS or name in SCALARS:
-                return Field(SCALARS.get(name, name))
-            case ast.Name(id=name):
-                match self.named(module, name):
-                    case home, ast.ClassDef() as record:
-                        return Field(self._record(home, record))
-                    case home, ast.Subscript(value=ast.Name(id="Callable"), slice=ast.Tuple(elts=[takes, returns])):
-                        parts = takes.elts if isinstance(takes, ast.List) else []
-                        types = [self.field_of(home, part, line).type for part in parts]
-                        alias = types, self.field_of(home, returns, line).type
-                        if self.callables.setdefault(name, alias) != alias:
-                            self.refuse(module, node, line)
-                        return Field(name)
-        self.refuse(module, node, line)
-
-    def refuse(self, module: Module, node: ast.expr | None, line: int) -> NoReturn:
-        """Raise the error of an annotation."""
-        text = "nothing" if node is None else ast.unparse(node)
-        expected = f"{', '.join([*SCALARS, *ROWS])}, a NamedTuple, or a tuple of them"
-        raise KernelError(module.path, getattr(node, "lineno", line), f"annotated with {text}: write {expected}")
-
-    def constant_of(self, module: Module, name: str, node: ast.expr) -> str:
-        """Return the number that a name in a shape stands for."""
-        match self.named(module, name):
-            case _, ast.Constant(value=int() as number):
-                return str(number)
-        raise KernelError(module.path, node.lineno, f"{name} is no constant: write its number where it is defined")
-
-    def _record(self, module: Module, node: ast.ClassDef) -> str:
-        if node.name not in self.records:
-            fields = [
-                part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-            ]
-            types = {ast.unparse(part.target): self.field_of(module, part.annotation, part.lineno) for part in fields}
-            # After the records within it, as C wants them.
-            self.records[node.name] = types
-            self.homes[node.name] = module
-        if self.homes[node.name] is not module:
-            message = f"{self.homes[node.name].path} has another record {node.name}: use another name"
-            raise KernelError(module.path, node.lineno, message)
-        return node.name
-
-    def require(self, function: Function, callers: tuple[Function, ...] = ()) -> Function:
-        """Translate a function and those that it calls, which come before it in the file."""
-        if function in callers:
-            raise KernelError(function.module.path, function.node.lineno, "a function that calls itself: write a loop")
-        if function not in self.order:
-            arguments = function.node.args
-            line = function.node.lineno
-            if ast.dump(arguments) != ast.dump(ast.arguments([], arguments.args, None, [], [], None, [])):
-                raise KernelError(function.module.path, line, "write plain parameters without defaults")
-            if any(ast.unparse(decorator) != "inlined" for decorator in function.node.decorator_list):
-                raise KernelError(function.module.path, line, "only the decorator inlined has a meaning in C")
-            for item in arguments.args:
-                function.parameters[item.arg] = self.field_of(function.module, item.annotation, line)
-            function.returns = self.field_of(function.module, function.node.returns, line).type
-            Translation.of(self, function, (*callers, function))
-            self.order.append(function)
-        return function
-
-    def c_type(self, type_: str) -> str:
-        """Return a type as that of a variable: a record is the address of one."""
-        return f"const {type_}*" if type_ in self.records else self.tuples.get(type_, type_.replace("[]", "_row"))
-
-    def parts(self, type_: str) -> list[str]:
-        """Return the types of the parts of a tuple."""
-        return type_[1:-1].split(", ")
-
-    def text(self, exported: Iterable[str]) -> str:
-        """Return the file: types, the functions, and these texts of what it exports."""
-        lines = [HEAD]
-        rows = {name: stored for name, (_, stored, _) in ROWS.items()}
-        lines += [f"typedef struct {{ {stored}* data; i64 length; }} {name};" for name, stored in rows.items()]
-        lines += [f"typedef struct {name} {name};" for name in self.records]
-        for name, (takes, returns) in self.callables.items():
-            lines.append(f"typedef {self.c_type(returns)} (*{name})({', '.join(map(self.c_type, takes))});")
-            lines.append(f"typedef struct {{ {name}* data; i64 length; }} {name}_row;")
-        for name, fields in self.records.items():
-            lines.append(f"struct {name} {{ {members(fields)} }};")
-        for type_, name in self.tuples.items():
-            parts = " ".join(f"{self.c_type(part)} part{place};" for place, part in enumerate(self.parts(type_)))
-            lines.append(f"typedef struct {{ {parts} }} {name};")
-        return "\n".join([*lines, *(function.text for function in self.order), *exported, ""])
+def translated(program: Program, function: Function, callers: tuple[Function, ...] = ()) -> Function:
+    """Translate a function and those that it calls, which come before it in the file."""
+    if function in callers:
+        raise KernelError(function.module.path, function.node.lineno, "a function that calls itself: write a loop")
+    if function not in program.order:
+        arguments = function.node.args
+        line = function.node.lineno
+        if ast.dump(arguments) != ast.dump(ast.arguments([], arguments.args, None, [], [], None, [])):
+            raise KernelError(function.module.path, line, "write plain parameters without defaults")
+        if any(ast.unparse(decorator) != "inlined" for decorator in function.node.decorator_list):
+            raise KernelError(function.module.path, line, "only the decorator inlined has a meaning in C")
+        for item in arguments.args:
+            function.parameters[item.arg] = program.field_of(function.module, item.annotation, line)
+        function.returns = program.field_of(function.module, function.node.returns, line).type
+        Translation.of(program, function, (*callers, function))
+        program.order.append(function)
+    return function
 
 
 class Translation:
@@ -516,7 +279,7 @@ class Translation:
         """Return the function that a call names, translated; None for those of Python."""
         match None if self.is_local(node.func) else self.program.named(self.function.module, ast.unparse(node.func)):
             case _, Function() as function:
-                called = self.program.require(function, self.callers)
+                called = translated(self.program, function, self.callers)
                 self.function.writes |= called.writes
                 return called
         return None
@@ -695,16 +458,6 @@ class Translation:
         return self.rows.setdefault(text, (ROWS[row.type][1], re.sub(r"->|\.", "_", text)))[1]
 
 
-def _bound(node: ast.stmt) -> Iterator[str]:
-    """Yield the names that a statement of a module binds."""
-    for part in [node] if isinstance(node, ast.FunctionDef | ast.ClassDef) else ast.walk(node):
-        match part:
-            case ast.FunctionDef(name=str(name)) | ast.ClassDef(name=str(name)) | ast.Name(id=name, ctx=ast.Store()):
-                yield name
-            case ast.alias(asname=alias, name=name):
-                yield alias or name
-
-
 def _is_stored(node: ast.AST) -> bool:
     return isinstance(getattr(node, "ctx", None), ast.Store)
 
@@ -726,152 +479,3 @@ def _ends(body: Sequence[ast.stmt]) -> bool:
 def _loaded(target: ast.expr) -> ast.expr:
     loaded: ast.expr = ast.parse(ast.unparse(target), mode="eval").body
     return ast.copy_location(loaded, target)
-
-
-def signature(program: Program, function: Function, name: str) -> str:
-    """Return the head of a function under a name."""
-    takes = [f"{program.c_type(part.type)} {key}_" for key, part in function.parameters.items()]
-    return f"{program.c_type(function.returns)} {name}({', '.join(takes) or 'void'})"
-
-
-def members(fields: Mapping[str, Field]) -> str:
-    """Return fields as the members of a struct, in which a flag takes a whole word, as everything else does."""
-    types = {name: INT if part.type == BOOL else part.type.replace("[]", "_row") for name, part in fields.items()}
-    return " ".join(f"{type_} {name}_;" for name, type_ in types.items())
-
-
-KINDS = {INT: "q", BOOL: "q", FLOAT: "d", **{name: kind for name, (_, _, kind) in ROWS.items()}}
-"""How descriptions name numbers and rows; rows of functions are ``fn``."""
-
-
-class Leaf(NamedTuple):
-    """A number or row that an entry takes: its name, its text in C, and its field."""
-
-    name: str
-    text: str
-    field: Field
-
-    @property
-    def size(self) -> str:
-        """The length of a row, or an int itself, as C reads it."""
-        return self.text if self.field.type in NUMBERS else f"{self.text}.length"
-
-
-def leaves(program: Program, name: str, text: str, part: Field) -> Iterator[Leaf]:
-    """Yield everything that lies in memory for a parameter or field, records within it in place."""
-    if part.type not in program.records:
-        yield Leaf(name, text, part)
-    for key, inner in program.records.get(part.type, {}).items():
-        yield from leaves(program, f"{name}.{key}", f"{text}.{key}_", inner)
-
-
-def entry(program: Program, function: Function) -> str:
-    """Return what Python calls a function by: one address of all arguments, lengths that are checked, and a description.
-
-    The description has a line for the result and one for each leaf: its name, its kind as numpy names it, and its shape.
-    """
-    name, fields = function.name, function.parameters
-    every = [leaf for key, part in fields.items() for leaf in leaves(program, key, f"a->{key}_", part)]
-    result = {INT: "q", BOOL: "?", FLOAT: "d", NOTHING: "-"}.get(function.returns)
-    if result is None:
-        raise KernelError(function.module.path, function.node.lineno, "what a Kernel runs returns a number or None")
-    takes = [result, *(f"{leaf.name} {KINDS.get(leaf.field.type, 'fn')} {leaf.field.shape}".rstrip() for leaf in every)]
-    arguments = ", ".join(f"{'&' if part.type in program.records else ''}a->{key}_" for key, part in fields.items())
-    answer = {"d": "*(double*)result = ", "-": ""}.get(result, "*(i64*)result = ")
-    lines = [
-        f"typedef struct {{ {members(fields)} }} {name}_arguments;",
-        f'EXPORT const char {name}_takes[] = "{"%n".join(takes)}";'.replace("%n", r"\n"),
-        f"EXPORT i64 {name}_entry(const {name}_arguments* a, void* result) {{",
-        *(f"    if ({wrong}) return {place};" for place, wrong in checks(function, every)),
-        f"    {answer}{name}({arguments});",
-        "    return 0;",
-        "}",
-    ]
-    return "\n".join(lines)
-
-
-def checks(function: Function, every: Sequence[Leaf]) -> Iterator[tuple[int, str]]:
-    """Yield the number of each leaf that may be wrong, from 1, and the condition of that.
-
-    A shape is a formula of names and whole numbers, or several with ``or`` in between; ``> 0`` behind it means that the row
-    must not be empty. What is said of the length of a row is said of an int itself::
-
-        offsets: Annotated[Ints, "ranks + 1"]       the first row of a name, or a name plus a number, says how many there are
-        limit: Annotated[Floats, "ranks"]           as many
-        link: Annotated[Ints, "ops or 0"]           may be empty: ``link`` is then its length, for shapes of other rows,
-                                                    and other rows of the name are as long
-        several: Annotated[Ints, "1"]               one item, which ``several`` is; an int is its own name, too
-        due: Annotated[Floats, "classes * several"]
-        turn: Annotated[Ints, "ops // slices"]      divided without a rest, or else nothing is as long
-        slices: Annotated[int, "> 0"]
-    """
-    named: dict[str, str] = {}
-    first: dict[str, str] = {}
-    for leaf in every:
-        name, shape = leaf.name.split(".")[-1], leaf.field.shape
-        if leaf.field.type == INT or " or " in shape:
-            named.setdefault(name, leaf.size)
-        elif leaf.field.type == "Ints" and shape == "1":
-            named.setdefault(name, f"{leaf.text}.data[0]")
-        elif counted := re.fullmatch(r"([a-z]\w*)(?: \+ (\d+))?(?: > \d+)?", shape):
-            first.setdefault(counted[1], f"({leaf.size} - {counted[2]})" if counted[2] else leaf.size)
-    known = first | named
-    # Rows of one item come first, as others may depend on the item.
-    for place, leaf in sorted(enumerate(every, 1), key=lambda numbered: numbered[1].field.shape != "1"):
-        formulas, _, least = leaf.field.shape.partition("> ")
-        if unknown := sorted(set(re.findall(r"[a-z]\w*", formulas)) - {*known, "or"}):
-            message = f"no argument says how many {', '.join(unknown)} there are, of which {leaf.name} has {formulas}"
-            raise KernelError(function.module.path, function.node.lineno, message)
-        wrong = []
-        if formulas:
-            divided = re.sub(r"(\w+) // (\w+)", r"parts(\1, \2)", formulas.strip())
-            texts = [re.sub(r"\w+", lambda name: known.get(name[0], name[0]), text) for text in divided.split(" or ")]
-            wrong.append(" && ".join(f"{leaf.size} != {text}" for text in texts))
-        if " or " in formulas:
-            wrong.append(f"{leaf.size} != {known[leaf.name.split('.')[-1]]}")
-        if least:
-            wrong.append(f"{leaf.size} <= {least}")
-        # What says how many there are is compared with itself.
-        wrong = [condition for condition in wrong if condition != f"{leaf.size} != {leaf.size}"]
-        if wrong:
-            yield place, " || ".join(f"({condition})" for condition in wrong)
-
-
-def write(source: Path) -> str:
-    """Return the C file of all kernels in a folder of source: entries are the functions that a ``Kernel`` is made of.
-
-    Raises KernelError for a kernel that cannot be compiled.
-    """
-    program = Program(source)
-    for path in sorted(source.rglob("*_kernel.py")):
-        module = program.read(".".join(path.relative_to(source).with_suffix("").parts), path)
-        for function in module.functions.values():
-            program.require(function)
-    entries = []
-    for path in sorted(source.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        for name in re.findall(r"\bKernel\((\w+)\)", text):
-            module = program.read(".".join(path.relative_to(source).with_suffix("").parts), path)
-            match program.named(module, name):
-                case _, Function() as function if function in program.order and function not in entries:
-                    entries.append(function)
-    text = program.text(entry(program, function) for function in entries)
-    return f'{text}EXPORT const char pipeplan_digest[] = "{sha256(text.encode()).hexdigest()}";\n'
-
-
-def write_functions(functions: Mapping[str, tuple[str, Path, str]], source: Path) -> str:
-    """Return a C file that exports functions of other files, by module, file and name, under names of their own.
-
-    They may use what lies beside their files or in the folder ``source``. Raises KernelError for what cannot be compiled.
-    """
-    program = Program(source, *{path.parents[module.count(".")] for module, path, _ in functions.values()})
-    exported = []
-    for name, (home, path, original) in functions.items():
-        module = program.read(home, path)
-        if original not in module.functions:
-            raise KernelError(path, 1, f"{original} is no function of the file: define it there")
-        function = program.require(module.functions[original])
-        call = f"{function.name}({', '.join(f'{key}_' for key in function.parameters)});"
-        returned = "" if function.returns == NOTHING else "return "
-        exported.append(f"EXPORT {signature(program, function, name)} {{ {returned}{call} }}")
-    return program.text(exported)

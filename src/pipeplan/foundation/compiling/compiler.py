@@ -1,13 +1,11 @@
 """Compile a C file to a library that ``ctypes`` loads.
 
-A build uses this module for all kernels; it loads the module alone, so only the standard library is imported. At run time it
-compiles kernels from outside the package, such as a plugin's, into a folder of the user, once.
+A build compiles all kernels. At run time, functions from outside the package are compiled into a folder of the user, once.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -26,9 +24,6 @@ TARGETS = {
     "kernels-windows-amd64.dll": "x86_64-windows-gnu",
 }
 """Names of the libraries that are built for other machines, and what Zig calls these machines."""
-
-NOT_BUILT = "not_built.txt"
-"""File beside the libraries that says why there is none for this machine."""
 
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
 """Command of the C compiler in the Python package ziglang."""
@@ -142,42 +137,6 @@ def _zig_folder() -> str:
 
     package = find_spec("ziglang")
     return str(Path(package.origin).parent) if package and package.origin else ""
-
-
-def note_built(text: str, folder: Path, source: Path | None) -> None:
-    """Write beside libraries what they were built from: a digest, and the state of the files in a folder of source.
-
-    An installation that is not editable has no such files; ``source`` is None for it.
-    """
-    stamps = [f"{path} {stamp(source / path)}" for path in _sources(source)] if source else []
-    write_at_once(folder / "built.txt", "\n".join([re.findall(r'pipeplan_digest\[\] = "(\w+)"', text)[0], *stamps]))
-    (folder / NOT_BUILT).unlink(missing_ok=True)
-
-
-def _sources(source: Path) -> list[str]:
-    """Return the files that libraries are made from: kernels, the modules that they import, and what writes them as C."""
-    files = set(source.rglob("*_kernel.py"))
-    for path in [*files]:
-        for name in re.findall(r"^from ([\w.]+) import", path.read_text(encoding="utf-8"), re.MULTILINE):
-            files.add(source.joinpath(*name.split(".")).with_suffix(".py"))
-    files.add(source / "pipeplan" / "foundation" / "kernels" / "writer.py")
-    return sorted(path.relative_to(source).as_posix() for path in files if path.is_file())
-
-
-def stamp(path: Path) -> str:
-    """Return the size of a file and the time of its last change, by which a change is seen. Raises OSError without it."""
-    status = path.stat()
-    return f"{status.st_size} {status.st_mtime_ns}"
-
-
-def write_at_once(path: Path, text: str) -> None:
-    """Write a file that other processes may read at the same time."""
-    from tempfile import NamedTemporaryFile
-
-    with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as file:
-        file.write(text + "\n")
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(path)
 
 
 def compiled_once(text: str) -> Path:
