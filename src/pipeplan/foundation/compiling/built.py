@@ -47,7 +47,7 @@ def is_stale(source: Path, library: Path) -> bool:
 
 def _sources(source: Path) -> list[str]:
     """Return the files that libraries are made of: kernels, the modules that they import, and what writes them as C."""
-    files = {*source.rglob("*_kernel.py"), *Path(__file__).parent.glob("*.py")}
+    files = {*source.rglob("*_kernel.py"), *(source / "pipeplan" / "foundation" / "compiling").glob("*.py")}
     for path in [*files]:
         for name in re.findall(r"^from ([\w.]+) import", path.read_text(encoding="utf-8"), re.MULTILINE):
             files.add(source.joinpath(*name.split(".")).with_suffix(".py"))
