@@ -328,8 +328,11 @@ class Translation:
                 term = self.expression(operand)
                 return Term(f"-({term.text})", self.joined(node, INT, term.type))
             case ast.BoolOp(op=operator, values=values):
-                word = " && " if isinstance(operator, ast.And) else " || "
-                return Term(f"({word.join(map(self.condition, values))})", BOOL)
+                # Conditions that can neither fail nor write are all computed, which saves a jump for each.
+                risky = ast.Call | ast.Div | ast.FloorDiv | ast.Mod | ast.Subscript
+                stops = any(isinstance(part, risky) for value in values[1:] for part in ast.walk(value))
+                word = ("&" if isinstance(operator, ast.And) else "|") * (1 + stops)
+                return Term(f"({f' {word} '.join(map(self.condition, values))})", BOOL)
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 first, second = self.passed(body), self.passed(orelse)
                 text = f"({self.condition(test)} ? {first.text} : {second.text})"
