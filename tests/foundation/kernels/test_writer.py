@@ -225,6 +225,7 @@ STATEMENTS = [
     ("n = CHANGED", "CHANGED is neither a variable nor a constant"),
     ("n = FROM_TWO", "FROM_TWO is neither a variable nor a constant"),
     ("n = missing", "missing is neither a variable nor a constant"),
+    ("row[missing] += 1", "missing is neither a variable nor a constant"),
     ("n = somewhere.missing", "somewhere is neither a variable nor a constant"),
     # Rows and records.
     ("n = row[-1]", "'row[-1]' is no item of a row: count from its beginning, with a number"),

@@ -190,9 +190,7 @@ class Program:
                 return Field(type_)
             case ast.Subscript(value=ast.Name(id="Sequence"), slice=ast.Name() as item):
                 return Field(f"{self.field_of(module, item, line).type}[]")
-            case ast.Constant(value=None):
-                return Field(NOTHING)
-            case ast.Name(id=name) if name in ROWS or name in SCALARS:
+            case ast.Constant() | ast.Name() if (name := ast.unparse(node)) in {*ROWS, *SCALARS}:
                 return Field(SCALARS.get(name, name))
             case ast.Name(id=name):
                 match self.named(module, name):
@@ -222,12 +220,13 @@ class Program:
 
     def _record(self, module: Module, node: ast.ClassDef) -> str:
         if node.name not in self.records:
-            fields = [
-                part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-            ]
-            types = {ast.unparse(part.target): self.field_of(module, part.annotation, part.lineno) for part in fields}
-            # After the records within it, as C wants them.
-            self.records[node.name] = types
+            fields = {
+                ast.unparse(part.target): self.field_of(module, part.annotation, part.lineno)
+                for part in node.body
+                if isinstance(part, ast.AnnAssign)
+            }
+            # After its annotations are read: C needs the definitions of the records within it first.
+            self.records[node.name] = fields
             self.homes[node.name] = module
         if self.homes[node.name] is not module:
             message = f"{self.homes[node.name].path} has another record {node.name}: use another name"
@@ -245,8 +244,7 @@ class Program:
     def text(self, exported: Iterable[str]) -> str:
         """Return the file: types, the functions, and these texts of what it exports."""
         lines = [HEAD]
-        rows = {name: stored for name, (_, stored, _) in ROWS.items()}
-        lines += [f"typedef struct {{ {stored}* data; i64 length; }} {name};" for name, stored in rows.items()]
+        lines += [f"typedef struct {{ {stored}* data; i64 length; }} {name};" for name, (_, stored, _) in ROWS.items()]
         lines += [f"typedef struct {name} {name};" for name in self.records]
         for name, (takes, returns) in self.callables.items():
             lines.append(f"typedef {self.c_type(returns)} (*{name})({', '.join(map(self.c_type, takes))});")

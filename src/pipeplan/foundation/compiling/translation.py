@@ -94,9 +94,9 @@ class Translation:
         variables = [f"    {type_} {name}_;" for name, type_ in types.items()]
         # No function writes into a record: the address of a row within it is read once.
         rows = [f"    {stored}* const {name} = {text};" for text, (stored, name) in translation.rows.items()]
-        head = (
-            f"static {'INLINED ' if _is_inlined(function.node) else ''}{signature(program, function, function.name)} {{"
-        )
+        # The only decorator is ``inlined``.
+        static = "static INLINED" if function.node.decorator_list else "static"
+        head = f"{static} {signature(program, function, function.name)} {{"
         function.text = "\n".join([head, *variables, *rows, *translation.lines, "}", ""])
 
     def fail(self, node: ast.AST, message: str) -> NoReturn:
@@ -126,7 +126,7 @@ class Translation:
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self.assign([target], value, depth)
             case ast.AugAssign(target=target, op=operator, value=value):
-                self.assign([target], ast.copy_location(ast.BinOp(_loaded(target), operator, value), node), depth)
+                self.assign([target], ast.copy_location(ast.BinOp(target, operator, value), node), depth)
             case ast.If(test=test, body=body, orelse=orelse):
                 self.put(depth, f"if ({self.condition(test)}) {{")
                 self.block(body, depth + 1)
@@ -158,26 +158,23 @@ class Translation:
 
     def assign(self, targets: list[ast.expr], value: ast.expr, depth: int) -> None:
         """Assign a value or the parts of a tuple to targets, all of them computed before the first is assigned."""
-        first = targets[0]
-        if any(map(self.writes, targets)):
-            self.fail(first, f"a call that writes in '{ast.unparse(first)}': assign its result before")
-        if len(targets) == 1 and not isinstance(first, ast.Tuple):
-            term = self.passed(value)
-            if self.writes(value) and isinstance(first, ast.Subscript) and self.reads(first.slice):
-                term = self.temporary(term, depth)
-            self.put(depth, f"{self.target(first, term)} = {term.text};")
-            return
-        if isinstance(first, ast.Tuple) and isinstance(value, ast.Tuple):
-            parts = [self.temporary(self.passed(part), depth) for part in value.elts]
-        elif isinstance(first, ast.Tuple):
-            term = self.temporary(self.expression(value), depth)
-            if term.type and term.type not in self.program.tuples:
-                self.fail(value, f"'{ast.unparse(value)}' is {term.type}, and no tuple")
-            types = self.program.parts(term.type) if term.type else [None] * len(first.elts)
-            parts = [Term(f"{term.text}.part{place}", type_) for place, type_ in enumerate(types)]
-        else:
-            parts = [self.temporary(self.passed(value), depth)] * len(targets)
-        targets = first.elts if isinstance(first, ast.Tuple) and len(targets) == 1 else targets
+        for target in filter(self.writes, targets):
+            self.fail(target, f"a call that writes in '{ast.unparse(target)}': assign its result before")
+        match targets, value:
+            case [ast.Tuple(elts=targets)], ast.Tuple(elts=values):
+                parts = [self.temporary(self.passed(part), depth) for part in values]
+            case [ast.Tuple(elts=targets)], _:
+                term = self.temporary(self.expression(value), depth)
+                if term.type and term.type not in self.program.tuples:
+                    self.fail(value, f"'{ast.unparse(value)}' is {term.type}, and no tuple")
+                types = self.program.parts(term.type) if term.type else [None] * len(targets)
+                parts = [Term(f"{term.text}.part{place}", type_) for place, type_ in enumerate(types)]
+            case [target], _:
+                parts = [self.passed(value)]
+                if self.writes(value) and isinstance(target, ast.Subscript) and self.reads(target.slice):
+                    parts = [self.temporary(parts[0], depth)]
+            case _:
+                parts = [self.temporary(self.passed(value), depth)] * len(targets)
         if len(targets) != len(parts):
             self.fail(value, f"{len(parts)} values for {len(targets)} names")
         for target, part in zip(targets, parts, strict=True):
@@ -302,24 +299,19 @@ class Translation:
         match node:
             case ast.Constant(value=bool() | int() | float() as value):
                 return self.number(node, value)
-            case ast.Name(id=name) if name in self.function.parameters:
-                return Term(f"{name}_", self.function.parameters[name].type)
-            case ast.Name(id=name) if name in self.assigned:
-                return Term(f"{name}_", self.function.variables.get(name))
-            case ast.Name(id=name):
-                if (constant := self.constant(node)) is not None:
-                    return constant
-                self.fail(node, f"{name} is neither a variable nor a constant: write its number where it is defined")
-            case ast.Attribute() if (constant := self.constant(node)) is not None:
+            case ast.Name(id=name) if self.is_local(node):
+                parameter = self.function.parameters.get(name)
+                return Term(f"{name}_", parameter.type if parameter else self.function.variables.get(name))
+            case ast.Name() | ast.Attribute() if (constant := self.constant(node)) is not None:
                 return constant
+            case ast.Name(id=name):
+                self.fail(node, f"{name} is neither a variable nor a constant: write its number where it is defined")
             case ast.Attribute(value=value, attr=name):
                 record = self.expression(value)
                 fields = self.program.records.get(record.type or "", {})
                 if record.type is None or name in fields:
-                    pointer = not isinstance(value, ast.Attribute)
-                    return Term(
-                        f"{record.text}{'->' if pointer else '.'}{name}_", fields[name].type if fields else None
-                    )
+                    dot = "." if isinstance(value, ast.Attribute) else "->"
+                    return Term(f"{record.text}{dot}{name}_", fields[name].type if fields else None)
             case ast.Subscript():
                 return self.item(node, reads=True)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -334,9 +326,7 @@ class Translation:
                 first, second = self.passed(body), self.passed(orelse)
                 text = f"({self.condition(test)} ? {first.text} : {second.text})"
                 return Term(text, self.joined(node, first.type, second.type))
-            case ast.Compare(left=left, ops=operators, comparators=others) if set(map(type, operators)) <= set(
-                OPERATORS
-            ):
+            case ast.Compare(left=left, ops=operators, comparators=others) if {*map(type, operators)} <= {*OPERATORS}:
                 if len(others) > 1 and any(map(self.writes, others)):
                     self.fail(node, f"a call that writes in '{ast.unparse(node)}': assign its result before")
                 terms = self.in_order(node, [left, *others])
@@ -383,7 +373,7 @@ class Translation:
         if self.is_local(node):
             return None
         match self.program.named(self.function.module, ast.unparse(node)):
-            case _, (ast.Constant(value=bool() | int() | float() as value)):
+            case _, ast.Constant(value=bool() | int() | float() as value):
                 return self.number(node, value)
             case _, ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
                 return self.number(node, -value)
@@ -399,9 +389,8 @@ class Translation:
 
     def is_local(self, node: ast.expr) -> bool:
         """Return True if a name, or the first one of an attribute, is a variable of the function."""
-        while isinstance(node, ast.Attribute):
-            node = node.value
-        return isinstance(node, ast.Name) and (node.id in self.function.parameters or node.id in self.assigned)
+        name = _first_name(node)
+        return name in self.function.parameters or name in self.assigned
 
     def arithmetic(self, node: ast.expr, first: Term, operator: str, second: Term) -> Term:
         """Return two numbers combined."""
@@ -447,23 +436,22 @@ class Translation:
 
     def row(self, node: ast.expr, row: Term) -> str:
         """Return the address of a row's first item; within the record of a parameter it is read at the beginning."""
-        text = f"{row.text}.data"
-        base = node
-        while isinstance(base, ast.Attribute):
-            base = base.value
-        name = getattr(base, "id", "")
+        text, name = f"{row.text}.data", _first_name(node)
         is_fixed = isinstance(node, ast.Attribute) and name in self.function.parameters and name not in self.assigned
         if not is_fixed or row.type not in ROWS:
             return text
         return self.rows.setdefault(text, (ROWS[row.type][1], re.sub(r"->|\.", "_", text)))[1]
 
 
+def _first_name(node: ast.expr) -> str:
+    """Return ``a`` for ``a`` and ``a.b.c``, and an empty text for other expressions."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def _is_stored(node: ast.AST) -> bool:
     return isinstance(getattr(node, "ctx", None), ast.Store)
-
-
-def _is_inlined(node: ast.FunctionDef) -> bool:
-    return any(ast.unparse(decorator) == "inlined" for decorator in node.decorator_list)
 
 
 def _ends(body: Sequence[ast.stmt]) -> bool:
@@ -474,8 +462,3 @@ def _ends(body: Sequence[ast.stmt]) -> bool:
         case ast.If(body=first, orelse=[*second]) if second:
             return _ends(first) and _ends(second)
     return False
-
-
-def _loaded(target: ast.expr) -> ast.expr:
-    loaded: ast.expr = ast.parse(ast.unparse(target), mode="eval").body
-    return ast.copy_location(loaded, target)
