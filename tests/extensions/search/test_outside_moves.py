@@ -116,7 +116,7 @@ def changed_since(path: Path) -> Move:
 UNCOMPILED = {
     "no annotations": (
         lambda path: moves_of(path, TEXT.replace("change: Change)", "change)")),
-        "own_kernel.py:12: annotated with nothing: write int",
+        "own_kernel.py:12: missing annotation: write int",
     ),
     "another type": (
         lambda path: moves_of(path, TEXT.replace("place: int", "place: float").replace("] = place", "] = int(place)")),
@@ -134,7 +134,7 @@ UNCOMPILED = {
     ),
     "what C has not": (
         lambda path: moves_of(path, TEXT.replace("return True", "return bool(sorted([place]))")),
-        "own_kernel.py:19: sorted is no function of a kernel",
+        "own_kernel.py:19: sorted is not a kernel function",
     ),
     "in a function": (lambda _: defined_within(), "is not what this file defines: define it with def at the top level"),
     "no function": (
@@ -188,10 +188,10 @@ def open_to_others(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("prepare", "message"),
     [
-        (without_compilers, "no C compiler is"),
+        (without_compilers, "no C compiler"),
         (failing, "false"),
         (without_a_cache, "file"),
-        (open_to_others, "belongs to another user, or others can write to it: it is not loaded"),
+        (open_to_others, "belongs to another user, or others can write to it: delete it"),
     ],
 )
 def test_without_a_compiler_or_a_cache_moves_run_as_python(prepare, message, monkeypatch, tmp_path):

@@ -89,7 +89,7 @@ def test_a_folder_that_cannot_be_written_is_named(command, tmp_path):
     [
         ("a note\\nfatal error: the disk is full\\nmore\\n", "fatal error: the disk is full"),
         ("\\nnothing of the kind\\n", "nothing of the kind"),
-        ("", "it failed and said nothing"),
+        ("", "it failed without a message"),
     ],
 )
 def test_a_compiler_that_fails_is_quoted_with_its_first_error(tmp_path, monkeypatch, message, line):
@@ -104,7 +104,7 @@ def test_the_chosen_compiler_is_taken_or_missed(command, monkeypatch):
     monkeypatch.setenv("CC", " ".join(command))
     assert find_compiler() == command
     monkeypatch.setenv("CC", "no-such-cc -O0")
-    with pytest.raises(CompilerError, match=r"^no-such-cc is not found$"):
+    with pytest.raises(CompilerError, match=r"^no-such-cc not found$"):
         find_compiler()
 
 
@@ -121,7 +121,7 @@ def test_without_any_compiler_a_sentence_says_so(tmp_path, monkeypatch):
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(compiler, "_zig_folder", lambda: "")
-    with pytest.raises(CompilerError, match=r"^no C compiler is found$"):
+    with pytest.raises(CompilerError, match=r"^no C compiler found$"):
         find_compiler()
 
 

@@ -195,7 +195,7 @@ def test_a_constant_that_a_kernel_imports_may_change(checkout, monkeypatch):
 
 def test_a_faulty_kernel_of_a_checkout_is_an_error(checkout):
     (checkout / "fill_kernel.py").write_text(KERNEL.replace("2 * number", "[number]"))
-    with pytest.raises(KernelError, match=r"fill_kernel\.py:6: '\[number\]' is nothing that a kernel may use"):
+    with pytest.raises(KernelError, match=r"fill_kernel\.py:6: '\[number\]' is not supported in kernels"):
         UNCACHED()
 
 
