@@ -153,7 +153,7 @@ def test_a_move_that_cannot_be_compiled_runs_as_python_and_a_warning_says_why(ca
     with pytest.warns(RuntimeWarning) as caught:
         assert_same_walk(move)
     (warning,) = [str(each.message) for each in caught]
-    assert warning.startswith(f"annealings by these moves run as Python, many times as slowly: {move.name}; ")
+    assert warning.startswith(f"annealings by these moves run as Python, many times slower: {move.name}; ")
     assert message in warning
     assert not isinstance(outside.run_with(Kernel(swap_kernel.undo), (move,)).entry, library.Entry)
 

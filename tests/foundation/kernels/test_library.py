@@ -72,7 +72,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "an empty digest": (lambda folder: (folder / "built.txt").write_text(""), "not enough values"),
     "not built": (
         not_built,
-        "as slowly: no cc; install pipeplan again, from a wheel, or from source with a C compiler",
+        "slower: no cc; install pipeplan again, from a wheel, or from source with a C compiler",
     ),
 }
 
@@ -81,7 +81,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_a_library_that_does_not_fit_is_not_loaded_and_a_warning_says_why(installed, damage):
     spoil, message = DAMAGES[damage]
     spoil(installed)
-    with pytest.warns(RuntimeWarning, match="^kernels run as Python, 10 to 100 times as slowly: .*; install") as caught:
+    with pytest.warns(RuntimeWarning, match="^kernels run as Python, 10 to 100 times slower: .*; install") as caught:
         assert UNCACHED() is None
     assert message in str(caught[0].message)
 
