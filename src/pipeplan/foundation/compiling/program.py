@@ -76,39 +76,37 @@ class Field(NamedTuple):
 
 @dataclass(eq=False)
 class Module:
-    """A Python file: its functions, constants and records, and the modules and names that it imports."""
+    """A Python file: the functions, constants and records that it defines, and the names that it imports from modules."""
 
     path: Path
     name: str
-    functions: dict[str, Function] = field(default_factory=dict)
-    constants: dict[str, ast.expr] = field(default_factory=dict)
-    records: dict[str, ast.ClassDef] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)
     imports: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add(self, node: ast.stmt) -> None:
         """Add what a statement at the top level defines."""
         match node:
             case ast.FunctionDef(name=name):
-                self.functions[name] = Function(self, node)
+                self.definitions[name] = Function(self, node)
             case ast.ClassDef(name=name, bases=[ast.Name(id="NamedTuple")]):
-                self.records[name] = node
+                self.definitions[name] = node
             case ast.ImportFrom(module=str(home), names=names, level=0):
                 self.imports |= {alias.asname or alias.name: (home, alias.name) for alias in names}
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=value)
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
-                self.constants[name] = value
+                self.definitions[name] = value
             case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call(func=ast.Name(id="range"), args=[_])):
-                self.constants |= {ast.unparse(part): ast.Constant(place) for place, part in enumerate(parts)}
+                self.definitions |= {ast.unparse(part): ast.Constant(place) for place, part in enumerate(parts)}
 
     def forget_changed(self, tree: ast.Module) -> None:
         """Remove names that the module binds more than once: their values are known only at run time."""
         bound = Counter(name for node in tree.body for name in _bound(node))
         bound.update(name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
-        for name, times in bound.items():
-            for names in (self.functions, self.constants, self.records, self.imports) if times > 1 else ():
-                names.pop(name, None)
+        for name in [name for name, times in bound.items() if times > 1]:
+            self.definitions.pop(name, None)
+            self.imports.pop(name, None)
 
 
 @dataclass(eq=False)
@@ -127,6 +125,10 @@ class Function:
     def name(self) -> str:
         """Name in C, unique among all modules."""
         return f"{self.module.name.replace('.', '_')}__{self.node.name}"
+
+
+Definition = Function | ast.expr | ast.ClassDef
+"""A function, the value of a constant, or a record."""
 
 
 class Program:
@@ -155,11 +157,10 @@ class Program:
             module.forget_changed(tree)
         return self.modules[name]
 
-    def named(self, module: Module, name: str) -> tuple[Module, Function | ast.expr | ast.ClassDef] | None:
+    def named(self, module: Module, name: str) -> tuple[Module, Definition] | None:
         """Return the definition of a name and the module that has it; None if it is not in one of the folders."""
-        for names in (module.functions, module.constants, module.records):
-            if name in names:
-                return module, names[name]
+        if name in module.definitions:
+            return module, module.definitions[name]
         if "." in name:
             front, name = name.split(".", 1)
             imported = self.imported(".".join(module.imports.get(front, ("", ""))))

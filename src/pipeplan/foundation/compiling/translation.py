@@ -333,9 +333,8 @@ class Translation:
                 return Term(text, self.joined(node, first.type, second.type))
             case ast.Compare(left=left, ops=operators, comparators=others) if {*map(type, operators)} <= {*OPERATORS}:
                 if len(others) > 1 and any(map(self.writes, others)):
-                    self.fail(
-                        node, f"a call that writes in '{ast.unparse(node)}': assign its result to a variable first"
-                    )
+                    whole = ast.unparse(node)
+                    self.fail(node, f"a call that writes in '{whole}': assign its result to a variable first")
                 terms = self.in_order(node, [left, *others])
                 for first, second in pairwise(terms):
                     self.joined(node, INT, self.joined(node, first.type, second.type))

@@ -67,12 +67,13 @@ def entry(program: Program, function: Function) -> str:
     result = {INT: "q", BOOL: "?", FLOAT: "d", NOTHING: "-"}.get(function.returns)
     if result is None:
         raise KernelError(function.module.path, function.node.lineno, "a Kernel's function returns a number or None")
-    takes = [result, *(f"{leaf.name} {KINDS.get(leaf.field.type, 'fn')} {leaf.field.shape}".rstrip() for leaf in every)]
+    described = (f"{leaf.name} {KINDS.get(leaf.field.type, 'fn')} {leaf.field.shape}".rstrip() for leaf in every)
+    takes = r"\n".join([result, *described])
     arguments = ", ".join(f"{'&' if part.type in program.records else ''}a->{key}_" for key, part in fields.items())
     answer = {"d": "*(double*)result = ", "-": ""}.get(result, "*(i64*)result = ")
     lines = [
         f"typedef struct {{ {members(fields)} }} {name}_arguments;",
-        f'EXPORT const char {name}_takes[] = "{"%n".join(takes)}";'.replace("%n", r"\n"),
+        f'EXPORT const char {name}_takes[] = "{takes}";',
         f"EXPORT i64 {name}_entry(const {name}_arguments* a, void* result) {{",
         *(f"    if ({wrong}) return {place};" for place, wrong in checks(function, every)),
         f"    {answer}{name}({arguments});",
@@ -138,8 +139,9 @@ def write(source: Path) -> str:
     program = Program(source)
     for path in sorted(source.rglob("*_kernel.py")):
         module = program.read(".".join(path.relative_to(source).with_suffix("").parts), path)
-        for function in module.functions.values():
-            translated(program, function)
+        for function in module.definitions.values():
+            if isinstance(function, Function):
+                translated(program, function)
     entries = []
     for path in sorted(source.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
@@ -162,9 +164,10 @@ def write_functions(functions: Mapping[str, tuple[str, Path, str]], source: Path
     exported = []
     for name, (home, path, original) in functions.items():
         module = program.read(home, path)
-        if original not in module.functions:
+        function = module.definitions.get(original)
+        if not isinstance(function, Function):
             raise KernelError(path, 1, f"{original} is not defined in this file: define it there")
-        function = translated(program, module.functions[original])
+        translated(program, function)
         call = f"{function.name}({', '.join(f'{key}_' for key in function.parameters)});"
         returned = "" if function.returns == NOTHING else "return "
         exported.append(f"EXPORT {signature(program, function, name)} {{ {returned}{call} }}")
