@@ -1,14 +1,14 @@
-"""What a build adds to the files of the package: metadata that depends on where it is published, and compiled kernels.
+"""Build hooks of the package: metadata that depends on where it is published, and compiled kernels.
 
 **Metadata.** The repository has no fixed address. The release sets ``PIPEPLAN_REPOSITORY`` to its own, such as
 ``https://git.example.org/team/pipeplan``; a build without it has no URLs, and its description no links into the repository.
 
-**Kernels.** All of them are written as one C file, and compiled. ``PIPEPLAN_PLATFORMS`` says for which machines:
+**Kernels.** All of them are written as one C file and compiled. ``PIPEPLAN_PLATFORMS`` selects the target machines:
 
 ========== ===========================================================================================================
-``this``   the one that builds (default). Where no C compiler works, the build requires the package ziglang, which has one
-``all``    all that ``compiler.TARGETS`` names, with ziglang: what is published
-``none``   none: kernels run as Python everywhere
+``this``   the machine that builds (default); if no C compiler works, the build requires the package ziglang, which has one
+``all``    all of ``compiler.TARGETS``, compiled by ziglang: the published wheel
+``none``   none: kernels run as Python
 ========== ===========================================================================================================
 """
 
@@ -29,7 +29,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 from packaging.tags import platform_tags
 
 ZIGLANG = "ziglang==0.17.1"
-"""The release that builds what is published: another one writes other bytes."""
+"""The release that compiles the published wheel: with a fixed release, its bytes are reproducible."""
 
 KERNELS = "pipeplan/foundation/kernels"
 LIBRARIES = f"{KERNELS}/libraries"
@@ -37,7 +37,7 @@ LIBRARIES = f"{KERNELS}/libraries"
 C_FILE = "kernels.c"
 """Name of the C file in the sdist."""
 
-REMEDY = "Install pipeplan anew after installing a C compiler (cc, gcc or clang) or `pip install ziglang`."
+REMEDY = "Install a C compiler (cc, gcc or clang) or the Python package ziglang, then install pipeplan again."
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?![a-z]+:|#)([^)]+)\)")
 """Markdown links and images with a relative address."""
@@ -47,7 +47,7 @@ class CustomMetadataHook(MetadataHookInterface):
     """Set ``readme`` and ``urls``, which ``pyproject.toml`` declares as dynamic."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Add them to the metadata of the project, unless it comes from a source distribution, which has them."""
+        """Add both to the metadata of the project, unless it is built from an sdist, which has them."""
         if "readme" in metadata:
             metadata.setdefault("urls", {})
             return
@@ -70,7 +70,7 @@ def urls(repository: str) -> dict[str, str]:
 
 
 def described(readme: str, repository: str) -> str:
-    """Return the README for a package index, which has no files beside it: links lead to the repository, or become text."""
+    """Return the README for a package index: relative links lead to the repository, or become text without one."""
 
     def link(match: re.Match[str]) -> str:
         image, text, path = match.groups()
@@ -82,10 +82,10 @@ def described(readme: str, repository: str) -> str:
 
 
 class CustomBuildHook(BuildHookInterface[Any]):
-    """Compile the kernels into the wheel, or beside the source for an editable installation. The sdist gets their C file."""
+    """Compile the kernels into a wheel, or into the source for an editable installation; an sdist gets their C file."""
 
     def dependencies(self) -> list[str]:
-        """Return ziglang where the build needs it."""
+        """Return ziglang as a build requirement if the build needs it."""
         if self.target_name != "wheel" or self.platforms == "none":
             return []
         if self.platforms == "all":
@@ -93,12 +93,12 @@ class CustomBuildHook(BuildHookInterface[Any]):
         try:
             self.compiler.find_compiler()
         except self.compiler.CompilerError:
-            # Whoever sets CC wants that compiler or its error. For this machine alone, any release of ziglang will do.
+            # With CC set, the build uses that compiler or reports its error. For this machine, any release of ziglang works.
             return [] if os.environ.get("CC") else ["ziglang"]
         return []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write and compile the kernels, and add what becomes of them to the build."""
+        """Write and compile the kernels, and add the results to the build."""
         self.temporary = TemporaryDirectory()
         folder = Path(self.temporary.name)
         built = self.compiling("built")
@@ -122,9 +122,9 @@ class CustomBuildHook(BuildHookInterface[Any]):
             if self.platforms == "all":
                 raise
             self.app.display_warning(
-                f"kernels are not compiled, so searches are 10 to 100 times as slow: {error}\n{REMEDY}"
+                f"kernels are not compiled, so searches are 10 to 100 times slower: {error}\n{REMEDY}"
             )
-            # Installers show no warnings of a build: the package says this again when it runs.
+            # Installers hide the warnings of a build, so the package repeats the reason at run time.
             with suppress(OSError):
                 built.write_at_once(folder / built.NOT_BUILT, str(error))
             return
@@ -133,12 +133,12 @@ class CustomBuildHook(BuildHookInterface[Any]):
             build_data["tag"] = f"py3-none-{platform()}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Delete what is in the artifact now."""
+        """Delete the temporary folder, whose files are in the artifact now."""
         self.temporary.cleanup()
 
     @property
     def platforms(self) -> str:
-        """What ``PIPEPLAN_PLATFORMS`` says."""
+        """Value of ``PIPEPLAN_PLATFORMS``: this, all or none. Raises ValueError for any other."""
         platforms = os.environ.get("PIPEPLAN_PLATFORMS") or "this"
         if platforms not in ("this", "all", "none"):
             raise ValueError(f"invalid PIPEPLAN_PLATFORMS '{platforms}': expected this, all or none")
@@ -146,24 +146,24 @@ class CustomBuildHook(BuildHookInterface[Any]):
 
     @property
     def source(self) -> Path:
-        """The folder that the package lies in."""
+        """Folder that contains the package."""
         return Path(self.root) / "src"
 
     @property
     def compiler(self) -> Any:
-        """The module that compiles."""
+        """Module ``pipeplan.foundation.compiling.compiler``."""
         return self.compiling("compiler")
 
     def compiling(self, name: str) -> Any:
-        """Return a module of the package that compiles kernels, which needs nothing but the standard library."""
+        """Return a module of ``pipeplan.foundation.compiling``, which needs only the standard library."""
         if str(self.source) not in sys.path:
             sys.path.insert(0, str(self.source))
         return import_module(f"pipeplan.foundation.compiling.{name}")
 
     def c_file(self) -> str:
-        """Return the text of the C file: that of the sdist, unless its source was changed since, else a new one."""
+        """Return the text of the C file: that of the sdist unless the source is newer, else a new one."""
         path = Path(self.root) / C_FILE
-        if path.exists() and path.stat().st_mtime >= max(each.stat().st_mtime for each in self.source.rglob("*.py")):
+        if path.exists() and path.stat().st_mtime >= max(file.stat().st_mtime for file in self.source.rglob("*.py")):
             return path.read_text(encoding="utf-8")
         text: str = self.compiling("writer").write(self.source)
         return text
@@ -186,5 +186,5 @@ class CustomBuildHook(BuildHookInterface[Any]):
 
 
 def platform() -> str:
-    """Return the name that wheels give this machine. It promises nothing about releases of the C library."""
+    """Return the platform tag of this machine, without the compatibility that manylinux and musllinux promise."""
     return next(name for name in platform_tags() if not name.startswith(("manylinux", "musllinux")))

@@ -116,8 +116,8 @@ def test_a_number_that_lengths_depend_on_is_compared(calls):
 @pytest.mark.parametrize(
     ("shape", "message"),
     [
-        ("2 * marks", "no argument says how many marks there are, of which numbers has 2 \\* marks"),
-        ("MANY", "MANY is no constant"),
+        ("2 * marks", "no argument says how many marks there are, which the shape '2 \\* marks' of numbers needs"),
+        ("MANY", "MANY is not a constant"),
     ],
 )
 def test_a_shape_that_nothing_tells_ends_the_build(tmp_path, shape, message):

@@ -72,7 +72,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "an empty digest": (lambda folder: (folder / "built.txt").write_text(""), "not enough values"),
     "not built": (
         not_built,
-        "as slowly: no cc; install pipeplan again, from a wheel, or from source with a C compiler",
+        "slower: no cc; install pipeplan again, from a wheel, or from source with a C compiler",
     ),
 }
 
@@ -81,7 +81,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 def test_a_library_that_does_not_fit_is_not_loaded_and_a_warning_says_why(installed, damage):
     spoil, message = DAMAGES[damage]
     spoil(installed)
-    with pytest.warns(RuntimeWarning, match="^kernels run as Python, 10 to 100 times as slowly: .*; install") as caught:
+    with pytest.warns(RuntimeWarning, match="^kernels run as Python, 10 to 100 times slower: .*; install") as caught:
         assert UNCACHED() is None
     assert message in str(caught[0].message)
 
@@ -117,7 +117,7 @@ def test_answers_are_the_same_without_a_library_which_is_said_once(installed):
     assert messages == ["True"]
     without, messages = answers(installed)
     assert without == expected
-    assert [line for line in messages if "kernels run as Python" in line][1:] == []
+    assert len([line for line in messages if "kernels run as Python" in line]) == 1
     assert messages[-1] == "False"
     assert answers(PIPEPLAN_PURE_PYTHON="1") == (expected, ["False"])
 
@@ -195,17 +195,16 @@ def test_a_constant_that_a_kernel_imports_may_change(checkout, monkeypatch):
 
 def test_a_faulty_kernel_of_a_checkout_is_an_error(checkout):
     (checkout / "fill_kernel.py").write_text(KERNEL.replace("2 * number", "[number]"))
-    with pytest.raises(KernelError, match=r"fill_kernel\.py:6: '\[number\]' is nothing that a kernel may use"):
+    with pytest.raises(KernelError, match=r"fill_kernel\.py:6: '\[number\]' is not supported in kernels"):
         UNCACHED()
 
 
-def test_a_kernel_that_is_not_in_the_library_runs_as_python_and_a_warning_says_how_to_add_it(installed):
+@pytest.mark.skipif(not is_native(), reason="kernels run as Python")
+def test_a_kernel_that_is_not_in_the_library_runs_as_python_and_a_warning_says_how_to_add_it():
     def count(row: Any) -> None:
         row[0] += 1
 
     row = np.zeros(1, np.int64)
-    if not is_native():
-        pytest.skip("kernels run as Python")
     with pytest.warns(RuntimeWarning, match="the kernel count is not in the library and runs as Python: delete .*"):
         Kernel(count)((), (row,))
     assert row.tolist() == [1]

@@ -1,1 +1,1 @@
-"""Kernels written as C, and compiled: for builds, which import nothing else of pipeplan, and for moves from outside."""
+"""Write kernels as C and compile them, in builds and for moves from outside. A build imports no other subpackage."""

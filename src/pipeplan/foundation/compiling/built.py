@@ -1,4 +1,4 @@
-"""What stands beside built libraries: what they were built from, or why there is none. A checkout builds its own anew."""
+"""Records beside built libraries: the digest they must have, or why the build failed. A checkout rebuilds stale ones."""
 
 from __future__ import annotations
 
@@ -6,27 +6,28 @@ import re
 from pathlib import Path
 
 BUILT = "built.txt"
-"""File with the digest that libraries of this version have, and in a checkout the state of their sources."""
+"""File with the digest of this version's libraries and, in a checkout, the state of each of their source files."""
 
 NOT_BUILT = "not_built.txt"
-"""File that says why there is no library for this machine."""
+"""File with the reason why there is no library for this machine."""
 
 
 def note_built(text: str, folder: Path, states: list[str]) -> None:
-    """Write beside libraries the digest of their C file, and the states of their sources."""
+    """Write the digest of a C file and the states of its sources beside the libraries that were built from it."""
     write_at_once(folder / BUILT, "\n".join([re.findall(r'pipeplan_digest\[\] = "(\w+)"', text)[0], *states]))
     (folder / NOT_BUILT).unlink(missing_ok=True)
 
 
 def build_here(source: Path, library: Path) -> None:
-    """Compile the kernels of a checkout for this machine, and note the states of the files that they are made of.
+    """Compile the kernels of a checkout for this machine, and record the states of their source files.
 
-    Raises CompilerError if that fails, and KernelError for a kernel that cannot be compiled.
+    Raises CompilerError if the compiler fails, KernelError for a kernel that cannot be written as C, and OSError if the
+    record cannot be written.
     """
     from pipeplan.foundation.compiling.compiler import compile_library, find_compiler
     from pipeplan.foundation.compiling.writer import write
 
-    # Before the files are read: one that is saved meanwhile counts as changed.
+    # Read before the files are, so that a file saved during the build counts as changed.
     states = [f"{path} {_state(source / path)}" for path in _sources(source)]
     text = write(source)
     compile_library(text, library, find_compiler())
@@ -34,7 +35,7 @@ def build_here(source: Path, library: Path) -> None:
 
 
 def is_stale(source: Path, library: Path) -> bool:
-    """Return True in a checkout whose library is not there, or whose kernels were changed since it was built."""
+    """Return True for a checkout whose library is missing or whose sources have changed; False for an installation."""
     if not (source.name == "src" and (source.parent / "pyproject.toml").exists()):
         return False
     try:
@@ -46,7 +47,7 @@ def is_stale(source: Path, library: Path) -> bool:
 
 
 def _sources(source: Path) -> list[str]:
-    """Return the files that libraries are made of: kernels, the modules that they import, and what writes them as C."""
+    """Return the sources of a library: kernels, the modules that they import, and the package that compiles them."""
     files = {*source.rglob("*_kernel.py"), *(source / "pipeplan" / "foundation" / "compiling").glob("*.py")}
     for path in [*files]:
         for name in re.findall(r"^from ([\w.]+) import", path.read_text(encoding="utf-8"), re.MULTILINE):
@@ -55,13 +56,13 @@ def _sources(source: Path) -> list[str]:
 
 
 def _state(path: Path) -> str:
-    """Return the size of a file and the time of its last change."""
+    """Return the size of a file and the time of its last change in nanoseconds."""
     status = path.stat()
     return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def write_at_once(path: Path, text: str) -> None:
-    """Write a file that other processes may read at the same time."""
+    """Replace a file atomically: other processes may read it meanwhile."""
     from tempfile import NamedTemporaryFile
 
     path.parent.mkdir(exist_ok=True)

@@ -1,6 +1,6 @@
 """Compile a C file to a library that ``ctypes`` loads.
 
-A build compiles all kernels. At run time, functions from outside the package are compiled into a folder of the user, once.
+A build compiles all kernels. At run time, functions from outside the package are compiled once, into the user's cache.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
 
 SAME_RESULTS = ("-fwrapv", "-fno-math-errno", "-ffp-contract=off")
-"""Integers wrap around. No multiplication is fused with an addition, which would change last digits on some processors."""
+"""Flags for the same results as Python: ints wrap around, and no multiplication is fused with an addition."""
 
 TARGETS = {
     "kernels-linux-x86_64-gnu.so": "x86_64-linux-gnu.2.17",
@@ -23,14 +23,14 @@ TARGETS = {
     "kernels-macos-arm64.dylib": "aarch64-macos.11.0",
     "kernels-windows-amd64.dll": "x86_64-windows-gnu",
 }
-"""Names of the libraries that are built for other machines, and what Zig calls these machines."""
+"""Names of the libraries in the published wheel, with their targets as Zig names them."""
 
 ZIG = [sys.executable, "-m", "ziglang", "cc"]
 """Command of the C compiler in the Python package ziglang."""
 
 
 class CompilerError(Exception):
-    """There is no C compiler, or it failed: its first error."""
+    """There is no C compiler, it failed, or its library cannot be stored or trusted."""
 
 
 def file_name() -> str:
@@ -48,12 +48,12 @@ def file_name() -> str:
 
 
 def find_compiler() -> list[str]:
-    """Return the command of a C compiler that works: ``CC`` if it is set, else cc, gcc or clang, else that of ziglang.
+    """Return the command of a working C compiler: ``CC`` if it is set, else the first of cc, gcc, clang and ziglang.
 
     Raises
     ------
     CompilerError
-        If there is none, or those that are installed fail, as they do without the headers of the C library.
+        If no compiler is installed, or all fail, for example because the headers of the C library are missing.
     """
     import shlex
     import shutil
@@ -71,27 +71,27 @@ def find_compiler() -> list[str]:
                     return command
                 except CompilerError as error:
                     errors.append(error)
-    raise errors[0] if errors else CompilerError(f"{chosen[0]} is not found" if chosen else "no C compiler is found")
+    raise errors[0] if errors else CompilerError(f"{chosen[0]} not found" if chosen else "no C compiler found")
 
 
 def compile_library(text: str, output: Path, command: list[str], target: str = "") -> None:
-    """Compile a C file. ``output`` is replaced as a whole, so processes that do this at once do not disturb each other.
+    """Compile a C file. ``output`` is replaced atomically, so that several processes may compile it at the same time.
 
     Parameters
     ----------
     text
-        The C file.
+        Text of the C file.
     output
         Path of the library.
     command
         Command of the compiler.
     target
-        Machine that the library is for, as Zig calls it; only with the command ``ZIG``.
+        Target machine as Zig names it, only with the command ``ZIG`` (default: this machine).
 
     Raises
     ------
     CompilerError
-        With the compiler's first error, or the reason why the file cannot be written.
+        If the compiler fails or the library cannot be written; the message has the first error.
     """
     import subprocess
     from tempfile import TemporaryDirectory
@@ -99,21 +99,22 @@ def compile_library(text: str, output: Path, command: list[str], target: str = "
     flags = [*FLAGS, *SAME_RESULTS, *([] if sys.platform == "darwin" and not target else ["-s"])]
     libraries = ["-lm"]
     if "ziglang" in command:
-        # Without a target, Zig would use everything that this processor has.
+        # Without a target, Zig would use all instructions of this processor.
         target = target or TARGETS.get(output.name, "")
         flags += ["-target", target] if target else ["-mcpu=baseline"]
     if target.endswith("windows-gnu"):
-        # Kernels need nothing of Windows' C library, which takes a minute to build.
+        # Kernels need no C library on Windows, and Zig takes a minute to build one.
         flags += ["-nostdlib", "-Wl,--no-entry", "-isystem", f"{_zig_folder()}/lib/libc/include/any-windows-any"]
         libraries = ["-lcompiler_rt"]
     try:
-        # Beside the output, so that it can be renamed. Compilers write its name into the library: it is always the same.
+        # The folder is beside the output, so that the library can be renamed. Compilers write its name into it: relative
+        # names keep the bytes reproducible.
         output.parent.mkdir(exist_ok=True)
         with TemporaryDirectory(prefix=".kernels-", dir=output.parent.absolute()) as folder:
             library = Path(folder) / output.name
             Path(folder, "kernels.c").write_text(text, encoding="utf-8")
             call = [*command, *flags, "kernels.c", "-o", output.name, *libraries]
-            # Zig keeps what it has built of C libraries; pipeplan leaves nothing of that behind.
+            # Zig caches the C libraries that it builds; that cache is deleted with the folder.
             variables = {"ZIG_GLOBAL_CACHE_DIR": folder} | os.environ | {"LC_ALL": "C"}
             ended = subprocess.run(
                 call, cwd=folder, env=variables, capture_output=True, text=True, errors="replace", check=False
@@ -128,11 +129,11 @@ def compile_library(text: str, output: Path, command: list[str], target: str = "
 
 def _first_error(message: str) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    return next((line for line in lines if "error" in line.lower()), [*lines, "it failed and said nothing"][0])
+    return next((line for line in lines if "error" in line.lower()), [*lines, "it failed without a message"][0])
 
 
 def _zig_folder() -> str:
-    """Return the folder of the package ziglang; an empty text if it is not installed."""
+    """Return the folder of the package ziglang; an empty string if it is not installed."""
     from importlib.util import find_spec
 
     package = find_spec("ziglang")
@@ -140,12 +141,12 @@ def _zig_folder() -> str:
 
 
 def compiled_once(text: str) -> Path:
-    """Return the library of a C file in the user's cache, where it is compiled if it is not there yet.
+    """Return the library of a C file in the user's cache; compile it if it is missing.
 
     Raises
     ------
     CompilerError
-        If it cannot be compiled, or others can write into the cache: what lies there is loaded as code.
+        If it cannot be compiled, or if other users can write to the cache: its files are loaded as code.
     """
     from hashlib import sha256
 
@@ -159,7 +160,10 @@ def compiled_once(text: str) -> Path:
 
 
 def cache_folder() -> Path:
-    """Return the user's folder for compiled kernels, ``pipeplan/kernels`` in ``XDG_CACHE_HOME`` or ``~/.cache``."""
+    """Return the user's folder for compiled functions, ``pipeplan/kernels`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+
+    Raises CompilerError if it cannot be created, or if other users can write to it.
+    """
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pipeplan" / "kernels"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -170,7 +174,7 @@ def cache_folder() -> Path:
 
 
 def _require_ours(path: Path) -> None:
-    """Raise CompilerError unless only this user or root can have written a file or folder."""
+    """Raise CompilerError unless a file or folder belongs to this user or root, and only its owner can write to it."""
     status = path.stat()
     if hasattr(os, "geteuid") and (status.st_uid not in {0, os.geteuid()} or status.st_mode & 0o022):
-        raise CompilerError(f"{path} belongs to another user, or others can write to it: it is not loaded")
+        raise CompilerError(f"{path} belongs to another user, or others can write to it: delete it")

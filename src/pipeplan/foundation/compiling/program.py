@@ -1,10 +1,10 @@
-"""What kernels are made of, read from Python source without importing it: files, functions, records, and their types in C.
+"""Read kernels from Python source without importing it: modules, functions, records, and their types in C.
 
 ============================= ===========================================================================================
 Python                        C
 ============================= ===========================================================================================
 ``int, float, bool``          ``i64, double, bool``
-``Ints, Ints32, Floats ..``   a row, ``struct {i64* data; i64 length;}``; its items have the width that the name says
+``Ints, Ints32, Floats ..``   a row, ``struct {i64* data; i64 length;}``; ``ROWS`` has the types of its items
 ``Annotated[Ints, shape]``    the row; where Python calls a function, its length is checked: see ``writer.checks``
 a ``NamedTuple``              a struct of its fields, with records within it in place; functions receive its address
 ``-> tuple[...]``             a struct of the parts
@@ -33,7 +33,7 @@ ROWS = {
     "Floats": (FLOAT, "double", "f8"),
     "Bools": (BOOL, "unsigned char", "b1"),
 }
-"""Types of rows by their annotations: the type of an item, how it lies in memory, and numpy's name of that."""
+"""Types of rows by their annotations: type of an item, its type in memory, and NumPy's name of the latter."""
 
 SCALARS = {"int": INT, "float": FLOAT, "bool": BOOL, "None": NOTHING}
 """Other types by their annotations."""
@@ -57,18 +57,18 @@ static INLINED double min_d(double a, double b) { return b < a ? b : a; }
 static INLINED double max_d(double a, double b) { return b > a ? b : a; }
 static INLINED i64 parts(i64 a, i64 b) { return b > 0 && a % b == 0 ? a / b : -1; }
 """
-"""First lines of every file; all but the last of the functions do what Python's operators and functions do."""
+"""First lines of every C file: ``%``, ``//``, ``min`` and ``max`` as in Python. ``parts`` is an exact quotient, or -1."""
 
 
 class KernelError(Exception):
-    """A kernel uses what cannot be compiled: file, line, what is wrong and what to write instead."""
+    """A kernel that cannot be written as C. The message has the file, the line, the problem and the remedy."""
 
     def __init__(self, path: Path, line: int, message: str) -> None:
         super().__init__(f"{path}:{line}: {message}")
 
 
 class Field(NamedTuple):
-    """A field of a record or a parameter: its type, and what it must be: the shape of a row, such as ``ranks + 1``."""
+    """A field of a record or a parameter: its type, and its shape, such as ``ranks + 1``; see ``writer.checks``."""
 
     type: str
     shape: str = ""
@@ -76,44 +76,42 @@ class Field(NamedTuple):
 
 @dataclass(eq=False)
 class Module:
-    """A file: its functions, constants and records, and where its imported names come from."""
+    """A Python file: the functions, constants and records that it defines, and the names that it imports from modules."""
 
     path: Path
     name: str
-    functions: dict[str, Function] = field(default_factory=dict)
-    constants: dict[str, ast.expr] = field(default_factory=dict)
-    records: dict[str, ast.ClassDef] = field(default_factory=dict)
+    definitions: dict[str, Definition] = field(default_factory=dict)
     imports: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add(self, node: ast.stmt) -> None:
-        """Note what a statement defines."""
+        """Add what a statement at the top level defines."""
         match node:
             case ast.FunctionDef(name=name):
-                self.functions[name] = Function(self, node)
+                self.definitions[name] = Function(self, node)
             case ast.ClassDef(name=name, bases=[ast.Name(id="NamedTuple")]):
-                self.records[name] = node
+                self.definitions[name] = node
             case ast.ImportFrom(module=str(home), names=names, level=0):
                 self.imports |= {alias.asname or alias.name: (home, alias.name) for alias in names}
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=value)
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
-                self.constants[name] = value
+                self.definitions[name] = value
             case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call(func=ast.Name(id="range"), args=[_])):
-                self.constants |= {ast.unparse(part): ast.Constant(place) for place, part in enumerate(parts)}
+                self.definitions |= {ast.unparse(part): ast.Constant(place) for place, part in enumerate(parts)}
 
     def forget_changed(self, tree: ast.Module) -> None:
-        """Forget names that the module binds more than once: only a run can say which value counts."""
+        """Remove names that the module binds more than once: their values are known only at run time."""
         bound = Counter(name for node in tree.body for name in _bound(node))
         bound.update(name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names)
-        for name, times in bound.items():
-            for names in (self.functions, self.constants, self.records, self.imports) if times > 1 else ():
-                names.pop(name, None)
+        for name in [name for name, times in bound.items() if times > 1]:
+            self.definitions.pop(name, None)
+            self.imports.pop(name, None)
 
 
 @dataclass(eq=False)
 class Function:
-    """A function of a kernel: its parameters, what it returns, and the types of its variables."""
+    """A function of a kernel. ``writes`` is True if it writes into rows, itself or by what it calls; ``text`` is C."""
 
     module: Module
     node: ast.FunctionDef
@@ -125,12 +123,20 @@ class Function:
 
     @property
     def name(self) -> str:
-        """Its name in C, which the function of no other module has."""
+        """Name in C, unique among all modules."""
         return f"{self.module.name.replace('.', '_')}__{self.node.name}"
 
 
+Definition = Function | ast.expr | ast.ClassDef
+"""A function, the value of a constant, or a record."""
+
+
 class Program:
-    """Kernels and everything that they use, read from folders of Python source."""
+    """All that one C file is written from, read from folders of Python source.
+
+    ``records``, ``tuples`` and ``callables`` are the types that functions use; ``order`` has the translated functions, each
+    one after those that it calls.
+    """
 
     def __init__(self, *folders: Path) -> None:
         self.folders = folders
@@ -142,7 +148,7 @@ class Program:
         self.order: list[Function] = []
 
     def read(self, name: str, path: Path) -> Module:
-        """Return the module of a name, which is read from its file once."""
+        """Return a module, read from its file at the first call."""
         if name not in self.modules:
             self.modules[name] = module = Module(path, name)
             tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -151,11 +157,10 @@ class Program:
             module.forget_changed(tree)
         return self.modules[name]
 
-    def named(self, module: Module, name: str) -> tuple[Module, Function | ast.expr | ast.ClassDef] | None:
-        """Return what a name of a module stands for, with the module that defines it; None for a name from elsewhere."""
-        for names in (module.functions, module.constants, module.records):
-            if name in names:
-                return module, names[name]
+    def named(self, module: Module, name: str) -> tuple[Module, Definition] | None:
+        """Return the definition of a name and the module that has it; None if it is not in one of the folders."""
+        if name in module.definitions:
+            return module, module.definitions[name]
         if "." in name:
             front, name = name.split(".", 1)
             imported = self.imported(".".join(module.imports.get(front, ("", ""))))
@@ -165,7 +170,7 @@ class Program:
         return self.named(imported, name) if imported else None
 
     def imported(self, name: str) -> Module | None:
-        """Return the module of a name if it lies in one of the folders."""
+        """Return the module of a name; None if it is not in one of the folders."""
         for folder in self.folders:
             path = folder.joinpath(*name.split("."))
             for file in (path.with_suffix(".py"), path / "__init__.py"):
@@ -174,7 +179,7 @@ class Program:
         return None
 
     def field_of(self, module: Module, node: ast.expr | None, line: int) -> Field:
-        """Return what an annotation stands for. Raises KernelError for none, and for one that has no type in C."""
+        """Return the type and shape of an annotation. Raises KernelError if it is missing or has no type in C."""
         match node:
             case ast.Subscript(
                 value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, ast.Constant(value=shape)])
@@ -190,9 +195,7 @@ class Program:
                 return Field(type_)
             case ast.Subscript(value=ast.Name(id="Sequence"), slice=ast.Name() as item):
                 return Field(f"{self.field_of(module, item, line).type}[]")
-            case ast.Constant(value=None):
-                return Field(NOTHING)
-            case ast.Name(id=name) if name in ROWS or name in SCALARS:
+            case ast.Constant() | ast.Name() if (name := ast.unparse(node)) in {*ROWS, *SCALARS}:
                 return Field(SCALARS.get(name, name))
             case ast.Name(id=name):
                 match self.named(module, name):
@@ -208,26 +211,27 @@ class Program:
         self.refuse(module, node, line)
 
     def refuse(self, module: Module, node: ast.expr | None, line: int) -> NoReturn:
-        """Raise the error of an annotation."""
-        text = "nothing" if node is None else ast.unparse(node)
+        """Raise the error of an annotation that is missing or has no type in C."""
+        problem = "missing annotation" if node is None else f"unsupported annotation {ast.unparse(node)}"
         expected = f"{', '.join([*SCALARS, *ROWS])}, a NamedTuple, or a tuple of them"
-        raise KernelError(module.path, getattr(node, "lineno", line), f"annotated with {text}: write {expected}")
+        raise KernelError(module.path, getattr(node, "lineno", line), f"{problem}: write {expected}")
 
     def constant_of(self, module: Module, name: str, node: ast.expr) -> str:
-        """Return the number that a name in a shape stands for."""
+        """Return the number of a constant in a shape."""
         match self.named(module, name):
             case _, ast.Constant(value=int() as number):
                 return str(number)
-        raise KernelError(module.path, node.lineno, f"{name} is no constant: write its number where it is defined")
+        raise KernelError(module.path, node.lineno, f"{name} is not a constant: write its number where it is defined")
 
     def _record(self, module: Module, node: ast.ClassDef) -> str:
         if node.name not in self.records:
-            fields = [
-                part for part in node.body if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
-            ]
-            types = {ast.unparse(part.target): self.field_of(module, part.annotation, part.lineno) for part in fields}
-            # After the records within it, as C wants them.
-            self.records[node.name] = types
+            fields = {
+                ast.unparse(part.target): self.field_of(module, part.annotation, part.lineno)
+                for part in node.body
+                if isinstance(part, ast.AnnAssign)
+            }
+            # After its annotations are read: C needs the definitions of the records within it first.
+            self.records[node.name] = fields
             self.homes[node.name] = module
         if self.homes[node.name] is not module:
             message = f"{self.homes[node.name].path} has another record {node.name}: use another name"
@@ -235,7 +239,7 @@ class Program:
         return node.name
 
     def c_type(self, type_: str) -> str:
-        """Return a type as that of a variable: a record is the address of one."""
+        """Return the type of a variable in C; variables hold the addresses of records."""
         return f"const {type_}*" if type_ in self.records else self.tuples.get(type_, type_.replace("[]", "_row"))
 
     def parts(self, type_: str) -> list[str]:
@@ -243,10 +247,9 @@ class Program:
         return type_[1:-1].split(", ")
 
     def text(self, exported: Iterable[str]) -> str:
-        """Return the file: types, the functions, and these texts of what it exports."""
+        """Return the C file: types, functions, and the texts of what it exports."""
         lines = [HEAD]
-        rows = {name: stored for name, (_, stored, _) in ROWS.items()}
-        lines += [f"typedef struct {{ {stored}* data; i64 length; }} {name};" for name, stored in rows.items()]
+        lines += [f"typedef struct {{ {stored}* data; i64 length; }} {name};" for name, (_, stored, _) in ROWS.items()]
         lines += [f"typedef struct {name} {name};" for name in self.records]
         for name, (takes, returns) in self.callables.items():
             lines.append(f"typedef {self.c_type(returns)} (*{name})({', '.join(map(self.c_type, takes))});")
@@ -270,12 +273,12 @@ def _bound(node: ast.stmt) -> Iterator[str]:
 
 
 def signature(program: Program, function: Function, name: str) -> str:
-    """Return the head of a function under a name."""
+    """Return the head of a function in C, under another name."""
     takes = [f"{program.c_type(part.type)} {key}_" for key, part in function.parameters.items()]
     return f"{program.c_type(function.returns)} {name}({', '.join(takes) or 'void'})"
 
 
 def members(fields: Mapping[str, Field]) -> str:
-    """Return fields as the members of a struct, in which a flag takes a whole word, as everything else does."""
+    """Return fields as the members of a struct. A bool takes 64 bits there, so that all members are words."""
     types = {name: INT if part.type == BOOL else part.type.replace("[]", "_row") for name, part in fields.items()}
     return " ".join(f"{type_} {name}_;" for name, type_ in types.items())

@@ -1,12 +1,12 @@
-"""The translation of a kernel's statements and expressions into C.
+"""Translate the statements and expressions of kernels into C.
 
-A function is translated again and again until the types of its variables no longer change; the last text counts. What C
-would run otherwise than Python is refused, with file, line and remedy::
+A function is translated repeatedly until the types of its variables no longer change. Where C could give another result
+than Python, the translation follows Python or is refused with file, line and remedy::
 
     a // b, a % b             rounded down, as in Python; C rounds towards 0
     for x in range(n)         the limit is read once, as in Python
     f(a) + g(b)               refused if one of them writes: C leaves open which runs first
-    -1 as an index            refused: C counts from the beginning alone
+    -1 as an index            refused: C counts only from the beginning
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ OPERATORS = {
 
 
 class Term(NamedTuple):
-    """An expression in C, and its type; None while a variable in it has none yet."""
+    """An expression in C and its type; the type is None while that of a variable in it is unknown."""
 
     text: str
     type: str | None
 
 
 def translated(program: Program, function: Function, callers: tuple[Function, ...] = ()) -> Function:
-    """Translate a function and those that it calls, which come before it in the file."""
+    """Translate a function after those that it calls. Raises KernelError for what kernels may not use."""
     if function in callers:
         raise KernelError(function.module.path, function.node.lineno, "a function that calls itself: write a loop")
     if function not in program.order:
@@ -58,7 +58,7 @@ def translated(program: Program, function: Function, callers: tuple[Function, ..
         if ast.dump(arguments) != ast.dump(ast.arguments([], arguments.args, None, [], [], None, [])):
             raise KernelError(function.module.path, line, "write plain parameters without defaults")
         if any(ast.unparse(decorator) != "inlined" for decorator in function.node.decorator_list):
-            raise KernelError(function.module.path, line, "only the decorator inlined has a meaning in C")
+            raise KernelError(function.module.path, line, "only the decorator inlined is supported")
         for item in arguments.args:
             function.parameters[item.arg] = program.field_of(function.module, item.annotation, line)
         function.returns = program.field_of(function.module, function.node.returns, line).type
@@ -68,7 +68,11 @@ def translated(program: Program, function: Function, callers: tuple[Function, ..
 
 
 class Translation:
-    """A function on its way into C; see the module."""
+    """One pass over a function.
+
+    ``lines`` are its statements in C. ``rows`` has the rows within records of parameters, by the address of their items: the
+    type of an item, and the variable that holds the address.
+    """
 
     def __init__(self, program: Program, function: Function, callers: tuple[Function, ...]) -> None:
         self.program, self.function, self.callers = program, function, callers
@@ -79,7 +83,7 @@ class Translation:
 
     @classmethod
     def of(cls, program: Program, function: Function, callers: tuple[Function, ...]) -> None:
-        """Set the text of a function in C, and the types of its variables."""
+        """Translate a function: set its text in C and the types of its variables."""
         function.writes = any(_is_stored(node) and isinstance(node, ast.Subscript) for node in ast.walk(function.node))
         before = None
         while before != function.variables:
@@ -89,33 +93,33 @@ class Translation:
         if function.returns != NOTHING and not _ends(function.node.body):
             translation.fail(function.node, f"{function.node.name} may end without a result: write a return at its end")
         for name in translation.assigned - function.variables.keys() - function.parameters.keys():
-            translation.fail(function.node, f"{name} gets no value of a type: assign a number or a row to it")
+            translation.fail(function.node, f"{name} has no type: assign a number or a row to it")
         types = {name: program.c_type(type_) for name, type_ in function.variables.items()}
         variables = [f"    {type_} {name}_;" for name, type_ in types.items()]
-        # No function writes into a record: the address of a row within it is read once.
+        # No function writes into a record, so the address of a row within it is read once, at the beginning.
         rows = [f"    {stored}* const {name} = {text};" for text, (stored, name) in translation.rows.items()]
-        head = (
-            f"static {'INLINED ' if _is_inlined(function.node) else ''}{signature(program, function, function.name)} {{"
-        )
+        # The only decorator is ``inlined``.
+        static = "static INLINED" if function.node.decorator_list else "static"
+        head = f"{static} {signature(program, function, function.name)} {{"
         function.text = "\n".join([head, *variables, *rows, *translation.lines, "}", ""])
 
     def fail(self, node: ast.AST, message: str) -> NoReturn:
-        """Raise the error of a part of the function."""
+        """Raise an error at the line of a node."""
         raise KernelError(self.function.module.path, getattr(node, "lineno", self.function.node.lineno), message)
 
     # Statements
 
     def put(self, depth: int, text: str) -> None:
-        """Write a line."""
+        """Add a line of C."""
         self.lines.append("    " * depth + text)
 
     def block(self, statements: Sequence[ast.stmt], depth: int) -> None:
-        """Write statements."""
+        """Translate statements."""
         for statement in statements:
             self.statement(statement, depth)
 
     def statement(self, node: ast.stmt, depth: int) -> None:
-        """Write a statement."""
+        """Translate a statement."""
         match node:
             case ast.Expr(value=ast.Constant(value=str())) | ast.Pass():
                 pass
@@ -126,7 +130,7 @@ class Translation:
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 self.assign([target], value, depth)
             case ast.AugAssign(target=target, op=operator, value=value):
-                self.assign([target], ast.copy_location(ast.BinOp(_loaded(target), operator, value), node), depth)
+                self.assign([target], ast.copy_location(ast.BinOp(target, operator, value), node), depth)
             case ast.If(test=test, body=body, orelse=orelse):
                 self.put(depth, f"if ({self.condition(test)}) {{")
                 self.block(body, depth + 1)
@@ -154,46 +158,44 @@ class Translation:
             case ast.Continue():
                 self.put(depth, "continue;")
             case _:
-                self.fail(node, f"'{ast.unparse(node).splitlines()[0]}' is no statement that a kernel may use")
+                line = ast.unparse(node).splitlines()[0]
+                self.fail(node, f"'{line}' is not a supported statement: see docs/explanation/kernels.md")
 
     def assign(self, targets: list[ast.expr], value: ast.expr, depth: int) -> None:
         """Assign a value or the parts of a tuple to targets, all of them computed before the first is assigned."""
-        first = targets[0]
-        if any(map(self.writes, targets)):
-            self.fail(first, f"a call that writes in '{ast.unparse(first)}': assign its result before")
-        if len(targets) == 1 and not isinstance(first, ast.Tuple):
-            term = self.passed(value)
-            if self.writes(value) and isinstance(first, ast.Subscript) and self.reads(first.slice):
-                term = self.temporary(term, depth)
-            self.put(depth, f"{self.target(first, term)} = {term.text};")
-            return
-        if isinstance(first, ast.Tuple) and isinstance(value, ast.Tuple):
-            parts = [self.temporary(self.passed(part), depth) for part in value.elts]
-        elif isinstance(first, ast.Tuple):
-            term = self.temporary(self.expression(value), depth)
-            if term.type and term.type not in self.program.tuples:
-                self.fail(value, f"'{ast.unparse(value)}' is {term.type}, and no tuple")
-            types = self.program.parts(term.type) if term.type else [None] * len(first.elts)
-            parts = [Term(f"{term.text}.part{place}", type_) for place, type_ in enumerate(types)]
-        else:
-            parts = [self.temporary(self.passed(value), depth)] * len(targets)
-        targets = first.elts if isinstance(first, ast.Tuple) and len(targets) == 1 else targets
+        for target in filter(self.writes, targets):
+            self.fail(target, f"a call that writes in '{ast.unparse(target)}': assign its result to a variable first")
+        match targets, value:
+            case [ast.Tuple(elts=targets)], ast.Tuple(elts=values):
+                parts = [self.temporary(self.passed(part), depth) for part in values]
+            case [ast.Tuple(elts=targets)], _:
+                term = self.temporary(self.expression(value), depth)
+                if term.type and term.type not in self.program.tuples:
+                    self.fail(value, f"'{ast.unparse(value)}' is {term.type}, not a tuple")
+                types = self.program.parts(term.type) if term.type else [None] * len(targets)
+                parts = [Term(f"{term.text}.part{place}", type_) for place, type_ in enumerate(types)]
+            case [target], _:
+                parts = [self.passed(value)]
+                if self.writes(value) and isinstance(target, ast.Subscript) and self.reads(target.slice):
+                    parts = [self.temporary(parts[0], depth)]
+            case _:
+                parts = [self.temporary(self.passed(value), depth)] * len(targets)
         if len(targets) != len(parts):
             self.fail(value, f"{len(parts)} values for {len(targets)} names")
         for target, part in zip(targets, parts, strict=True):
             self.put(depth, f"{self.target(target, part)} = {part.text};")
 
     def temporary(self, term: Term, depth: int) -> Term:
-        """Store a value in a new variable of this place."""
+        """Store a value in a new variable of the current block."""
         self.temporaries += 1
         name = f"t{self.temporaries}"
         self.put(depth, f"{self.program.c_type(term.type or INT)} {name} = {term.text};")
         return Term(name, term.type)
 
     def target(self, node: ast.expr, value: Term) -> str:
-        """Return what is assigned to, of which a variable gets the type of the value or a wider one."""
+        """Return the target of an assignment in C. The type of a variable becomes wide enough for the value."""
         if value.type == NOTHING:
-            self.fail(node, f"what '{ast.unparse(node)}' gets is nothing: its function returns None")
+            self.fail(node, f"what '{ast.unparse(node)}' gets has no value: its function returns None")
         if isinstance(node, ast.Subscript):
             item = self.item(node)
             if item.type and self.joined(node, item.type, value.type) != item.type:
@@ -212,7 +214,7 @@ class Translation:
         return self.expression(node).text
 
     def loop(self, target: ast.Name, iterated: ast.expr, body: list[ast.stmt], depth: int) -> None:
-        """Write a loop over a range or over the items of a row."""
+        """Translate a loop over a range or over the items of a row."""
         self.temporaries += 1
         count = f"k{self.temporaries}"
         if isinstance(iterated, ast.Call) and ast.unparse(iterated.func) == "range":
@@ -222,7 +224,7 @@ class Translation:
             test = f"{count}_step < 0 ? {count} > {count}_stop : {count} < {count}_stop"
             step, value = f"{count} += {count}_step", Term(count, INT)
         else:
-            # A variable for the row: Python looks at it once.
+            # As in Python, the loop keeps its row when the body assigns another one to the name.
             row = self.temporary(self.expression(iterated), depth)
             head, test, step = f"i64 {count} = 0", f"{count} < {row.text}.length", f"{count}++"
             item = ast.copy_location(ast.Subscript(iterated, ast.Constant(0)), iterated)
@@ -235,7 +237,7 @@ class Translation:
     # Expressions
 
     def joined(self, node: ast.AST, first: str | None, second: str | None) -> str:
-        """Return the type of a value that is of one type or the other."""
+        """Return the type of a value that may have either type: the wider one of two numbers."""
         if first in NUMBERS and second in NUMBERS:
             return max(first, second, key=NUMBERS.index)
         if first and second and first != second:
@@ -243,15 +245,15 @@ class Translation:
         return first or second or ""
 
     def in_order(self, node: ast.AST, parts: Sequence[ast.expr]) -> list[Term]:
-        """Return the parts of an expression, of which one may write: C leaves their order open, Python does not."""
+        """Return the parts of an expression, which C may compute in any order. Raises KernelError if the order matters."""
         writing = list(map(self.writes, parts))
         if any(writing) and sum(map(self.reads, parts)) > 1:
-            part = ast.unparse(parts[writing.index(True)])
-            self.fail(node, f"'{part}' writes, and '{ast.unparse(node)}' reads more: assign its first part before")
+            part, whole = ast.unparse(parts[writing.index(True)]), ast.unparse(node)
+            self.fail(node, f"'{part}' writes, and '{whole}' reads more: assign its first part to a variable first")
         return [self.passed(part) for part in parts]
 
     def passed_as(self, node: ast.AST, types: Sequence[str], parts: Sequence[ast.expr], taker: str) -> list[str]:
-        """Return expressions that must have these types, or narrower ones."""
+        """Return expressions in C. Raises KernelError unless they have these types, or narrower ones."""
         terms = self.in_order(node, parts)
         if len(terms) != len(types):
             self.fail(node, f"{taker} takes {len(types)} values, not {len(terms)}")
@@ -262,21 +264,21 @@ class Translation:
         return [term.text for term in terms]
 
     def reads(self, node: ast.expr) -> bool:
-        """Return True if the value of an expression may change when a function writes into a row."""
+        """Return True if an expression reads rows, itself or by a call, so that a write can change its value."""
         return any(
             isinstance(part, ast.Subscript) or (isinstance(part, ast.Call) and ast.unparse(part.func) not in BUILT_IN)
             for part in ast.walk(node)
         )
 
     def writes(self, node: ast.expr) -> bool:
-        """Return True if an expression calls a function that writes into a row."""
+        """Return True if an expression calls a function that writes into rows."""
         calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
         return any(
             isinstance(call.func, ast.Subscript) or getattr(self.called(call), "writes", False) for call in calls
         )
 
     def called(self, node: ast.Call) -> Function | None:
-        """Return the function that a call names, translated; None for those of Python."""
+        """Return the translated function of a call; None for a function of Python or in a row."""
         match None if self.is_local(node.func) else self.program.named(self.function.module, ast.unparse(node.func)):
             case _, Function() as function:
                 called = translated(self.program, function, self.callers)
@@ -285,41 +287,36 @@ class Translation:
         return None
 
     def condition(self, node: ast.expr) -> str:
-        """Return a condition, which must be one: Python's empty rows and zeros are no conditions in C."""
+        """Return a condition in C. Raises KernelError unless it is a bool: the truth of a row has no meaning in C."""
         term = self.expression(node)
         if term.type not in (BOOL, None):
-            self.fail(node, f"'{ast.unparse(node)}' is no condition: compare it, for example with 0")
+            self.fail(node, f"'{ast.unparse(node)}' is not a condition: compare it, for example with 0")
         return term.text
 
     def passed(self, node: ast.expr) -> Term:
-        """Return an argument, or what is assigned: a record within a record by its address."""
+        """Return an expression as it is assigned or passed: a record within a record by its address."""
         term = self.expression(node)
         within = isinstance(node, ast.Attribute) and term.type in self.program.records
         return term._replace(text=f"&{term.text}") if within else term
 
     def expression(self, node: ast.expr) -> Term:
-        """Return an expression, in brackets where an operator could bind otherwise."""
+        """Translate an expression, in parentheses wherever the precedence of C could differ."""
         match node:
             case ast.Constant(value=bool() | int() | float() as value):
                 return self.number(node, value)
-            case ast.Name(id=name) if name in self.function.parameters:
-                return Term(f"{name}_", self.function.parameters[name].type)
-            case ast.Name(id=name) if name in self.assigned:
-                return Term(f"{name}_", self.function.variables.get(name))
-            case ast.Name(id=name):
-                if (constant := self.constant(node)) is not None:
-                    return constant
-                self.fail(node, f"{name} is neither a variable nor a constant: write its number where it is defined")
-            case ast.Attribute() if (constant := self.constant(node)) is not None:
+            case ast.Name(id=name) if self.is_local(node):
+                parameter = self.function.parameters.get(name)
+                return Term(f"{name}_", parameter.type if parameter else self.function.variables.get(name))
+            case ast.Name() | ast.Attribute() if (constant := self.constant(node)) is not None:
                 return constant
+            case ast.Name(id=name):
+                self.fail(node, f"{name} is neither a variable nor a constant: write its number where it is defined")
             case ast.Attribute(value=value, attr=name):
                 record = self.expression(value)
                 fields = self.program.records.get(record.type or "", {})
                 if record.type is None or name in fields:
-                    pointer = not isinstance(value, ast.Attribute)
-                    return Term(
-                        f"{record.text}{'->' if pointer else '.'}{name}_", fields[name].type if fields else None
-                    )
+                    dot = "." if isinstance(value, ast.Attribute) else "->"
+                    return Term(f"{record.text}{dot}{name}_", fields[name].type if fields else None)
             case ast.Subscript():
                 return self.item(node, reads=True)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -337,11 +334,10 @@ class Translation:
                 first, second = self.passed(body), self.passed(orelse)
                 text = f"({self.condition(test)} ? {first.text} : {second.text})"
                 return Term(text, self.joined(node, first.type, second.type))
-            case ast.Compare(left=left, ops=operators, comparators=others) if set(map(type, operators)) <= set(
-                OPERATORS
-            ):
+            case ast.Compare(left=left, ops=operators, comparators=others) if {*map(type, operators)} <= {*OPERATORS}:
                 if len(others) > 1 and any(map(self.writes, others)):
-                    self.fail(node, f"a call that writes in '{ast.unparse(node)}': assign its result before")
+                    whole = ast.unparse(node)
+                    self.fail(node, f"a call that writes in '{whole}': assign its result to a variable first")
                 terms = self.in_order(node, [left, *others])
                 for first, second in pairwise(terms):
                     self.joined(node, INT, self.joined(node, first.type, second.type))
@@ -354,7 +350,7 @@ class Translation:
             case ast.Call(func=ast.Name(id=name) as called) if name in BUILT_IN and (
                 self.is_local(called) or self.program.named(self.function.module, name)
             ):
-                self.fail(node, f"{name} is not Python's: use another name")
+                self.fail(node, f"{name} hides Python's function: use another name")
             case ast.Call(func=ast.Name(id="len"), args=[row]):
                 term = self.expression(row)
                 if term.type is None or term.type in ROWS or term.type.endswith("[]"):
@@ -368,25 +364,25 @@ class Translation:
                 return self.of_numbers(node, name, arguments)
             case ast.Call(func=called, args=arguments, keywords=[]) if ast.unparse(called) not in BUILT_IN:
                 return self.call(node, arguments)
-        self.fail(node, f"'{ast.unparse(node)}' is nothing that a kernel may use")
+        self.fail(node, f"'{ast.unparse(node)}' is not supported in kernels: see docs/explanation/kernels.md")
 
     def item(self, node: ast.Subscript, *, reads: bool = False) -> Term:
-        """Return an item of a row that is written to or read."""
+        """Return an item of a row, as a target or as a value that is read."""
         row, _ = self.in_order(node, [node.value, node.slice])
         type_ = ROWS[row.type][0] if row.type in ROWS else row.type and row.type.removesuffix("[]")
         (index,) = self.passed_as(node, [INT], [node.slice], "an index")
         if (row.type and type_ == row.type) or index.startswith("-"):
-            self.fail(node, f"'{ast.unparse(node)}' is no item of a row: count from its beginning, with a number")
-        # Arithmetic of C's narrower ints would wrap around at their width.
+            self.fail(node, f"'{ast.unparse(node)}' is not an item of a row: use an int that counts from its beginning")
+        # Without the cast, arithmetic would wrap around at 32 bits.
         wide = "(i64)" if reads and row.type == "Ints32" else ""
         return Term(f"{wide}{self.row(node.value, row)}[{index}]", type_)
 
     def constant(self, node: ast.Name | ast.Attribute) -> Term | None:
-        """Return a number that a module defines; None for everything else."""
+        """Return the value of a constant of a module; None for other names."""
         if self.is_local(node):
             return None
         match self.program.named(self.function.module, ast.unparse(node)):
-            case _, (ast.Constant(value=bool() | int() | float() as value)):
+            case _, ast.Constant(value=bool() | int() | float() as value):
                 return self.number(node, value)
             case _, ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
                 return self.number(node, -value)
@@ -401,28 +397,27 @@ class Translation:
         return Term(f"{value}LL", INT) if isinstance(value, int) else Term(repr(value), FLOAT)
 
     def is_local(self, node: ast.expr) -> bool:
-        """Return True if a name, or the first one of an attribute, is a variable of the function."""
-        while isinstance(node, ast.Attribute):
-            node = node.value
-        return isinstance(node, ast.Name) and (node.id in self.function.parameters or node.id in self.assigned)
+        """Return True for a variable or parameter of the function, and for attributes of one."""
+        name = _first_name(node)
+        return name in self.function.parameters or name in self.assigned
 
     def arithmetic(self, node: ast.expr, first: Term, operator: str, second: Term) -> Term:
-        """Return two numbers combined."""
+        """Return the result of an arithmetic operator on two numbers."""
         type_ = self.joined(node, FLOAT if operator == "/" else INT, self.joined(node, first.type, second.type))
         if operator in ("//", "%"):
             if type_ != INT:
-                self.fail(node, f"'{operator}' of floats in '{ast.unparse(node)}': use it with ints alone")
+                self.fail(node, f"'{operator}' of floats in '{ast.unparse(node)}': use it with ints only")
             return Term(f"{'div' if operator == '//' else 'mod'}_i({first.text}, {second.text})", INT)
         divided = "(double)" if operator == "/" else ""
         return Term(f"({divided}{first.text} {operator} {second.text})", type_)
 
     def of_numbers(self, node: ast.Call, name: str, arguments: list[ast.expr]) -> Term:
-        """Return the smallest, the largest or the absolute value of numbers."""
+        """Return ``min``, ``max`` or ``abs`` of numbers."""
         terms = self.in_order(node, arguments)
         type_, text = BOOL, terms[0].text
         for term in terms:
             if term.type not in (None, *NUMBERS):
-                self.fail(node, f"'{ast.unparse(node)}' is not of numbers alone")
+                self.fail(node, f"'{ast.unparse(node)}' takes numbers only")
             type_ = self.joined(node, type_, term.type)
         if name == "abs":
             type_ = self.joined(node, INT, type_)
@@ -432,14 +427,14 @@ class Translation:
         return Term(text, type_)
 
     def call(self, node: ast.Call, arguments: list[ast.expr]) -> Term:
-        """Return the call of another function, or of one from a row of functions."""
+        """Return the call of a kernel function or of an item of a row of functions."""
         function = self.called(node)
         if function is not None:
             name, returns = function.name, function.returns
             takes = [parameter.type for parameter in function.parameters.values()]
         else:
             if isinstance(node.func, ast.Name):
-                self.fail(node, f"{node.func.id} is no function of a kernel: import it from the file that defines it")
+                self.fail(node, f"{node.func.id} is not a kernel function: import it from the file that defines it")
             if isinstance(node.func, ast.Subscript):
                 self.in_order(node, [node.func.slice, *arguments])
             name, type_ = self.expression(node.func)
@@ -449,36 +444,30 @@ class Translation:
         return Term(f"{name}({', '.join(texts)})", returns)
 
     def row(self, node: ast.expr, row: Term) -> str:
-        """Return the address of a row's first item; within the record of a parameter it is read at the beginning."""
-        text = f"{row.text}.data"
-        base = node
-        while isinstance(base, ast.Attribute):
-            base = base.value
-        name = getattr(base, "id", "")
+        """Return the address of a row's first item: a variable of ``rows`` if it is in a record that a parameter holds."""
+        text, name = f"{row.text}.data", _first_name(node)
         is_fixed = isinstance(node, ast.Attribute) and name in self.function.parameters and name not in self.assigned
         if not is_fixed or row.type not in ROWS:
             return text
         return self.rows.setdefault(text, (ROWS[row.type][1], re.sub(r"->|\.", "_", text)))[1]
 
 
+def _first_name(node: ast.expr) -> str:
+    """Return ``a`` for ``a`` and ``a.b.c``, and an empty text for other expressions."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def _is_stored(node: ast.AST) -> bool:
     return isinstance(getattr(node, "ctx", None), ast.Store)
 
 
-def _is_inlined(node: ast.FunctionDef) -> bool:
-    return any(ast.unparse(decorator) == "inlined" for decorator in node.decorator_list)
-
-
 def _ends(body: Sequence[ast.stmt]) -> bool:
-    """Return True if statements end with a return in every case."""
+    """Return True if a block returns on every path."""
     match body[-1]:
         case ast.Return() | ast.While(test=ast.Constant(value=True)):
             return not any(isinstance(node, ast.Break) for node in ast.walk(body[-1]))
         case ast.If(body=first, orelse=[*second]) if second:
             return _ends(first) and _ends(second)
     return False
-
-
-def _loaded(target: ast.expr) -> ast.expr:
-    loaded: ast.expr = ast.parse(ast.unparse(target), mode="eval").body
-    return ast.copy_location(loaded, target)

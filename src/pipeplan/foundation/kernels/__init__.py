@@ -1,9 +1,9 @@
-"""Kernels: hot loops in a small part of Python, which run as machine code where their library is installed.
+"""Kernels: hot loops in a subset of Python, which run as machine code if their library is installed.
 
 A kernel is a plain function over numbers and flat arrays, in a file named ``*_kernel.py``. A build writes all of them as one
 C file (:mod:`~pipeplan.foundation.compiling.writer`) and compiles it to a library, which is loaded at the first call
 (:mod:`~pipeplan.foundation.kernels.library`). Without a library, or with ``PIPEPLAN_PURE_PYTHON=1`` in the environment, the
-same functions run as Python on lists: with the same results, 10 to 100 times as slowly.
+same functions run as Python on lists: with the same results, but 10 to 100 times slower.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Kernel:
     Parameters
     ----------
     function
-        The loop, in the part of Python that kernels may use.
+        The loop, in the part of Python that kernels may use (``docs/explanation/kernels.md``).
     native
         False to run it as Python in any case.
     """
@@ -43,7 +43,7 @@ class Kernel:
 
     @cached_property
     def entry(self) -> Entry | None:
-        """What runs the loop as machine code; None where it runs as Python."""
+        """Function of the library for the loop; None if the loop runs as Python."""
         from pipeplan.foundation.kernels.library import entry_of
 
         return entry_of(self.function) if self._native else None
@@ -56,14 +56,15 @@ class Kernel:
     def __call__(self, inputs: Sequence[Argument], outputs: Sequence[Output]) -> Any:
         """Run the loop on ``inputs``, writing to ``outputs``; return what it returns.
 
-        Machine code trusts what arrays contain: an index in an array must be one of the array that it is for.
+        Machine code does not check what arrays contain: indices in them must be valid for the arrays that they index. Pass
+        no array twice.
 
         Raises
         ------
         TypeError
-            As machine code, for a wrong number or kind of arguments, or an array of another type.
+            As machine code only: for a wrong number of arguments, or one of another type than its annotation.
         ValueError
-            As machine code, for an array whose length is not that of its shape, as the other arguments imply.
+            As machine code only: for an array whose length differs from the shape in its annotation.
         """
         return self.in_python(inputs, outputs) if self.entry is None else self.entry(inputs, outputs)
 

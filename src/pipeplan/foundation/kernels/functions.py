@@ -1,4 +1,4 @@
-"""Functions from outside, compiled with the compiler of this machine for kernels that call them from a row of functions."""
+"""Compile functions from outside the package, so that kernels can call them from a row of functions."""
 
 from __future__ import annotations
 
@@ -14,26 +14,23 @@ from pipeplan.foundation.kernels.library import ADDRESSES, SOURCE, open_library
 
 __all__ = ["CompilerError", "KernelError", "compile_functions"]
 
-_LIBRARIES: list[ctypes.CDLL] = []
-"""Libraries of such functions, which stay as long as their addresses."""
-
 
 def compile_functions(functions: Sequence[tuple[Callable[..., Any], Any]]) -> None:
-    """Compile functions, or find them compiled in the user's cache folder, so that kernels can call them.
+    """Compile functions, or load them from the user's cache folder, so that kernels can call them.
 
     Parameters
     ----------
     functions
-        Each function with the ``Callable`` that the row of functions has as the type of its items.
+        Each function with its type: the ``Callable`` in the annotation of the row of functions.
 
     Raises
     ------
     KernelError
-        For a function that uses what kernels may not use, that takes or returns something else than its type says, or that
-        is not at the top level of a file.
+        For a function outside the part of Python that kernels may use, with other annotations than its type, or not defined
+        at the top level of a file.
     CompilerError
-        If there is no compiler, or it fails.
-    OSError
+        If there is no compiler, the compiler fails, or other users can write to the cache folder.
+    OSError, ValueError
         If the library cannot be loaded.
     """
     sources = {
@@ -43,14 +40,14 @@ def compile_functions(functions: Sequence[tuple[Callable[..., Any], Any]]) -> No
     text = write_functions(sources, SOURCE)
     for function, type_ in functions:
         _require_type(function, type_)
+    # ctypes never unloads a library, so the addresses stay valid.
     native = open_library(compiled_once(text))
-    _LIBRARIES.append(native)
     for name, (function, _) in zip(sources, functions, strict=True):
         ADDRESSES[function] = ctypes.cast(native[name], ctypes.c_void_p).value or 0
 
 
 def _file_of(function: Callable[..., Any]) -> Path:
-    """Return the file that defines a function. Raises KernelError if what it says now is not what runs as Python."""
+    """Return the file that defines a function. Raises KernelError if its current text no longer defines this function."""
     code = getattr(function, "__code__", None)
     path, line = (Path(code.co_filename), code.co_firstlineno) if code else (Path("unknown"), 1)
     remedy = "define it with def at the top level of a file, and start Python again after a change"
@@ -64,7 +61,7 @@ def _file_of(function: Callable[..., Any]) -> Path:
 
 
 def _require_type(function: Callable[..., Any], type_: Any) -> None:
-    """Raise KernelError unless a function takes and returns what a ``Callable`` says: kernels trust that it does."""
+    """Raise KernelError unless a function has the annotations of a ``Callable``: kernels call it without a check."""
     takes, returns = get_args(type_)
     expected = [*takes, type(None) if returns is None else returns]
     try:

@@ -1,14 +1,15 @@
-"""The library of kernels: which file is this machine's, and how Python calls its entries.
+"""Load the library of kernels for this machine, and call its entries.
 
-An entry takes one address, of all arguments one after the other: the address and length of an array, a number as it is,
-records taken apart. Beside it the library has a description, with a line for the result and one for each of these leaves::
+An entry takes the address of all arguments in one buffer: address and length of each array, and the value of each number.
+Records are flattened. The library also has a description of each entry: a line for the result, then a line for each array
+or number, a *leaf*::
 
     q                                        the result is an int
     rows.offsets i8 ranks + 1                an array of 64-bit ints, one longer than there are ranks
     rows.duration f8 ops
     steps q                                  a number
 
-The shapes are those of ``compiling.writer.checks``: the entry itself compares them with the lengths.
+``compiling.writer.checks`` defines shapes; the entry itself compares them with the lengths.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from numpy.typing import NDArray
 from pipeplan.foundation.kernels import Argument, Output
 
 FOLDER = Path(__file__).with_name("libraries")
-"""Folder of the libraries that a build has made, and of ``built.txt``, which says from which kernels."""
+"""Folder of the libraries of a build, and of its record; see ``compiling.built``."""
 
 SOURCE = Path(__file__).parents[3]
-"""Folder of the package."""
+"""Folder that contains the package ``pipeplan``."""
 
 ADDRESSES: dict[Callable[..., Any], int] = {}
-"""Addresses of functions from outside, which kernels call from a row of functions."""
+"""Addresses of compiled functions from outside the package, which kernels call from a row of functions."""
 
 _RESULTS: dict[str, tuple[type[ctypes.c_double | ctypes.c_longlong], Callable[[Any], Any]]] = {
     "d": (ctypes.c_double, float),
@@ -42,20 +43,20 @@ _RESULTS: dict[str, tuple[type[ctypes.c_double | ctypes.c_longlong], Callable[[A
     "?": (ctypes.c_longlong, bool),
     "-": (ctypes.c_longlong, lambda _: None),
 }
-"""Kinds of results, as C stores them and Python returns them."""
+"""Kinds of results: the type in which C stores each, and its conversion for Python."""
 
 _WRITEABLE = 0x400
 _READ = 0x101
-"""Flags of arrays as numpy numbers them: ``_READ`` is in one piece and aligned."""
+"""Flags of arrays, with NumPy's values: ``_READ`` is C-contiguous and aligned."""
 
 _byte_in: Callable[[Any], ctypes.c_char] = ctypes.c_char.from_buffer
 
 _NUMBERS: dict[str, tuple[type, ...]] = {"q": (int, np.integer), "d": (int, float, np.integer, np.floating)}
-"""Kinds of leaves that are numbers, int and float, and the types that are taken as such."""
+"""Kinds of leaves that are numbers, int and float, and the Python types that are accepted for each."""
 
 
 class Leaf(NamedTuple):
-    """An array or number that an entry takes: its name, its type unless it is a number or a row of functions, its shape."""
+    """An array, number or row of functions that an entry takes. ``dtype`` is that of an array, None for a number."""
 
     name: str
     kind: str
@@ -64,7 +65,7 @@ class Leaf(NamedTuple):
 
 
 class Entry:
-    """A function of the library, called as the kernel's Python function is."""
+    """A function of the library that is called like the Python function of its kernel."""
 
     def __init__(self, name: str, run: Callable[[bytes, Any], int], description: str) -> None:
         result, *lines = description.splitlines()
@@ -100,7 +101,10 @@ class Entry:
         return self._as_python(result.value)
 
     def _words(self, leaves: Sequence[Leaf], values: Sequence[Any], flags: int) -> list[Any]:
-        """Return the words of arguments: the address and length of an array, which has these flags; a number as it is."""
+        """Return the words of arguments: address and length of each array, the value of each number.
+
+        Raises TypeError for an argument of another type than its leaf, or an array without these flags.
+        """
         words: list[Any] = []
         for leaf, value in zip(leaves, values, strict=False):
             _, kind, dtype, _ = leaf
@@ -113,11 +117,12 @@ class Entry:
             row: Any = _addresses(tuple(value)) if kind == "fn" else value
             if type(row) is not np.ndarray or row.dtype != dtype or row.ndim != 1 or row.flags.num & flags != flags:
                 kind = f"{row.dtype} of shape {row.shape}" if isinstance(row, np.ndarray) else type(row).__name__
-                what = "in one piece, writeable" if flags & _WRITEABLE else "in one piece"
-                raise TypeError(f"{self.name}: {leaf.name} is {kind}: expected a row of {dtype}, {what}")
+                what = "writeable contiguous" if flags & _WRITEABLE else "contiguous"
+                raise TypeError(f"{self.name}: {leaf.name} is {kind}: expected a {what} 1-D array of {dtype}")
             length = len(row)
             if length and row.flags.num & _WRITEABLE:
-                words += (ctypes.addressof(_byte_in(row)), length)  # ``row.ctypes.data`` in a quarter of the time
+                # The same as ``row.ctypes.data`` in a quarter of the time.
+                words += (ctypes.addressof(_byte_in(row)), length)
             else:
                 words += (row.ctypes.data if length else 0, length)
         return words
@@ -129,7 +134,7 @@ def _described(line: str) -> tuple[str, str, np.dtype[Any] | None, str]:
 
 
 def _flat(values: Sequence[Argument]) -> list[Any]:
-    """Return arguments with records taken apart."""
+    """Return arguments with records flattened."""
     flat: list[Any] = []
     for value in values:
         if isinstance(value, tuple):
@@ -142,18 +147,18 @@ def _flat(values: Sequence[Argument]) -> list[Any]:
 @cache
 def _addresses(functions: tuple[Callable[..., Any], ...]) -> NDArray[np.int64]:
     if missing := [repr(function) for function in functions if function not in ADDRESSES]:
-        raise TypeError(f"not compiled for kernels: {', '.join(missing)}")
+        raise TypeError(f"not compiled: {', '.join(missing)}; pass them to compile_functions first")
     return np.array([ADDRESSES[function] for function in functions], np.int64)
 
 
 def entry_of(function: Callable[..., Any]) -> Entry | None:
-    """Return the entry of a kernel's function; None without a library, and for a function that is not in it."""
+    """Return the entry of a kernel's function; None without a library, and with a warning if the library lacks it."""
     native, name = library(), f"{function.__module__.replace('.', '_')}__{function.__name__}"
     if native is None:
         return None
     if not hasattr(native, f"{name}_entry"):
         message = (
-            f"the kernel {function.__name__} is not in the library and runs as Python: delete {FOLDER} to build it anew"
+            f"the kernel {function.__name__} is not in the library and runs as Python: delete {FOLDER} to rebuild it"
         )
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
@@ -164,39 +169,38 @@ def entry_of(function: Callable[..., Any]) -> Entry | None:
 
 @cache
 def library() -> ctypes.CDLL | None:
-    """Return the library of this machine; None where kernels run as Python, of which a warning says why."""
+    """Return the library of this machine, built first in a checkout if it is stale.
+
+    Returns None if kernels run as Python: by ``PIPEPLAN_PURE_PYTHON``, or with a warning if the library cannot be loaded.
+    Raises KernelError for a kernel of a checkout that cannot be written as C.
+    """
     if os.environ.get("PIPEPLAN_PURE_PYTHON", "0") not in ("", "0"):
         return None
-    from pipeplan.foundation.compiling.built import NOT_BUILT, build_here, is_stale
+    from pipeplan.foundation.compiling.built import BUILT, NOT_BUILT, build_here, is_stale
     from pipeplan.foundation.compiling.compiler import CompilerError, file_name
 
     path = FOLDER / file_name()
     try:
         if is_stale(SOURCE, path):
             build_here(SOURCE, path)
-        return _loaded(path)
+        digest, *_ = (FOLDER / BUILT).read_text(encoding="utf-8").split()
+        native = open_library(path)
+        if _string(native, "pipeplan_digest") != digest:
+            raise ValueError(f"{path} belongs to another version of pipeplan")
+        return native
     except (OSError, ValueError, CompilerError) as error:
         note = FOLDER / NOT_BUILT
         reason = note.read_text(encoding="utf-8").strip() if note.exists() else str(error)
     remedy = "install pipeplan again, from a wheel, or from source with a C compiler"
-    warnings.warn(f"kernels run as Python, 10 to 100 times as slowly: {reason}; {remedy}", RuntimeWarning, stacklevel=2)
+    warnings.warn(f"kernels run as Python, 10 to 100 times slower: {reason}; {remedy}", RuntimeWarning, stacklevel=2)
     return None
 
 
-def _loaded(path: Path) -> ctypes.CDLL:
-    """Return a library that was built with this version. Raises OSError or ValueError for any other file."""
-    digest, *_ = (FOLDER / "built.txt").read_text(encoding="utf-8").split()
-    native = open_library(path)
-    if _string(native, "pipeplan_digest") != digest:
-        raise ValueError(f"{path} belongs to another version")
-    return native
-
-
 def open_library(path: Path) -> ctypes.CDLL:
-    """Return a library. Raises OSError if it is none, and ValueError for one of Linux whose end is missing."""
+    """Return the library of a file. Raises OSError if it cannot be loaded, and ValueError for a truncated one of Linux."""
     with path.open("rb") as file:
         head = file.read(64)
-    # Linux would end the process when it reads what is not there. The table of sections is the last part of a file.
+    # Linux would kill the process when it reads past the end of a truncated file. The section table is the file's last part.
     if head.startswith(b"\x7fELF\x02") and len(head) == 64:
         (table,), (size, number) = struct.unpack_from("=Q", head, 0x28), struct.unpack_from("=HH", head, 0x3A)
         if path.stat().st_size < table + size * number:
@@ -205,5 +209,5 @@ def open_library(path: Path) -> ctypes.CDLL:
 
 
 def _string(native: ctypes.CDLL, name: str) -> str:
-    """Return a string of the library. Raises ValueError if there is none of the name."""
+    """Return a string constant of a library. Raises ValueError if the library has none of this name."""
     return ctypes.string_at(ctypes.addressof(ctypes.c_char.in_dll(native, name))).decode()

@@ -32,14 +32,14 @@ class Move:
         Takes the flat problem, the reach, the decisions, a place, the change to fill in and the random numbers. It draws
         what is to be done at that place into ``change.terms``, and changes nothing else.
     apply
-        Takes the flat problem, the decisions and the change. It changes the decisions; false if there was nothing to
-        change.
+        Takes the flat problem, the decisions and the change. It changes the decisions and returns true, or returns false if
+        there was nothing to change.
     undo
         Takes the same after ``apply`` has returned true, and leaves the decisions as they were before.
     can_gain
         Function that returns true if it can improve anything on the problem of an encoder; otherwise it is never drawn.
     number
-        Its number in ``numbered_kernel``; None for a move from outside, whose functions are compiled where it is used.
+        Its number in ``numbered_kernel``; None for a move from outside, whose functions are compiled at its first use.
 
     Raises
     ------

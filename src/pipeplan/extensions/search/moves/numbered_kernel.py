@@ -28,7 +28,7 @@ from pipeplan.model import Ints
     EXCHANGE_TURNS,
     TURN_HERE,
 ) = range(OUTSIDE)
-"""Numbers of the moves; from ``OUTSIDE`` on those of others."""
+"""Numbers of the search's own moves; moves from outside have the numbers from ``OUTSIDE`` on."""
 
 
 def propose(
@@ -73,7 +73,7 @@ def propose(
 
 
 def apply(move: int, outside: OutsideMoves, problem: FlatProblem, decisions: Decisions, change: Change) -> bool:
-    """Apply a move; false if there was nothing to change."""
+    """Apply a move. Return false if there was nothing to change."""
     if move == FORCE:
         return decision.force(problem, decisions, change)
     if move <= SHIFT_MICROBATCHES:

@@ -1,4 +1,4 @@
-"""Moves from outside: their functions are compiled where they are used; else annealings by them run as Python."""
+"""Moves from outside the package: compiled at first use; if that fails, annealings by them run as Python."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pipeplan.extensions.search.moves.move import Move
 from pipeplan.foundation.kernels import Kernel, is_native
 
 _COMPILING = Lock()
-"""Held while moves are compiled: of a search's threads the first one does it, and warns if it fails."""
+"""Held while moves are compiled, so that only the first thread of a search compiles them, and warns if that fails."""
 
 
 def outside_moves(moves: tuple[Move, ...]) -> OutsideMoves:
-    """Return the functions of the moves that have no number."""
+    """Return the functions of the moves from outside, in the order of the moves."""
     functions = ([getattr(move, name) for move in moves if move.number is None] for name in OutsideMoves._fields)
     return OutsideMoves(*functions)
 
 
 def run_with(kernel: Kernel, moves: tuple[Move, ...]) -> Kernel:
-    """Return what runs a kernel by these moves: the kernel, or Python if moves from outside cannot be compiled."""
+    """Return the kernel; or one that runs it as Python if it calls moves from outside that cannot be compiled."""
     outside = tuple(move for move in moves if move.number is None)
     if not outside or not is_native():
         return kernel
@@ -32,7 +32,7 @@ def run_with(kernel: Kernel, moves: tuple[Move, ...]) -> Kernel:
 
 @cache
 def _are_compiled(moves: tuple[Move, ...]) -> bool:
-    """Return True if moves could be compiled; if not, a warning says why."""
+    """Compile moves from outside. Return False, with a warning that says why, if that fails."""
     from pipeplan.foundation.kernels.functions import CompilerError, KernelError, compile_functions
 
     types = get_type_hints(OutsideMoves)
@@ -46,7 +46,7 @@ def _are_compiled(moves: tuple[Move, ...]) -> bool:
         )
     except (CompilerError, KernelError, OSError, ValueError) as error:
         names = ", ".join(move.name for move in moves)
-        message = f"annealings by these moves run as Python, many times as slowly: {names}; {error}"
+        message = f"annealings by these moves run as Python, many times slower: {names}; {error}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
         return False
     return True
