@@ -77,6 +77,7 @@ NEEDS = {
     "formats/test_fuzz.py": TRAINING,
     "formats/test_large_numbers.py": TRAINING,
     "formats/test_zb_nodes.py": SEARCH,
+    "foundation/kernels/test_kernels.py": WHOLE,
     "foundation/kernels/test_lengths.py": WHOLE,
     "published_runs": WHOLE,
     "simulation/test_round_trips.py": SEARCH,

@@ -21,7 +21,7 @@ from tests.foundation.kernels.building import ROOT, compiler_at_hand
 
 NAME = compiler.file_name()
 
-UNCACHED: Callable[[], Any] = library.library.__wrapped__
+UNCACHED: Callable[[], Any] = library._library.__wrapped__
 
 
 @pytest.fixture
@@ -64,12 +64,18 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a few bytes": (lambda folder: (folder / NAME).write_bytes((folder / NAME).read_bytes()[:40]), NAME),
     "the beginning": (
         lambda folder: (folder / NAME).write_bytes((folder / NAME).read_bytes()[:50_000]),
-        "is incomplete",
+        "is damaged",
+    ),
+    "a part": (
+        lambda folder: (folder / NAME).write_bytes(
+            (data := (folder / NAME).read_bytes())[:40_000] + bytes(len(data) - 40_000)
+        ),
+        "is damaged",
     ),
     "another version's": (lambda folder: (folder / "built.txt").write_text("0123\n"), "belongs to another version"),
-    "another program's": (foreign, "pipeplan_digest"),
+    "another program's": (foreign, "is damaged"),
     "no digest beside it": (lambda folder: (folder / "built.txt").unlink(), "built.txt"),
-    "an empty digest": (lambda folder: (folder / "built.txt").write_text(""), "not enough values"),
+    "an empty digest": (lambda folder: (folder / "built.txt").write_text(""), "is damaged"),
     "not built": (
         not_built,
         "slower: no cc; install pipeplan again, from a wheel, or from source with a C compiler",
@@ -139,7 +145,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("PIPEPLAN_PURE_PYTHON", raising=False)
     source = tmp_path / "src"
     source.mkdir()
-    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "hatch_build.py").write_text("")
     (source / "fill_kernel.py").write_text(KERNEL)
     (source / "user.py").write_text("from fill_kernel import fill\n\nFILL = Kernel(fill)\n")
     monkeypatch.setattr(library, "FOLDER", tmp_path / "libraries")
@@ -245,11 +251,11 @@ def test_two_processes_may_compile_a_checkout_at_once(checkout):
 
 def test_a_warning_is_given_once_for_all_kernels(installed, monkeypatch):
     (installed / NAME).write_text("text")
-    library.library.cache_clear()
+    library._library.cache_clear()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             assert [Kernel(len).is_compiled, Kernel(max).is_compiled, is_native()] == [False] * 3
         assert len(caught) == 1
     finally:
-        library.library.cache_clear()
+        library._library.cache_clear()

@@ -5,21 +5,25 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pipeplan.foundation.compiling.compiler import checksum
+
 BUILT = "built.txt"
-"""File with the digest of this version's libraries and, in a checkout, the state of each of their source files."""
+"""File with the digest of the C file, and the name and checksum of each library and, in a checkout, of each source file."""
 
 NOT_BUILT = "not_built.txt"
 """File with the reason why there is no library for this machine."""
 
 
-def note_built(text: str, folder: Path, states: list[str]) -> None:
-    """Write the digest of a C file and the states of its sources beside the libraries that were built from it."""
-    write_at_once(folder / BUILT, "\n".join([re.findall(r'pipeplan_digest\[\] = "(\w+)"', text)[0], *states]))
+def note_built(text: str, folder: Path, sources: list[str]) -> None:
+    """Write the digest of a C file, and the checksums of its libraries and sources, beside the libraries."""
+    libraries = [f"{path.name} {checksum(path)}" for path in sorted(folder.glob("kernels-*"))]
+    digest = re.findall(r'pipeplan_digest\[\] = "(\w+)"', text)[0]
+    write_at_once(folder / BUILT, "\n".join([digest, *libraries, *sources]))
     (folder / NOT_BUILT).unlink(missing_ok=True)
 
 
 def build_here(source: Path, library: Path) -> None:
-    """Compile the kernels of a checkout for this machine, and record the states of their source files.
+    """Compile the kernels of a checkout for this machine, and record the checksums of their source files.
 
     Raises CompilerError if the compiler fails, KernelError for a kernel that cannot be written as C, and OSError if the
     record cannot be written.
@@ -28,22 +32,29 @@ def build_here(source: Path, library: Path) -> None:
     from pipeplan.foundation.compiling.writer import write
 
     # Read before the files are, so that a file saved during the build counts as changed.
-    states = [f"{path} {_state(source / path)}" for path in _sources(source)]
+    sources = [f"{path} {checksum(source / path)}" for path in _sources(source)]
     text = write(source)
     compile_library(text, library, find_compiler())
-    note_built(text, library.parent, states)
+    note_built(text, library.parent, sources)
 
 
 def is_stale(source: Path, library: Path) -> bool:
     """Return True for a checkout whose library is missing or whose sources have changed; False for an installation."""
-    if not (source.name == "src" and (source.parent / "pyproject.toml").exists()):
+    # What a build could not make is not tried again at every start.
+    if not (source.parent / "hatch_build.py").exists() or (library.parent / NOT_BUILT).exists():
         return False
     try:
-        _, *states = (library.parent / BUILT).read_text(encoding="utf-8").splitlines()
-        changed = [line for line in states if line != f"{(path := line.split()[0])} {_state(source / path)}"]
+        known = read_built(library.parent)
+        files = {name: (library.parent if name.startswith("kernels-") else source) / name for name in known}
+        return library.name not in known or any(checksum(files[name]) != known[name] for name in known)
     except OSError:
         return True
-    return bool(changed) or not library.exists()
+
+
+def read_built(folder: Path) -> dict[str, str]:
+    """Return the checksums of libraries and sources by their names, those of sources relative to the source folder."""
+    lines = (folder / BUILT).read_text(encoding="utf-8", errors="replace").splitlines()[1:]
+    return {name: state for name, _, state in (line.partition(" ") for line in lines)}
 
 
 def _sources(source: Path) -> list[str]:
@@ -53,12 +64,6 @@ def _sources(source: Path) -> list[str]:
         for name in re.findall(r"^from ([\w.]+) import", path.read_text(encoding="utf-8"), re.MULTILINE):
             files.add(source.joinpath(*name.split(".")).with_suffix(".py"))
     return sorted(path.relative_to(source).as_posix() for path in files if path.is_file())
-
-
-def _state(path: Path) -> str:
-    """Return the size of a file and the time of its last change in nanoseconds."""
-    status = path.stat()
-    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def write_at_once(path: Path, text: str) -> None:

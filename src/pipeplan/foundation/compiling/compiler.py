@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from zlib import crc32
 
 FLAGS = ("-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-w")
 
@@ -59,7 +60,10 @@ def find_compiler() -> list[str]:
     import shutil
     from tempfile import TemporaryDirectory
 
-    chosen = shlex.split(os.environ.get("CC", ""))
+    try:
+        chosen = shlex.split(os.environ.get("CC", ""))
+    except ValueError as error:
+        raise CompilerError(f"CC is {os.environ['CC']}: {error}") from None
     others = [["cc"], ["gcc"], ["clang"], *([ZIG] if _zig_folder() else [])]
     errors = []
     for name, *options in [chosen] if chosen else others:
@@ -140,6 +144,11 @@ def _zig_folder() -> str:
     return str(Path(package.origin).parent) if package and package.origin else ""
 
 
+def checksum(path: Path) -> str:
+    """Return a checksum of a file. To load a library with other bytes than it was built with could end the process."""
+    return f"{crc32(path.read_bytes()):08x}"
+
+
 def compiled_once(text: str) -> Path:
     """Return the library of a C file in the user's cache; compile it if it is missing.
 
@@ -151,11 +160,15 @@ def compiled_once(text: str) -> Path:
     from hashlib import sha256
 
     digest = sha256("\n".join((*FLAGS, *SAME_RESULTS, text)).encode()).hexdigest()
-    folder = cache_folder()
-    path = folder / f"{digest[:32]}-{file_name()}"
-    if not path.exists():
-        compile_library(text, path, find_compiler())
-    _require_ours(path)
+    folder, name = cache_folder(), digest[:32]
+    for path in folder.glob(f"{name}-*"):
+        _require_ours(path)
+        if path.stem == f"{name}-{checksum(path)}":
+            return path
+    compiled = folder / f".{name}-{os.getpid()}{Path(file_name()).suffix}"
+    compile_library(text, compiled, find_compiler())
+    path = folder / f"{name}-{checksum(compiled)}{compiled.suffix}"
+    compiled.replace(path)
     return path
 
 

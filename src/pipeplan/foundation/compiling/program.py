@@ -22,6 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from pipeplan.foundation.errors import InputError
+
 INT, FLOAT, BOOL, NOTHING = "i64", "double", "bool", "void"
 
 NUMBERS = (BOOL, INT, FLOAT)
@@ -60,7 +62,7 @@ static INLINED i64 parts(i64 a, i64 b) { return b > 0 && a % b == 0 ? a / b : -1
 """First lines of every C file: ``%``, ``//``, ``min`` and ``max`` as in Python. ``parts`` is an exact quotient, or -1."""
 
 
-class KernelError(Exception):
+class KernelError(InputError):
     """A kernel that cannot be written as C. The message has the file, the line, the problem and the remedy."""
 
     def __init__(self, path: Path, line: int, message: str) -> None:
@@ -151,7 +153,10 @@ class Program:
         """Return a module, read from its file at the first call."""
         if name not in self.modules:
             self.modules[name] = module = Module(path, name)
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+            try:
+                tree = ast.parse(path.read_bytes())
+            except SyntaxError as error:
+                raise KernelError(path, error.lineno or 1, f"{error.msg}: correct it") from None
             for node in tree.body:
                 module.add(node)
             module.forget_changed(tree)

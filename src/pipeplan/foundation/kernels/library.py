@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,28 +168,35 @@ def entry_of(function: Callable[..., Any]) -> Entry | None:
     return Entry(function.__name__, run, _string(native, f"{name}_takes"))
 
 
-@cache
+_LOADING = Lock()
+
+
 def library() -> ctypes.CDLL | None:
     """Return the library of this machine, built first in a checkout if it is stale.
 
     Returns None if kernels run as Python: by ``PIPEPLAN_PURE_PYTHON``, or with a warning if the library cannot be loaded.
     Raises KernelError for a kernel of a checkout that cannot be written as C.
     """
+    # One thread at a time: a second one would compile a checkout's kernels again.
+    with _LOADING:
+        return _library()
+
+
+@cache
+def _library() -> ctypes.CDLL | None:
     if os.environ.get("PIPEPLAN_PURE_PYTHON", "0") not in ("", "0"):
         return None
-    from pipeplan.foundation.compiling.built import BUILT, NOT_BUILT, build_here, is_stale
-    from pipeplan.foundation.compiling.compiler import CompilerError, file_name
+    from pipeplan.foundation.compiling.built import NOT_BUILT, build_here, is_stale, read_built
+    from pipeplan.foundation.compiling.compiler import CompilerError, checksum, file_name
 
     path = FOLDER / file_name()
     try:
         if is_stale(SOURCE, path):
             build_here(SOURCE, path)
-        digest, *_ = (FOLDER / BUILT).read_text(encoding="utf-8").split()
-        native = open_library(path)
-        if _string(native, "pipeplan_digest") != digest:
-            raise ValueError(f"{path} belongs to another version of pipeplan")
-        return native
-    except (OSError, ValueError, CompilerError) as error:
+        if read_built(FOLDER).get(path.name) != checksum(path):
+            raise CompilerError(f"{path} is damaged, or belongs to another version of pipeplan")
+        return open_library(path)
+    except (OSError, CompilerError) as error:
         note = FOLDER / NOT_BUILT
         reason = note.read_text(encoding="utf-8").strip() if note.exists() else str(error)
     remedy = "install pipeplan again, from a wheel, or from source with a C compiler"
@@ -197,14 +205,7 @@ def library() -> ctypes.CDLL | None:
 
 
 def open_library(path: Path) -> ctypes.CDLL:
-    """Return the library of a file. Raises OSError if it cannot be loaded, and ValueError for a truncated one of Linux."""
-    with path.open("rb") as file:
-        head = file.read(64)
-    # Linux would kill the process when it reads past the end of a truncated file. The section table is the file's last part.
-    if head.startswith(b"\x7fELF\x02") and len(head) == 64:
-        (table,), (size, number) = struct.unpack_from("=Q", head, 0x28), struct.unpack_from("=HH", head, 0x3A)
-        if path.stat().st_size < table + size * number:
-            raise ValueError(f"{path} is incomplete")
+    """Return the library of a file whose checksum is right. Raises OSError if it cannot be loaded."""
     return ctypes.CDLL(str(path))
 
 
