@@ -254,7 +254,7 @@ def test_the_commands_of_the_readme_run_without_extras(bare, tmp_path):
 
 
 def test_its_kernels_are_machine_code(bare, tmp_path):
-    program = "from pipeplan.foundation.kernels.library import library; print(library())"
+    program = "from pipeplan.foundation.kernels.library import loaded_library; print(loaded_library())"
     assert file_name() in ran(bare / "python", "-W", "error", "-c", program, folder=tmp_path)
 
 

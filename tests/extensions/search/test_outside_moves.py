@@ -155,7 +155,7 @@ def test_a_move_that_cannot_be_compiled_runs_as_python_and_a_warning_says_why(ca
     (warning,) = [str(each.message) for each in caught]
     assert warning.startswith(f"annealings by these moves run as Python, many times slower: {move.name}; ")
     assert message in warning
-    assert not isinstance(outside.run_with(Kernel(swap_kernel.undo), (move,)).entry, library.Entry)
+    assert not isinstance(outside.run_with(Kernel(swap_kernel.undo), (move,)).entry, library.NativeEntry)
 
 
 def test_a_function_with_another_parameter_is_not_called_by_machine_code(tmp_path):

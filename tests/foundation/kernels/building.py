@@ -13,7 +13,7 @@ import pytest
 from pipeplan.foundation.compiling import compiler
 from pipeplan.foundation.compiling.writer import write
 from pipeplan.foundation.kernels import library
-from pipeplan.foundation.kernels.library import Entry
+from pipeplan.foundation.kernels.library import NativeEntry
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,7 +26,7 @@ def compiler_at_hand() -> list[str]:
         pytest.skip(f"needs a C compiler: {error}")
 
 
-def entries(folder: Path, files: Sequence[Path], functions: Sequence[Callable[..., Any]]) -> dict[str, Entry]:
+def entries(folder: Path, files: Sequence[Path], functions: Sequence[Callable[..., Any]]) -> dict[str, NativeEntry]:
     """Compile functions of files of this repository in an empty folder; return their entries by their names."""
     command = compiler_at_hand()
     for file in files:
@@ -40,11 +40,11 @@ def entries(folder: Path, files: Sequence[Path], functions: Sequence[Callable[..
 
 def entries_of(
     text: str, folder: Path, command: list[str], functions: Sequence[Callable[..., Any]]
-) -> dict[str, Entry]:
+) -> dict[str, NativeEntry]:
     """Compile a C file; return the entries of functions by their names."""
     path = folder / compiler.file_name()
     compiler.compile_library(text, path, command)
-    with patch.object(library, "library", return_value=ctypes.CDLL(str(path))):
+    with patch.object(library, "loaded_library", return_value=ctypes.CDLL(str(path))):
         result = {each.__name__: library.entry_of(each) for each in functions}
     assert None not in result.values()
     return {name: entry for name, entry in result.items() if entry is not None}

@@ -14,7 +14,7 @@ import pipeplan
 from pipeplan.extensions.search import search
 from pipeplan.extensions.search.layouts.order import OrderGraph
 from pipeplan.foundation.kernels import Kernel
-from pipeplan.foundation.kernels.library import Entry
+from pipeplan.foundation.kernels.library import NativeEntry
 from pipeplan.strategies import Shape
 from pipeplan.strategies.controllable_memory import build_v_min
 from tests.torture.schedules.evaluations import moved
@@ -27,7 +27,7 @@ Arguments = tuple[tuple[Any, ...], tuple[Any, ...]]
 class Call:
     """An entry and the inputs and outputs of a call, as they were before it."""
 
-    entry: Entry
+    entry: NativeEntry
     arguments: Arguments
 
     def values(self) -> list[Any]:

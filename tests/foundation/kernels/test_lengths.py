@@ -12,7 +12,7 @@ import pytest
 
 from pipeplan.foundation.compiling.writer import KernelError, write
 from pipeplan.foundation.kernels import is_native
-from pipeplan.foundation.kernels.library import Leaf
+from pipeplan.foundation.kernels.library import EntryLeaf
 from tests.foundation.kernels.calls import Call, recorded_calls
 
 SOURCE = Path(__file__).parents[3] / "src"
@@ -138,7 +138,7 @@ Kernel(fill)
 """
 
 
-def rows_of(call: Call) -> Iterator[tuple[int, Leaf, Any]]:
+def rows_of(call: Call) -> Iterator[tuple[int, EntryLeaf, Any]]:
     """Yield the place, the leaf and the value of each array."""
     for place, (leaf, value) in enumerate(zip(call.entry.leaves, call.values(), strict=True)):
         if isinstance(value, np.ndarray):
@@ -154,7 +154,7 @@ def names(text: str) -> set[str]:
     return set(re.findall(r"[a-z]\w*", text)) - {"or"}
 
 
-def may_be_as_long(call: Call, leaf: Leaf, length: int) -> bool:
+def may_be_as_long(call: Call, leaf: EntryLeaf, length: int) -> bool:
     """Return True for a length that the shape allows by itself, and that no other array depends on."""
     if names(leaf.shape) == {"quantiles"}:
         return length > 0

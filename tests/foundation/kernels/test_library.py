@@ -163,7 +163,7 @@ def filled() -> list[int]:
     fill.__module__ = "fill_kernel"
     row = np.zeros(2, np.int64)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(library, "library", lambda: native)
+        patch.setattr(library, "loaded_library", lambda: native)
         Kernel(fill)((3,), (row,))
     return row.tolist()
 
@@ -240,7 +240,7 @@ def test_two_processes_may_compile_a_checkout_at_once(checkout):
         from pathlib import Path
         from pipeplan.foundation.kernels import library
         library.FOLDER, library.SOURCE = Path({str(library.FOLDER)!r}), Path({str(checkout)!r})
-        assert library.library() is not None
+        assert library.loaded_library() is not None
     """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     processes = [subprocess.Popen([sys.executable, "-W", "error", "-c", code], env=environment) for _ in range(2)]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pipeplan.foundation.compiling.writer import KernelError, write
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.foundation.kernels.functions import compile_functions
-from pipeplan.foundation.kernels.library import Entry
+from pipeplan.foundation.kernels.library import NativeEntry
 from tests.foundation.kernels import building, random_programs
 from tests.foundation.kernels.constructs import constructs_kernel, outside
 from tests.foundation.kernels.constructs.records import Change, Changes, Inner, Rows
@@ -32,7 +32,7 @@ CONSTRUCTS: dict[str, Callable[..., Any]] = {
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Entry]:
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, NativeEntry]:
     """The constructs as C, by their names."""
     functions = [*CONSTRUCTS.values(), constructs_kernel.functions_of_a_row]
     return building.entries(tmp_path_factory.mktemp("constructs"), sorted(FOLDER.glob("*.py")), functions)

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from pipeplan.foundation.kernels.library import Entry
+from pipeplan.foundation.kernels.library import Argument, NativeEntry, Output, entry_of, loaded_library
 
-Argument = NDArray[Any] | int | float | Sequence[Callable[..., Any]] | tuple["Argument", ...]
-Output = NDArray[Any] | tuple["Output", ...]
+__all__ = ["Argument", "Kernel", "Output", "inlined", "is_native"]
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -42,10 +40,8 @@ class Kernel:
         self._native = native
 
     @cached_property
-    def entry(self) -> Entry | None:
+    def entry(self) -> NativeEntry | None:
         """Function of the library for the loop; None if the loop runs as Python."""
-        from pipeplan.foundation.kernels.library import entry_of
-
         return entry_of(self.function) if self._native else None
 
     @property
@@ -85,9 +81,7 @@ def inlined(function: Function) -> Function:
 
 def is_native() -> bool:
     """Return True if kernels run as machine code."""
-    from pipeplan.foundation.kernels.library import library
-
-    return library() is not None
+    return loaded_library() is not None
 
 
 def _as_lists(value: Argument) -> Any:

@@ -27,7 +27,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.foundation.kernels import Argument, Output
+Argument = NDArray[Any] | int | float | Sequence[Callable[..., Any]] | tuple["Argument", ...]
+"""Argument of a kernel: an array, a number, a row of functions, or a record of these."""
+
+Output = NDArray[Any] | tuple["Output", ...]
+"""Array that a kernel writes, or a record of arrays."""
 
 FOLDER = Path(__file__).with_name("libraries")
 """Folder of the libraries of a build, and of its record; see ``compiling.built``."""
@@ -56,7 +60,7 @@ _NUMBERS: dict[str, tuple[type, ...]] = {"q": (int, np.integer), "d": (int, floa
 """Kinds of leaves that are numbers, int and float, and the Python types that are accepted for each."""
 
 
-class Leaf(NamedTuple):
+class EntryLeaf(NamedTuple):
     """An array, number or row of functions that an entry takes. ``dtype`` is that of an array, None for a number."""
 
     name: str
@@ -65,14 +69,14 @@ class Leaf(NamedTuple):
     shape: str
 
 
-class Entry:
+class NativeEntry:
     """A function of the library that is called like the Python function of its kernel."""
 
     def __init__(self, name: str, run: Callable[[bytes, Any], int], description: str) -> None:
         result, *lines = description.splitlines()
         self.name, self.run = name, run
         self._result, self._as_python = _RESULTS[result]
-        self.leaves = [Leaf(*_described(line)) for line in lines]
+        self.leaves = [EntryLeaf(*_described(line)) for line in lines]
         self._formats = [leaf.kind if leaf.kind in _NUMBERS else "qq" for leaf in self.leaves]
         self._layout = struct.Struct("".join(self._formats))
 
@@ -101,7 +105,7 @@ class Entry:
             )
         return self._as_python(result.value)
 
-    def _words(self, leaves: Sequence[Leaf], values: Sequence[Any], flags: int) -> list[Any]:
+    def _words(self, leaves: Sequence[EntryLeaf], values: Sequence[Any], flags: int) -> list[Any]:
         """Return the words of arguments: address and length of each array, the value of each number.
 
         Raises TypeError for an argument of another type than its leaf, or an array without these flags.
@@ -152,9 +156,9 @@ def _addresses(functions: tuple[Callable[..., Any], ...]) -> NDArray[np.int64]:
     return np.array([ADDRESSES[function] for function in functions], np.int64)
 
 
-def entry_of(function: Callable[..., Any]) -> Entry | None:
+def entry_of(function: Callable[..., Any]) -> NativeEntry | None:
     """Return the entry of a kernel's function; None without a library, and with a warning if the library lacks it."""
-    native, name = library(), f"{function.__module__.replace('.', '_')}__{function.__name__}"
+    native, name = loaded_library(), f"{function.__module__.replace('.', '_')}__{function.__name__}"
     if native is None:
         return None
     if not hasattr(native, f"{name}_entry"):
@@ -165,13 +169,13 @@ def entry_of(function: Callable[..., Any]) -> Entry | None:
         return None
     run = native[f"{name}_entry"]
     run.argtypes, run.restype = (ctypes.c_char_p, ctypes.c_void_p), ctypes.c_longlong
-    return Entry(function.__name__, run, _string(native, f"{name}_takes"))
+    return NativeEntry(function.__name__, run, _string(native, f"{name}_takes"))
 
 
 _LOADING = Lock()
 
 
-def library() -> ctypes.CDLL | None:
+def loaded_library() -> ctypes.CDLL | None:
     """Return the library of this machine, built first in a checkout if it is stale.
 
     Returns None if kernels run as Python: by ``PIPEPLAN_PURE_PYTHON``, or with a warning if the library cannot be loaded.
