@@ -136,7 +136,7 @@ def test_threads_and_processes_end_with_the_command(tmp_path):
         process.send_signal(signal.SIGTERM)
     for command, process in begun.items():
         errors = process.communicate(timeout=60)[1]
-        assert (command, process.returncode, "Traceback" in errors) == (command, 143, False)
+        assert (command, process.returncode, "Traceback" in errors) == (command, 143, False), errors
         until = time.monotonic() + 10
         while (left := session(process.pid)) and time.monotonic() < until:
             time.sleep(0.05)
