@@ -95,13 +95,16 @@ class Signals:
 
     def __init__(self) -> None:
         self._lost: BaseException | None = None
+        self.has_ended = False
 
     def end(self, number: int, _: FrameType | None) -> None:
         """End the command, and ignore further signals while it cleans up."""
         for handled in SIGNALS:
             if signal.getsignal(handled) == self.end:
                 signal.signal(handled, signal.SIG_IGN)
-        raise Terminated(number)
+        ended = Terminated(number)
+        self._raise_again_if_lost(ended)
+        raise ended
 
     def require_none(self, *_: object) -> None:
         """Raise the exception of a signal that was lost, as in a callback of a C library.
@@ -117,10 +120,22 @@ class Signals:
         if not isinstance(unraised.exc_value, Terminated | KeyboardInterrupt):
             previous(unraised)
             return
-        self._lost = unraised.exc_value
+        self._raise_again_if_lost(unraised.exc_value)
+
+    def _raise_again_if_lost(self, ended: BaseException) -> None:
+        """Raise the exception of a signal again where nothing handles it any more: NumPy drops those within an attribute."""
+        self._lost = ended
+        self.has_ended = True
         if hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, self.require_none)
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+            signal.signal(signal.SIGALRM, self._look)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
+
+    def _look(self, *_: object) -> None:
+        handled = sys.exception()
+        while handled is not None and not isinstance(handled, Terminated | KeyboardInterrupt):
+            handled = handled.__context__
+        if handled is None and self._lost is not None:
+            raise self._lost
 
 
 @contextmanager
@@ -142,6 +157,8 @@ def ended_by_signals() -> Iterator[Signals]:
         yield signals
     finally:
         sys.unraisablehook = hook
+        if signals.has_ended and hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
 
