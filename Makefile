@@ -25,7 +25,7 @@ CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test
 	cli/test_names.py extensions/web/test_guard.py extensions/training/runtime/test_recorder.py)
 
 # The tests of kernels, for `make sanitized` and `make pure`.
-KERNELS := tests/simulation $(addprefix tests/extensions/search/test_,evaluate.py wide.py moves.py keeping.py)
+KERNELS := $(addprefix tests/extensions/search/test_,evaluate.py wide.py moves.py keeping.py)
 
 .PHONY: axe demo demo-page check check-tests test test-all sanitized pure without lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture web-ui web-ui-check lock audit clean
 
@@ -59,11 +59,11 @@ sanitized: .venv/.installed-dev
 	CC="cc -fsanitize=address,undefined -fno-sanitize-recover=all -g" $(BIN)/python -m pip install --quiet --no-deps --target build/sanitized .
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc \
 		PYTHONPATH=build/sanitized $(BIN)/python -m pytest -q $(KERNELS) \
-		tests/extensions/search/test_building_blocks.py tests/foundation/kernels/test_lengths.py
+		tests/foundation/kernels/test_lengths.py
 
 # Kernels as plain Python.
 pure: .venv/.installed-dev
-	PIPEPLAN_PURE_PYTHON=1 $(BIN)/python -m pytest -q $(KERNELS) tests/strategies
+	PIPEPLAN_PURE_PYTHON=1 $(BIN)/python -m pytest -q $(KERNELS) tests/simulation
 
 # Without each extension in turn, and those that need it: all that is left is imported, and the doors of the core are tested; with
 # ALL=--all everything that is left and not slow.
