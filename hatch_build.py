@@ -31,8 +31,7 @@ from packaging.tags import platform_tags
 ZIGLANG = "ziglang==0.17.1"
 """The release that compiles the published wheel: with a fixed release, its bytes are reproducible."""
 
-KERNELS = "pipeplan/foundation/kernels"
-LIBRARIES = f"{KERNELS}/libraries"
+LIBRARIES = "pipeplan/foundation/kernels/libraries"
 
 C_FILE = "kernels.c"
 """Name of the C file in the sdist."""
@@ -115,9 +114,8 @@ class CustomBuildHook(BuildHookInterface[Any]):
             if version == "editable" and self.platforms == "this":
                 built.build_here(self.source, folder / self.compiler.file_name())
             else:
-                text = self.c_file()
-                self.compile(text, folder)
-                built.note_built(text, folder, [])
+                self.compile(self.c_file(), folder)
+                built.note_built(folder)
         except (OSError, self.compiler.CompilerError) as error:
             if self.platforms == "all":
                 raise

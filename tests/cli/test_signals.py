@@ -62,6 +62,25 @@ def test_only_the_first_signal_counts_so_that_clearing_up_is_not_cut():
     assert cleared
 
 
+def test_a_signal_whose_exception_is_dropped_ends_the_command_a_moment_later():
+    until, cleaned = time.monotonic() + 20, []
+
+    def work() -> None:
+        with suppress(BaseException):  # as NumPy does within the attributes that it looks for
+            send(signal.SIGTERM)
+        try:
+            while time.monotonic() < until:
+                time.sleep(0.01)
+        finally:
+            time.sleep(0.2)  # it is not raised again into what cleans up
+            cleaned.append(True)
+
+    with pytest.raises(Terminated), ended_by_signals():
+        work()
+    assert cleaned
+    assert time.monotonic() < until
+
+
 def test_what_somebody_else_has_set_stays():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     try:

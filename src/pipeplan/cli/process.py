@@ -94,8 +94,7 @@ class Signals:
     """Handlers of the signals that end a command."""
 
     def __init__(self) -> None:
-        self._lost: BaseException | None = None
-        self.has_ended = False
+        self.ended: BaseException | None = None
 
     def end(self, number: int, _: FrameType | None) -> None:
         """End the command, and ignore further signals while it cleans up."""
@@ -103,39 +102,40 @@ class Signals:
             if signal.getsignal(handled) == self.end:
                 signal.signal(handled, signal.SIG_IGN)
         ended = Terminated(number)
-        self._raise_again_if_lost(ended)
+        self._watch(ended)
         raise ended
 
-    def require_none(self, *_: object) -> None:
-        """Raise the exception of a signal that was lost, as in a callback of a C library.
+    def require_none(self) -> None:
+        """Raise the exception of a signal that was lost.
 
         An error of the command in the meantime is a consequence of the signal.
         """
-        if self._lost is not None:
-            lost, self._lost = self._lost, None
-            raise lost
+        if self.ended is not None:
+            raise self.ended
 
     def unraisable(self, unraised: Any, previous: Callable[[Any], object]) -> None:
         """Keep the lost exception of a signal, and pass others to the ``previous`` hook."""
         if not isinstance(unraised.exc_value, Terminated | KeyboardInterrupt):
             previous(unraised)
             return
-        self._raise_again_if_lost(unraised.exc_value)
+        self._watch(unraised.exc_value)
 
-    def _raise_again_if_lost(self, ended: BaseException) -> None:
-        """Raise the exception of a signal again where nothing handles it any more: NumPy drops those within an attribute."""
-        self._lost = ended
-        self.has_ended = True
+    def _watch(self, ended: BaseException) -> None:
+        """Look from time to time whether the exception of a signal was lost.
+
+        That happens in a callback of a C library, and within an attribute that NumPy looks for: it drops the exception.
+        """
+        self.ended = ended
         if hasattr(signal, "setitimer"):
-            signal.signal(signal.SIGALRM, self._look)
+            signal.signal(signal.SIGALRM, self._raise_unless_handled)
             signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
 
-    def _look(self, *_: object) -> None:
+    def _raise_unless_handled(self, *_: object) -> None:
         handled = sys.exception()
         while handled is not None and not isinstance(handled, Terminated | KeyboardInterrupt):
             handled = handled.__context__
-        if handled is None and self._lost is not None:
-            raise self._lost
+        if handled is None:
+            self.require_none()
 
 
 @contextmanager
@@ -157,7 +157,7 @@ def ended_by_signals() -> Iterator[Signals]:
         yield signals
     finally:
         sys.unraisablehook = hook
-        if signals.has_ended and hasattr(signal, "setitimer"):
+        if signals.ended is not None and hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number in ours:
             signal.signal(number, signal.SIG_DFL)

@@ -74,8 +74,8 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     ),
     "another version's": (lambda folder: (folder / "built.txt").write_text("0123\n"), "belongs to another version"),
     "another program's": (foreign, "is damaged"),
-    "no digest beside it": (lambda folder: (folder / "built.txt").unlink(), "built.txt"),
-    "an empty digest": (lambda folder: (folder / "built.txt").write_text(""), "is damaged"),
+    "no checksum beside it": (lambda folder: (folder / "built.txt").unlink(), "built.txt"),
+    "an empty list of checksums": (lambda folder: (folder / "built.txt").write_text(""), "is damaged"),
     "not built": (
         not_built,
         "slower: no cc; install pipeplan again, from a wheel, or from source with a C compiler",

@@ -1,24 +1,24 @@
-"""Records beside built libraries: the digest they must have, or why the build failed. A checkout rebuilds stale ones."""
+"""Records beside built libraries: their checksums, or why the build failed. A checkout rebuilds stale libraries."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipeplan.foundation.compiling.compiler import checksum
 
 BUILT = "built.txt"
-"""File with the digest of the C file, and the name and checksum of each library and, in a checkout, of each source file."""
+"""File with the name and checksum of each library and, in a checkout, of each source file."""
 
 NOT_BUILT = "not_built.txt"
 """File with the reason why there is no library for this machine."""
 
 
-def note_built(text: str, folder: Path, sources: list[str]) -> None:
-    """Write the digest of a C file, and the checksums of its libraries and sources, beside the libraries."""
+def note_built(folder: Path, sources: Sequence[str] = ()) -> None:
+    """Write the checksums of libraries beside them, and those of sources, as lines with a path and a checksum."""
     libraries = [f"{path.name} {checksum(path)}" for path in sorted(folder.glob("kernels-*"))]
-    digest = re.findall(r'pipeplan_digest\[\] = "(\w+)"', text)[0]
-    write_at_once(folder / BUILT, "\n".join([digest, *libraries, *sources]))
+    write_at_once(folder / BUILT, "\n".join([*libraries, *sources]))
     (folder / NOT_BUILT).unlink(missing_ok=True)
 
 
@@ -33,9 +33,8 @@ def build_here(source: Path, library: Path) -> None:
 
     # Read before the files are, so that a file saved during the build counts as changed.
     sources = [f"{path} {checksum(source / path)}" for path in _sources(source)]
-    text = write(source)
-    compile_library(text, library, find_compiler())
-    note_built(text, library.parent, sources)
+    compile_library(write(source), library, find_compiler())
+    note_built(library.parent, sources)
 
 
 def is_stale(source: Path, library: Path) -> bool:
@@ -53,7 +52,7 @@ def is_stale(source: Path, library: Path) -> bool:
 
 def read_built(folder: Path) -> dict[str, str]:
     """Return the checksums of libraries and sources by their names, those of sources relative to the source folder."""
-    lines = (folder / BUILT).read_text(encoding="utf-8", errors="replace").splitlines()[1:]
+    lines = (folder / BUILT).read_text(encoding="utf-8", errors="replace").splitlines()
     return {name: state for name, _, state in (line.partition(" ") for line in lines)}
 
 

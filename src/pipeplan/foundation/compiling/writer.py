@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -150,8 +149,7 @@ def write(source: Path) -> str:
             match program.named(module, name):
                 case _, Function() as function if function in program.order and function not in entries:
                     entries.append(function)
-    text = program.text(entry(program, function) for function in entries)
-    return f'{text}EXPORT const char pipeplan_digest[] = "{sha256(text.encode()).hexdigest()}";\n'
+    return program.text(entry(program, function) for function in entries)
 
 
 def write_functions(functions: Mapping[str, tuple[str, Path, str]], source: Path) -> str:

@@ -30,7 +30,7 @@ def compile_functions(functions: Sequence[tuple[Callable[..., Any], Any]]) -> No
         at the top level of a file.
     CompilerError
         If there is no compiler, the compiler fails, or other users can write to the cache folder.
-    OSError, ValueError
+    OSError
         If the library cannot be loaded.
     """
     sources = {

@@ -209,7 +209,7 @@ def _library() -> ctypes.CDLL | None:
 
 
 def open_library(path: Path) -> ctypes.CDLL:
-    """Return the library of a file whose checksum is right. Raises OSError if it cannot be loaded."""
+    """Load a library whose checksum is right: the one place where machine code is loaded. Raises OSError if that fails."""
     return ctypes.CDLL(str(path))
 
 

@@ -44,7 +44,7 @@ def _are_compiled(moves: tuple[Move, ...]) -> bool:
                 for function in row
             ]
         )
-    except (CompilerError, KernelError, OSError, ValueError) as error:
+    except (CompilerError, KernelError, OSError) as error:
         names = ", ".join(move.name for move in moves)
         message = f"annealings by these moves run as Python, many times slower: {names}; {error}"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
