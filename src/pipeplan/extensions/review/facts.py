@@ -76,6 +76,8 @@ class ReviewFacts:
         Model and cluster of the command line, in place of those that the configuration names.
     own
         Model, cluster and configuration of one of pipeplan's own files, which an estimate takes as they are.
+    unread
+        Places of keys of parallel training that are not read, such as flags of a fork: rules of their subject are silent.
     """
 
     trainer: TrainerKind
@@ -85,6 +87,7 @@ class ReviewFacts:
     shape: ModelShape | None = None
     cluster: Cluster | None = None
     own: tuple[ModelShape, Cluster, Configuration] | None = None
+    unread: tuple[SettingPlace, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         """Return the value of a setting. Raises NotSet if it is left out, and AttributeError for an unknown setting."""

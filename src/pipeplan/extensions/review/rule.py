@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +15,9 @@ Severity = Literal["error", "warning", "advice"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "advice")
 """From the most to the least severe."""
 
-Question = Literal["starts", "right", "loses"]
+Question = Literal["starts", "right", "loses", "fits"]
+
+QUESTIONS: tuple[Question, ...] = ("starts", "right", "loses", "fits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +38,7 @@ class RuleRow:
         ``error``: the trainer refuses the configuration or trains wrongly; ``warning``: it is slow, tight or fragile;
         ``advice``: a better setting exists.
     question
-        Question of the review that it answers: does it start, is it right, where does it lose.
+        Question of the review that it answers: does it start, is it right, where does it lose, does it fit.
     when
         Returns True for a configuration with the fault. A setting that it reads and the configuration leaves out ends it.
     message, remedy
@@ -88,21 +91,64 @@ class RuleFault:
     remedy: str
 
 
+@dataclass(frozen=True, slots=True)
+class UnjudgedRule:
+    """Rule that could not be judged, and the setting or fact that it misses."""
+
+    rule: RuleRow
+    missing: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Judgement of a configuration.
+
+    Attributes
+    ----------
+    faults
+        Faults, the most severe first.
+    unjudged
+        Rules of its trainer that need what the configuration does not say.
+    judged
+        Number of rules that were judged, by question.
+    """
+
+    faults: tuple[RuleFault, ...]
+    unjudged: tuple[UnjudgedRule, ...]
+    judged: Mapping[Question, int]
+
+
+def judgement(facts: ReviewFacts, rules: Iterable[RuleRow]) -> Judgement:
+    """Return the judgement of a configuration by the rules that apply to it."""
+    faults: list[RuleFault] = []
+    unjudged: list[UnjudgedRule] = []
+    judged: Counter[Question] = Counter()
+    for rule in rules:
+        if not rule.applies(facts):
+            continue
+        try:
+            fault = _fault(rule, facts)
+        except NotSet as missing:
+            unjudged.append(UnjudgedRule(rule, str(missing)))
+            continue
+        judged[rule.question] += 1
+        faults += [] if fault is None else [fault]
+    ordered = sorted(faults, key=lambda fault: SEVERITIES.index(fault.rule.severity))
+    return Judgement(tuple(ordered), tuple(unjudged), judged)
+
+
 def judged(facts: ReviewFacts, rules: Iterable[RuleRow]) -> tuple[RuleFault, ...]:
     """Return the faults of a configuration by these rules, the most severe first."""
-    faults = [fault for rule in rules if rule.applies(facts) for fault in _fault(rule, facts)]
-    return tuple(sorted(faults, key=lambda fault: SEVERITIES.index(fault.rule.severity)))
+    return judgement(facts, rules).faults
 
 
-def _fault(rule: RuleRow, facts: ReviewFacts) -> Iterator[RuleFault]:
-    try:
-        if not rule.when(facts):
-            return
-        figures = _Figures(facts)
-        message, remedy = rule.message.format(c=facts, e=figures), rule.remedy.format(c=facts, e=figures)
-    except NotSet:
-        return
-    yield RuleFault(rule, facts.place_of(rule.settings), _short(message), _short(remedy))
+def _fault(rule: RuleRow, facts: ReviewFacts) -> RuleFault | None:
+    """Return the fault of a configuration by a rule; None without it. Raises NotSet if the rule cannot be judged."""
+    if not rule.when(facts):
+        return None
+    figures = _Figures(facts)
+    message, remedy = rule.message.format(c=facts, e=figures), rule.remedy.format(c=facts, e=figures)
+    return RuleFault(rule, facts.place_of(rule.settings), _short(message), _short(remedy))
 
 
 _LONGEST = 400

@@ -339,13 +339,36 @@ _KEYS: Mapping[str, ReviewSetting] = MappingProxyType(
 )
 
 
-def setting_of(key: str) -> ReviewSetting | None:
+def setting_of(key: str, trainer: str = "") -> ReviewSetting | None:
     """Return the setting that a key of a file spells: ``--tensor-model-parallel-size``, ``cfg.model.mtp_num_layers``.
 
-    Returns None for a key that no rule judges.
+    Parameters
+    ----------
+    trainer
+        Name of the trainer, some of which give a key a meaning of their own; empty: unknown.
+
+    Returns
+    -------
+    ReviewSetting or None
+        None for a key that no rule judges.
     """
     parts = [re.sub(r"[-\s]", "_", part.strip().lstrip("-")).lower() for part in key.split(".")]
-    return next((_KEYS[name] for name in (".".join(parts[-2:]), parts[-1]) if name in _KEYS), None)
+    own = OWN_KEYS.get(trainer, {})
+    for name in (".".join(parts[-2:]), parts[-1]):
+        if name in own:
+            return SETTINGS.get(own[name])
+        if name in _KEYS:
+            return _KEYS[name]
+    return None
+
+
+OWN_KEYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        # ms-swift's model_name is what the assistant calls itself.
+        "ms-swift": MappingProxyType({"model": "model_name", "model_name": ""}),
+    }
+)
+"""Keys of which a trainer has a meaning of its own, with the setting; empty: none."""
 
 
 _SWITCHES: Mapping[str, tuple[str, Any]] = MappingProxyType(

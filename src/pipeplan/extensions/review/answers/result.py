@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeplan.answers.parts import Part
 
 Severity = Literal["error", "warning", "advice"]
-Question = Literal["starts", "right", "loses"]
+Question = Literal["starts", "right", "loses", "fits"]
 
 
 class ReviewFinding(Record, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class ReviewFinding(Record, frozen=True, kw_only=True):
         ``error``: the trainer refuses the configuration or trains wrongly; ``warning``: it is slow, tight or fragile;
         ``advice``: a better setting exists.
     question
-        Question that the rule answers: does it start, is it right, where does it lose.
+        Question that the rule answers: does it start, is it right, where does it lose, does it fit.
     where
         Place of the setting at fault: file, line, and the key as written.
     file, line
@@ -164,6 +164,7 @@ _QUESTIONS: tuple[tuple[Question, str], ...] = (
     ("starts", "does it start"),
     ("right", "is it right"),
     ("loses", "where it loses"),
+    ("fits", "does it fit"),
 )
 
 _MOST_LISTED = 40

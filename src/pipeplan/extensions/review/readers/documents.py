@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
-from pipeplan.extensions.review.readers.source import RawEntry, phase_of
+from pipeplan.extensions.review.readers.source import phase_of
 from pipeplan.extensions.review.settings import setting_of, switch_of
+from pipeplan.extensions.review.stated import RawEntry
 
 _KEY = re.compile(r"""^\s*(?:-\s+)?["']?(?:--)?([A-Za-z_][\w.\-]*)["']?\s*[:=]\s*""")
 _INLINE = re.compile(r'"([\w.\-]+)"\s*:\s*("[^"]*"|[^,{}\[\]\s]+)')

@@ -14,16 +14,8 @@ from pipeplan.extensions.review.readers.documents import ARGUMENTS, read_in_docu
 from pipeplan.extensions.review.readers.own import configuration_in, read_own
 from pipeplan.extensions.review.readers.recipes import recipes_in
 from pipeplan.extensions.review.readers.shell import read_in_shell
-from pipeplan.extensions.review.readers.source import (
-    Defaults,
-    Form,
-    RawEntry,
-    Reading,
-    SourceText,
-    configured_by,
-    facts_of,
-)
-from pipeplan.extensions.review.settings import setting_of
+from pipeplan.extensions.review.readers.source import Form, Reading, SourceText, configured_by
+from pipeplan.extensions.review.stated import ReadSettings, facts_of
 from pipeplan.foundation.documents import read_yaml
 from pipeplan.foundation.errors import FormatError, InputError
 from pipeplan.foundation.files import MEBIBYTE, read_text
@@ -178,7 +170,7 @@ _COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 
 def _of_shell(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
     entries, whole = read_in_shell(source.text, source.file)
-    yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind) if whole else "none")
+    yield facts_of(ReadSettings(entries=tuple(entries), whole=whole), kind, release=release)
 
 
 def _of_list(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
@@ -193,7 +185,7 @@ def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[Rev
         raise InputError(f"the log {source.file} has no block of arguments ('------ arguments ------')")
     if kind is OTHER:
         kind = trainer_kind("megatron-lm")
-    yield facts_of(entries, kind, release=release, defaults="none")
+    yield facts_of(ReadSettings(entries=tuple(entries)), kind, release=release)
 
 
 _DOCUMENT = re.compile(r"<<-?[ \t]*(['\"])(\w+)\1[^\n]*\n(.*?)^\2[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -219,7 +211,7 @@ def _of_launched(source: SourceText, program: str, kind: TrainerKind, release: s
     launcher = _DOCUMENT.sub(lambda document: re.sub(r"[^\n]", "", document[0]), source.text)
     shell, _ = read_in_shell(launcher, source.file)
     for recipe in recipes_in(program, source.file):
-        yield facts_of([*shell, *recipe.entries], kind, name=recipe.name, release=release)
+        yield facts_of(ReadSettings(entries=(*shell, *recipe.entries), name=recipe.name), kind, release=release)
 
 
 def _of_python(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
@@ -235,17 +227,17 @@ def _of_python(source: SourceText, kind: TrainerKind, release: str) -> Iterator[
             if any(one.key == "model_name" for one in recipe.entries)
             else configured_by(recipe.name, SettingPlace(source.file, 0, "the recipe's name"))
         )
-        yield facts_of([*named, *recipe.entries], kind, name=recipe.name, release=release)
+        yield facts_of(ReadSettings(entries=(*named, *recipe.entries), name=recipe.name), kind, release=release)
 
 
 def _of_document(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
     document = _parsed(source)
     if document is None:
         entries = read_in_lines(source.text, source.file)
-        yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind))
+        yield facts_of(ReadSettings(entries=tuple(entries), whole=True), kind, release=release)
         return
     entries = read_in_document(document, source.text, source.file)
-    yield facts_of(entries, kind, release=release, defaults=_defaults(entries, kind))
+    yield facts_of(ReadSettings(entries=tuple(entries), whole=True), kind, release=release)
 
 
 def _parsed(source: SourceText) -> Any:
@@ -269,16 +261,6 @@ def _parsed(source: SourceText) -> Any:
 def _of_layout(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
     layout = Entry(source.text.strip(), SettingPlace(source.file, 1, "layout", 0, len(source.text.split("\n")[0])))
     yield ReviewFacts(trainer_kind("megatron-lm") if kind is OTHER else kind, {"layout": layout}, release)
-
-
-def _defaults(entries: list[RawEntry], kind: TrainerKind) -> Defaults:
-    """Return which defaults apply: all of Megatron-LM's if a file sets degrees and the model, else none."""
-    keys = {one.key.lstrip("-").replace("-", "_") for one in entries}
-    names = {setting.name for one in entries if (setting := setting_of(one.key)) is not None}
-    if not names & {"tp", "pp"}:
-        return "none"
-    whole = bool(names & {"layers", "hybrid_pattern"}) and "use_checkpoint_args" not in keys
-    return "all" if whole and kind.name == "megatron-lm" else "split"
 
 
 _READERS = {

@@ -10,8 +10,8 @@ from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
 from pipeplan.extensions.review.readers.recipe_values import Expressions, FunctionScope, LocalFunction, combined, truth
-from pipeplan.extensions.review.readers.source import RawEntry, counts_tokens
 from pipeplan.extensions.review.settings import UNKNOWN, setting_of, switch_of
+from pipeplan.extensions.review.stated import RawEntry, counts_tokens
 from pipeplan.foundation.errors import FormatError
 
 _MOST_STEPS = 150_000

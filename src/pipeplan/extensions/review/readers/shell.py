@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from pipeplan.extensions.review.facts import SettingPlace
 from pipeplan.extensions.review.readers.shell_state import OPEN, ShellState, Token
-from pipeplan.extensions.review.readers.source import RawEntry, configured_by, counts_tokens, phase_of, phase_of_command
+from pipeplan.extensions.review.readers.source import configured_by, phase_of, phase_of_command
 from pipeplan.extensions.review.settings import UNKNOWN, setting_of, switch_of
+from pipeplan.extensions.review.stated import RawEntry, counts_tokens
 
 _FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)
 _OVERRIDE = re.compile(r"[+~]{0,2}((?:[A-Za-z_]\w*\.)+\w+)=(.*)", re.DOTALL)

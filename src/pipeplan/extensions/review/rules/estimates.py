@@ -50,7 +50,7 @@ def _loses_by_layout(c: ReviewFacts) -> bool:
 # fmt: off
 RULES = (
     RuleRow(
-        id="memory-does-not-fit", group="estimates", trainer="any", severity="warning", question="loses",
+        id="memory-does-not-fit", group="estimates", trainer="any", severity="warning", question="fits",
         when=lambda c: estimated(c).fit == "does not fit",
         message="the fullest rank needs about {e.peak_gib:.0f} GiB, and {e.gpu} has {e.limit_gib:.0f} GiB in comfort",
         remedy="recompute more, use a smaller micro batch, or more model parallelism",
@@ -59,7 +59,7 @@ RULES = (
         repairs=("more-recompute", "shrink-micro-batch", "shrink-local-batch", "more-context", "more-tensor"),
     ),
     RuleRow(
-        id="memory-tight", group="estimates", trainer="any", severity="warning", question="loses",
+        id="memory-tight", group="estimates", trainer="any", severity="warning", question="fits",
         when=lambda c: estimated(c).fit == "tight",
         message="the fullest rank needs about {e.peak_gib:.0f} GiB: {e.gpu} has {e.limit_gib:.0f} GiB in comfort, within "
         "the error of the estimate",
