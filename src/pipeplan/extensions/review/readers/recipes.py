@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
-from pipeplan.extensions.review.readers.recipe_values import Expressions, FunctionScope, LocalFunction, combined, truth
+from pipeplan.extensions.review.readers.recipe_files import RecipeFiles, RecipeModule, bound_by, parsed
+from pipeplan.extensions.review.readers.recipe_names import CONSUMERS, named_by, prepared, settings_changed_by
+from pipeplan.extensions.review.readers.recipe_values import External, Made, Stated, builtin, combined, listed, method
 from pipeplan.extensions.review.settings import UNKNOWN, setting_of, switch_of
-from pipeplan.extensions.review.stated import RawEntry, counts_tokens
+from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
 from pipeplan.foundation.errors import FormatError
 
 _MOST_STEPS = 150_000
 """Maximum number of statements and expressions that are followed in one file."""
 
 _DEEPEST = 12
-"""Maximum depth of calls of the file's own functions."""
-
-_NEAR = 500
-"""Number of settings among which a value's first place is looked for."""
+"""Maximum depth of calls of functions that are read."""
 
 _MOST_ROUNDS = 2_000
 """Maximum number of rounds of a loop."""
-
-_HUB_NAME = re.compile(r"(?![./])[\w.-]+/[\w.-]+")
-"""Matches the name of a model on a hub."""
-
-_CHECKPOINTING = {"FullAC": "full", "SelectiveAC": "selective", "MemoryBudgetAC": "selective"}
-"""torchtitan's classes of activation checkpointing."""
 
 _TELLING = frozenset(
     {"tp", "pp", "cp", "ep", "vpp", "micro_batch", "global_batch", "local_batch", "layout", "dp_shard", "schedule"}
@@ -41,322 +36,530 @@ _TELLING = frozenset(
 _FEWEST = 2
 """Minimum number of known settings that make a function or an object a configuration."""
 
-
-@dataclass(frozen=True, slots=True)
-class PythonRecipe:
-    """Configuration in a Python file: its name, and its settings in the order of the file."""
-
-    name: str
-    entries: tuple[RawEntry, ...]
+_PARTS = ("model", "model_spec", "parallelism", "train", "training", "ddp", "strategy")
+"""Parts of a configuration that decide whether all of its settings of parallel training are known."""
 
 
 class _Returned(Exception):
     """Raised where a function returns."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
 
 
 class _Raised(Exception):
     """Raised where a recipe raises."""
 
 
-def recipes_in(text: str, file: str) -> tuple[PythonRecipe, ...]:
+@dataclass(frozen=True, eq=False)
+class _Function:
+    """Function or class of a file, with the names around it and the arguments that ``partial`` has bound."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    module: RecipeModule
+    around: Mapping[str, Stated] = field(default_factory=dict)
+    bound: Mapping[Any, Stated] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class _Scope:
+    """Names of a function while it is read.
+
+    Attributes
+    ----------
+    site
+        Call of a function that changes its argument: the place of what it sets, as the function may serve several recipes.
+    unsure
+        Whether the function may have returned, so that what follows is unknown.
+    """
+
+    module: RecipeModule
+    names: dict[str, Stated]
+    site: SettingPlace | None = None
+    made: list[Made] = field(default_factory=list)
+    result: Stated = field(default_factory=lambda: Stated(None))
+    unsure: bool = False
+
+
+def recipes_in(text: str, file: str, folder: Path | None = None) -> tuple[ReadSettings, ...]:
     """Return the configurations of a Python file.
 
-    Raises FormatError for text that is not Python.
+    Parameters
+    ----------
+    folder
+        Folder of the file: helpers that it imports are read from files beside it and in the packages above it. None: no
+        other file is read.
+
+    Raises
+    ------
+    FormatError
+        If the text is not Python, or too large to follow.
     """
+    reader = _RecipeReader(parsed(text, file, None if folder is None else folder.absolute()))
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None)
-        where = f" in line {line}" if line else ""
-        raise FormatError(f"{file} is not valid Python{where}") from None
-    reader = _RecipeReader(file, text.split("\n"))
-    try:
-        return tuple(reader.read(tree))
+        return tuple(reader.read())
     except RecursionError:
         raise FormatError(f"{file} is nested too deeply") from None
 
 
-class _RecipeReader(Expressions):
-    def __init__(self, file: str, lines: list[str]) -> None:
-        self._file = file
-        self._lines = lines
-        self._made: dict[str, list[RawEntry]] = {}
-        self._names: dict[str, Any] = {}
-        self._steps = 0
-        self._depth = 0
-        self._entries: list[RawEntry] = []
-        self._site: SettingPlace | None = None
+class _RecipeReader:
+    def __init__(self, module: RecipeModule) -> None:
+        self._module = module
+        self._files = RecipeFiles()
+        self._steps = self._depth = 0
+        self._doubt = False
 
-    def read(self, tree: ast.Module) -> Iterator[PythonRecipe]:
-        """Yield the configurations of a module: functions and objects with enough known settings."""
-        module = FunctionScope(self._names)
-        self._names |= {
-            node.name: LocalFunction(node)
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        }
-        loose: list[RawEntry] = []
-        for node in tree.body:
-            self._entries = []
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                if not node.name.startswith("_"):
-                    entries = self._of_function(node)
-                    if _settings_in(entries) >= _FEWEST:
-                        yield PythonRecipe(node.name, tuple(entries))
-            elif isinstance(node, ast.Assign | ast.AnnAssign):
-                yield from self._of_object(node, module)
-                loose += self._entries
-            elif isinstance(node, ast.Expr | ast.Assert):
-                self._run([node], module)
-                loose += self._entries
-        if _settings_in(loose) >= _FEWEST:
-            yield PythonRecipe("", tuple(loose))
+    def read(self) -> Iterator[ReadSettings]:
+        """Yield the configurations of the module: functions and objects with enough known settings."""
+        scope = _Scope(self._module, self._module.names)
+        names: list[str] = []
+        for node in self._module.tree.body:
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.Expr | ast.Assert):
+                self._run([node], scope)
+                names += bound_by(node)
+        for name in dict.fromkeys(names):
+            if isinstance(made := scope.names[name].raw, Made):
+                yield from self._configuration(name, [made], _FEWEST + 1)
+        yield from self._configuration("", [made for made in scope.made if made.callee != "dict"], _FEWEST)
+        for node in self._module.tree.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
+                yield from self._of_function(node)
 
-    def spend(self) -> None:
-        """Count a step. Raises FormatError for a file that takes too many."""
-        self._steps += 1
-        if self._steps > _MOST_STEPS:
-            raise FormatError(f"{self._file} takes more than {_MOST_STEPS:,} steps to follow")
-
-    def _of_object(self, node: ast.Assign | ast.AnnAssign, module: FunctionScope) -> Iterator[PythonRecipe]:
-        """Read an assignment of the module; yield the configuration that it makes."""
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        names = [target.id for target in targets if isinstance(target, ast.Name)]
-        if isinstance(node.value, ast.Call | ast.Dict) and names:
-            self._names |= dict.fromkeys(names, self.value(node.value, module))
-            entries = [*self._entries, *self._of_expression(node.value, module)]
-            self._entries = []
-            for name in names:
-                self._made[name] = entries
-                if _settings_in(entries) > _FEWEST:
-                    yield PythonRecipe(name, tuple(entries))
-            return
-        self._run([node], module)
-
-    def _of_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[RawEntry]:
-        """Return the settings of a function of the module, with its defaults."""
-        self._entries = []
-        scope = FunctionScope(dict(self._names))
+    def _of_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ReadSettings]:
+        scope = _Scope(self._module, {})
+        parameters = Made("parameters")
         for name, default in _parameters(node):
-            scope.names[name] = UNKNOWN if default is None else self.value(default, scope)
-            if name == "num_nodes" and scope.names[name] == 1:
-                # One node is what a recipe has until its caller says how many there are.
-                scope.names[name] = UNKNOWN
-            if default is not None and _known(name):
-                self._record(name, scope.names[name], default)
+            value = Stated(UNKNOWN) if default is None else self._stated(default, _Scope(self._module, scope.names))
+            # One node is what a recipe has until its caller says how many there are.
+            scope.names[name] = value._replace(raw=UNKNOWN) if name == "num_nodes" and value.raw == 1 else value
+            if default is not None:
+                parameters.set(name, scope.names[name], 0)
+        if node.args.kwarg is not None:
+            scope.names[node.args.kwarg.arg] = Stated(Made("dict"))
         self._run(node.body, scope)
-        # The name tells more than the name of a recipe that this one copies.
-        return [*self._entries, *_from_name(node.name, self._file, node.lineno)]
+        returned = scope.result.raw
+        kept = list({id(one.raw): one.raw for one in scope.names.values() if isinstance(one.raw, Made)}.values())
+        main = [made for made in kept if any(part in made for part in _PARTS)]
+        roots = [returned] if isinstance(returned, Made) else main if len(main) == 1 else [*scope.made, *kept]
+        yield from self._configuration(node.name, [parameters, *roots], _FEWEST, line=node.lineno)
 
-    def call(self, function: LocalFunction, node: ast.Call, scope: FunctionScope) -> Any:
-        """Return what a function of the file returns, and record what it sets."""
-        if self._depth >= _DEEPEST:
-            return UNKNOWN
-        inner = FunctionScope(dict(self._names), attributes=scope.attributes)
-        parameters = dict(_parameters(function.node))
-        passed: dict[str, ast.expr] = dict(zip(parameters, node.args, strict=False))
-        passed |= {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-        unpacked = [self.value(keyword.value, scope) for keyword in node.keywords if keyword.arg is None]
-        values: dict[str, Any] = dict(function.bound)
-        for mapping in unpacked:
-            values |= mapping if isinstance(mapping, dict) else {}
-        values |= {name: self.value(argument, scope) for name, argument in passed.items()}
-        for name, default in parameters.items():
-            absent = UNKNOWN if default is None else self.value(default, inner)
-            inner.names[name] = values.get(name, absent)
-            if name in passed and inner.names[name] is UNKNOWN and (dotted := scope.dotted(passed[name])):
-                inner.aliases[name] = dotted
-        outer, place = self._site, SettingPlace(self._file, node.lineno, ast.unparse(node.func))
-        self._site = outer or (place if inner.aliases else None)
-        self._depth += 1
-        try:
-            return self._run(function.node.body, inner)
-        finally:
-            self._depth -= 1
-            self._site = outer
+    def _configuration(self, name: str, roots: list[Made], fewest: int, line: int = 0) -> Iterator[ReadSettings]:
+        """Yield the configuration that objects hold, if they hold enough settings."""
+        timed: list[tuple[int, RawEntry]] = []
+        seen: set[int] = set()
+        whole = [_flatten(root, (), 0, timed, seen) for root in roots]
+        entries = [entry for _, entry in sorted(timed, key=lambda pair: pair[0])]
+        # The name tells more than the name of a recipe that this one copies.
+        entries += _from_name(name, self._module.file, line) if line else []
+        if _telling(entries) >= fewest:
+            yield ReadSettings(entries=tuple(entries), name=name, whole=len(roots) <= 2 and bool(whole) and whole[-1])
 
     # Statements
 
-    def _run(self, body: Sequence[ast.stmt], scope: FunctionScope) -> Any:
-        """Follow statements; return what they return."""
+    def _spend(self) -> int:
+        """Count a step. Raises FormatError for a file that takes too many."""
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise FormatError(f"{self._module.file} takes more than {_MOST_STEPS:,} steps to follow")
+        return self._steps
+
+    def _run(self, body: Sequence[ast.stmt], scope: _Scope) -> None:
+        """Follow the statements of a function to its end."""
         try:
-            for statement in body:
-                self._statement(statement, scope)
-        except _Returned as returned:
-            return returned.value
+            self._follow(body, scope)
+        except _Returned:
+            pass
         except _Raised:
             if self._depth:
                 raise
-        return None
 
-    def _statement(self, node: ast.stmt, scope: FunctionScope) -> None:
-        self.spend()
+    def _follow(self, body: Sequence[ast.stmt], scope: _Scope) -> None:
+        for statement in body:
+            self._spend()
+            if scope.unsure and self._depth:
+                self._undecided([statement], scope)
+            else:
+                self._statement(statement, scope)
+
+    def _statement(self, node: ast.stmt, scope: _Scope) -> None:  # noqa: PLR0912 - a row per statement
         match node:
             case ast.Assign() | ast.AnnAssign() if node.value is not None:
-                self._assignment(node, node.value, scope)
+                stated = self._stated(node.value, scope)
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    self._assign(target, stated, scope)
             case ast.AugAssign():
-                current = self.value(node.target, scope)
-                self._assign(node.target, combined(node.op, current, self.value(node.value, scope)), node.value, scope)
-            case ast.Expr() | ast.Assert():
-                self._claim(node, scope)
+                changed = ast.copy_location(ast.BinOp(node.target, node.op, node.value), node)
+                raw = self._value(changed, scope)
+                self._assign(node.target, Stated(raw, self._place(node.value, scope)), scope)
+            case ast.Expr():
+                made = self._value(node.value, scope)
+                scope.made += [made] if isinstance(made, Made) and made.fields else []
+            case ast.Assert(test=ast.Compare(left=ast.Attribute() as left, ops=[ast.Eq()], comparators=[right])):
+                # What a recipe asserts of its model is so: ``assert cfg.model.num_layers == 80``.
+                if setting_of(left.attr) is not None:
+                    self._assign(left, self._stated(right, scope), scope)
             case ast.Return():
-                raise _Returned(None if node.value is None else self._expression(node.value, scope))
+                if not scope.unsure:
+                    scope.result = Stated(None) if node.value is None else self._stated(node.value, scope)
+                raise _Returned
             case ast.Raise():
                 raise _Raised
             case ast.With() | ast.AsyncWith():
-                for statement in node.body:
-                    self._statement(statement, scope)
+                self._follow(node.body, scope)
             case ast.If():
-                self._branch(node, scope)
+                decides = _truth(self._value(node.test, scope))
+                if decides is UNKNOWN:
+                    self._undecided([*node.body, *node.orelse], scope)
+                else:
+                    self._follow(node.body if decides else node.orelse, scope)
             case ast.For():
                 self._loop(node, scope)
             case ast.Try():
-                self._attempt(node, scope)
-            case ast.FunctionDef():
-                scope.names[node.name] = LocalFunction(node)
+                try:
+                    self._follow(node.body, scope)
+                except _Raised:
+                    self._follow(node.handlers[0].body if node.handlers else (), scope)
+                self._follow(node.finalbody, scope)
+            case ast.FunctionDef() | ast.ClassDef():
+                scope.names[node.name] = Stated(_Function(node, scope.module, scope.names))
+            case ast.Import() | ast.ImportFrom():
+                for alias in node.names:
+                    scope.names[alias.asname or alias.name] = self._imported(scope.module, node, alias)
             case ast.While():
                 self._undecided([node], scope)
 
-    def _expression(self, node: ast.expr, scope: FunctionScope) -> Any:
-        value = self.value(node, scope)
-        self._layout_builder(node, scope)
-        self._entries += self._of_expression(node, scope)
-        return value
-
-    def _claim(self, node: ast.Expr | ast.Assert, scope: FunctionScope) -> None:
-        """Follow an expression, or record what an assertion says: ``assert cfg.model.num_layers == 80``."""
-        match node:
-            case ast.Expr():
-                self._expression(node.value, scope)
-            case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
-                if _known(key := scope.dotted(left)):
-                    self._record(key, self.value(right, scope), right)
-
-    def _assignment(self, node: ast.Assign | ast.AnnAssign, right: ast.expr, scope: FunctionScope) -> None:
-        value = self.value(right, scope)
-        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            self._assign(target, value, right, scope)
-        self._entries += self._of_expression(right, scope)
-
-    def _branch(self, node: ast.If, scope: FunctionScope) -> None:
-        decides = truth(self.value(node.test, scope))
-        if decides is UNKNOWN:
-            # Which branch runs is unknown: its settings are, too.
-            self._undecided([*node.body, *node.orelse], scope)
-            return
-        for statement in node.body if decides else node.orelse:
-            self._statement(statement, scope)
-
-    def _loop(self, node: ast.For, scope: FunctionScope) -> None:
-        values = self.value(node.iter, scope)
+    def _loop(self, node: ast.For, scope: _Scope) -> None:
+        values = self._value(node.iter, scope)
         if not isinstance(values, list | tuple) or len(values) > _MOST_ROUNDS:
-            self._undecided(node.body, scope)
+            self._undecided([node], scope)
             return
         for value in values:
-            self._assign(node.target, value, node.iter, scope)
-            for statement in node.body:
-                self._statement(statement, scope)
+            self._assign(node.target, Stated(value, self._place(node.iter, scope)), scope)
+            self._follow(node.body, scope)
 
-    def _attempt(self, node: ast.Try, scope: FunctionScope) -> None:
-        try:
-            for statement in node.body:
-                self._statement(statement, scope)
-        except _Raised:
-            for statement in node.handlers[0].body if node.handlers else ():
-                self._statement(statement, scope)
-        for statement in node.finalbody:
-            self._statement(statement, scope)
-
-    def _undecided(self, body: Sequence[ast.stmt], scope: FunctionScope) -> None:
-        """Mark what statements may set as unknown."""
-        for statement in body:
-            for inner in ast.walk(statement):
-                if isinstance(inner, ast.Assign):
+    def _undecided(self, body: Sequence[ast.stmt], scope: _Scope) -> None:
+        """Mark what statements may set as unknown, and what follows if they may return."""
+        for inner in (inner for statement in body for inner in ast.walk(statement)):
+            match inner:
+                case ast.Assign():
                     for target in inner.targets:
-                        self._assign(target, UNKNOWN, inner.value, scope)
-                elif isinstance(inner, ast.Call):
-                    self._layout_builder(inner, scope)
+                        self._assign(target, Stated(UNKNOWN, self._place(inner.value, scope)), scope)
+                case ast.AnnAssign() | ast.AugAssign() | ast.For():
+                    self._assign(inner.target, Stated(UNKNOWN, self._place(inner.target, scope)), scope)
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend" | "insert")):
+                    scope.names[name] = Stated(UNKNOWN)
+                case ast.Call():
+                    self._perhaps_called(inner, scope)
+                case ast.Return():
+                    scope.unsure = True
 
-    def _layout_builder(self, node: ast.expr, scope: FunctionScope) -> None:
-        """Mark the layout as unknown after a call that sets it, such as ``set_..._layout(cfg.model)``, from another file."""
-        if not isinstance(node, ast.Call) or "layout" not in ast.unparse(node.func).lower():
+    def _perhaps_called(self, node: ast.Call, scope: _Scope) -> None:
+        """Mark as unknown what a function may change of the configurations that it gets, if it is called."""
+        arguments = [self._value(one, scope) for one in (*node.args, *(keyword.value for keyword in node.keywords))]
+        if not any(isinstance(one, Made) and not one.is_dict for one in arguments):
             return
-        if not (isinstance(node.func, ast.Name) and isinstance(scope.names.get(node.func.id), LocalFunction)):
-            self._record("pipeline_model_parallel_layout", UNKNOWN, node)
+        if isinstance(self._value(node.func, scope), _Function):
+            doubt, self._doubt = self._doubt, True
+            self._value(node, scope)
+            self._doubt = doubt
+        else:
+            self._may_change(node, arguments, scope)
 
-    def _assign(self, target: ast.expr, value: Any, node: ast.expr, scope: FunctionScope) -> None:
-        if isinstance(target, ast.Name):
-            scope.names[target.id] = value
-        elif isinstance(target, ast.Tuple | ast.List):
-            parts = value if isinstance(value, list | tuple) and len(value) == len(target.elts) else None
-            for place, part in enumerate(target.elts):
-                self._assign(part, UNKNOWN if parts is None else parts[place], node, scope)
-        elif key := scope.dotted(target):
-            scope.attributes[key] = value
-            if _known(key):
-                self._record(key, value, node)
-            if key.endswith(("model", "hf_path", "pretrained_model_name_or_path")):
-                self._entries += self._model_of(node, value)
+    def _assign(self, target: ast.expr, stated: Stated, scope: _Scope) -> None:
+        match target:
+            case ast.Name():
+                scope.names[target.id] = stated
+            case ast.Tuple() | ast.List():
+                raw = stated.raw
+                parts = raw if isinstance(raw, list | tuple) and len(raw) == len(target.elts) else None
+                for place, part in enumerate(target.elts):
+                    first = raw if isinstance(raw, Made) and not place else UNKNOWN
+                    self._assign(part, stated._replace(raw=first if parts is None else parts[place]), scope)
+            case ast.Attribute() | ast.Subscript():
+                key = target.attr if isinstance(target, ast.Attribute) else self._value(target.slice, scope)
+                owner = self._owner(target.value, scope)
+                if owner is not None and key is not UNKNOWN:
+                    owner.set(key, stated, self._spend())
 
-    # Settings
+    def _owner(self, node: ast.expr, scope: _Scope) -> Made | None:
+        """Return the object that an expression names, made where the file does not say what it is."""
+        raw = self._value(node, scope)
+        if isinstance(raw, Made | list | tuple | str | int | float):
+            return raw if isinstance(raw, Made) else None
+        made = Made(open=True)
+        if isinstance(node, ast.Name | ast.Attribute | ast.Subscript):
+            self._assign(node, Stated(made), scope)
+        return made
 
-    def _of_expression(self, node: ast.expr, scope: FunctionScope) -> list[RawEntry]:
-        """Return the settings among the keyword arguments and dictionary keys of an expression, outer calls last."""
-        entries: list[RawEntry] = []
-        if isinstance(node, ast.Call):
-            for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-                if isinstance(argument, ast.Call | ast.Dict):
-                    entries += self._of_expression(argument, scope)
-                elif isinstance(argument, ast.Name) and argument.id in self._made:
-                    entries += self._made[argument.id]
-            entries += self._model_of(node, None)
-            mode = next((mode for name, mode in _CHECKPOINTING.items() if name in ast.unparse(node.func)), None)
-            if mode is not None:
-                entries.append(self._entry("activation_checkpoint.mode", mode, node.func))
-            for keyword in node.keywords:
-                if keyword.arg and not isinstance(keyword.value, ast.Call | ast.Dict) and _known(keyword.arg):
-                    entries.append(self._entry(keyword.arg, self.value(keyword.value, scope), keyword.value))
-        elif isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(value, ast.Call | ast.Dict):
-                    entries += self._of_expression(value, scope)
-                elif isinstance(key, ast.Constant) and isinstance(key.value, str) and _known(key.value):
-                    entries.append(self._entry(key.value, self.value(value, scope), value))
-        return entries
+    # Expressions
 
-    def _model_of(self, node: ast.expr, value: Any) -> list[RawEntry]:
-        """Return the model that a call loads by its name on a hub: ``AutoBridge.from_hf_pretrained("zai-org/GLM-4.5")``."""
-        if isinstance(value, str) and _HUB_NAME.fullmatch(value):
-            return [self._entry("model_name", value.rpartition("/")[2], node)]
-        if not isinstance(node, ast.Call):
-            return []
-        texts = [inner for inner in ast.walk(node) if isinstance(inner, ast.Constant) and isinstance(inner.value, str)]
-        named = next((text for text in texts if _HUB_NAME.fullmatch(str(text.value))), None)
-        return [] if named is None else [self._entry("model_name", str(named.value).rpartition("/")[2], named)]
+    def _value(self, node: ast.expr, scope: _Scope) -> Any:
+        return self._stated(node, scope).raw
 
-    def _record(self, key: str, value: Any, node: ast.expr) -> None:
-        """Record a setting; a value that only passes through a parameter keeps the place where it was written."""
-        entry = self._entry(key, value, node)
-        if isinstance(node, ast.Name):
-            last = next(
-                (one for one in reversed(self._entries[-_NEAR:]) if setting_of(one.key) is setting_of(key)), None
+    def _stated(self, node: ast.expr, scope: _Scope) -> Stated:
+        """Return the value of an expression with the place where it is written; UNKNOWN if only a run would know it."""
+        self._spend()
+        try:
+            match node:
+                case ast.Name():
+                    named = self._named(node.id, scope)
+                    # An argument is changed where it is passed; a variable, where it is used.
+                    passed = self._depth or _known(node.id)
+                    return named if passed else named._replace(place=self._place(node, scope))
+                case ast.Attribute() | ast.Subscript() if (found := self._member(node, scope)) is not None:
+                    return found
+                case ast.IfExp():
+                    decides = _truth(self._value(node.test, scope))
+                    if decides is not UNKNOWN:
+                        return self._stated(node.body if decides else node.orelse, scope)
+                case ast.BoolOp():
+                    return self._joined(node, scope)
+                case _:
+                    return Stated(self._evaluated(node, scope), self._place(node, scope))
+        except (TypeError, ValueError, ArithmeticError, LookupError, MemoryError, AttributeError):
+            pass
+        return Stated(UNKNOWN, self._place(node, scope))
+
+    def _evaluated(self, node: ast.expr, scope: _Scope) -> Any:  # noqa: PLR0911 - a row per expression
+        match node:
+            case ast.Constant():
+                return UNKNOWN if isinstance(node.value, bytes | complex) or node.value is ... else node.value
+            case ast.List() | ast.Tuple():
+                parts = [self._value(part, scope) for part in node.elts]
+                values = listed(parts)
+                return values if isinstance(node, ast.List) or values is UNKNOWN else tuple(values)
+            case ast.Dict():
+                return self._mapping(zip(node.keys, node.values, strict=True), "dict", scope)
+            case ast.BinOp():
+                return combined(node.op, self._value(node.left, scope), self._value(node.right, scope))
+            case ast.UnaryOp(op=ast.USub()):
+                return combined(ast.Mult(), -1, self._value(node.operand, scope))
+            case ast.UnaryOp(op=ast.Not()):
+                decides = _truth(self._value(node.operand, scope))
+                return UNKNOWN if decides is UNKNOWN else not decides
+            case ast.Compare():
+                values = [self._value(one, scope) for one in (node.left, *node.comparators)]
+                results = [combined(*one) for one in zip(node.ops, values, values[1:], strict=False)]
+                return False if False in results else UNKNOWN if UNKNOWN in results else True
+            case ast.Call():
+                return self._call(node, scope)
+        return UNKNOWN
+
+    def _mapping(self, pairs: Any, callee: str, scope: _Scope) -> Made:
+        """Return the object of keys and values; an unpacked one that is unknown leaves it open."""
+        made = Made(callee)
+        for key, node in pairs:
+            stated = self._stated(node, scope)
+            if key is None:
+                made.open |= not isinstance(stated.raw, Made) or stated.raw.open
+                made.fields |= stated.raw.fields if isinstance(stated.raw, Made) else {}
+            else:
+                name = key if isinstance(key, str) else self._value(key, scope)
+                made.set(name, stated, self._spend())
+        return made
+
+    def _joined(self, node: ast.BoolOp, scope: _Scope) -> Stated:
+        stated = Stated(UNKNOWN)
+        unknown = False
+        for part in node.values:
+            stated = self._stated(part, scope)
+            decides = _truth(stated.raw)
+            unknown |= decides is UNKNOWN
+            if decides is not UNKNOWN and decides == isinstance(node.op, ast.Or):
+                break
+        # One value that is false makes a conjunction false, whatever the others are.
+        return (
+            Stated(UNKNOWN, stated.place)
+            if unknown and not (isinstance(node.op, ast.And) and stated.raw is False)
+            else stated
+        )
+
+    def _named(self, name: str, scope: _Scope) -> Stated:
+        if name not in scope.names:
+            found = self._global(scope.module, name)
+            # What a function changes is its own copy: another one begins with the module's.
+            scope.names[name] = copy.deepcopy(found) if isinstance(found.raw, Made | list) else found
+        return scope.names[name]
+
+    def _global(self, module: RecipeModule, name: str) -> Stated:
+        """Return what a name of a module is bound to, in whichever file."""
+        if name not in module.names:
+            module.names[name] = Stated(External(name))
+            match module.bindings.get(name):
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() as node:
+                    module.names[name] = Stated(_Function(node, module))
+                case ast.Assign() | ast.AnnAssign() as node if node.value is not None:
+                    module.names[name] = self._stated(node.value, _Scope(module, module.names))
+                case ast.Import() | ast.ImportFrom() as node:
+                    alias = next(one for one in node.names if name in (one.asname, one.name))
+                    module.names[name] = self._imported(module, node, alias)
+                case None:
+                    others = (self._files.imported(module, star) for star in module.stars)
+                    bound = next((other for other in others if other is not None and name in other.bindings), None)
+                    module.names[name] = Stated(External(name)) if bound is None else self._global(bound, name)
+        return module.names[name]
+
+    def _imported(self, module: RecipeModule, node: ast.Import | ast.ImportFrom, alias: ast.alias) -> Stated:
+        if isinstance(node, ast.Import):
+            return Stated(External(alias.name))
+        other = None if alias.name == "model_registry" else self._files.imported(module, node)
+        if other is not None and other is not module and (alias.name in other.bindings or other.stars):
+            found = self._global(other, alias.name)
+            if not isinstance(found.raw, External):
+                return found
+        within = node.module or (module.folder.name if node.level == 1 and module.folder else "")
+        return Stated(External(f"{within}.{alias.name}"))
+
+    def _member(self, node: ast.Attribute | ast.Subscript, scope: _Scope) -> Stated | None:
+        owner = self._value(node.value, scope)
+        key: Any = node.attr if isinstance(node, ast.Attribute) else self._value(node.slice, scope)
+        match owner:
+            case Made() if key in owner:
+                return owner.fields[key]
+            case Made() if key == "virtual_pipeline_model_parallel_size":
+                # A provider has no virtual stages before a recipe sets them.
+                return Stated(None)
+            case External() if isinstance(node, ast.Attribute):
+                return Stated(External(f"{owner.name}.{key}"), self._place(node, scope))
+            case _Function() if isinstance(node, ast.Attribute):
+                return Stated(External(f"{owner.node.name}.{key}"), self._place(node, scope))
+            case list() | tuple() | str() if isinstance(node, ast.Subscript):
+                return Stated(owner[key], self._place(node, scope))
+        return None
+
+    # Calls
+
+    def _call(self, node: ast.Call, scope: _Scope) -> Any:  # noqa: PLR0911 - a row per kind of function
+        positional = [self._stated(one.value if isinstance(one, ast.Starred) else one, scope) for one in node.args]
+        made = self._mapping(((one.arg, one.value) for one in node.keywords), "", scope)
+        arguments = [stated.raw for stated in positional]
+        made.place = self._place(node.func, scope)
+        made.open |= any(isinstance(one, ast.Starred) for one in node.args)
+        made.fields = {**dict(enumerate(positional)), **made.fields}
+        function: Any = None
+        if isinstance(node.func, ast.Attribute):
+            owner = self._value(node.func.value, scope)
+            if isinstance(owner, Made) and not owner.is_dict:
+                # A provider's method returns it: ``AutoBridge.from_hf_pretrained(...).to_megatron_provider()``.
+                owner.fields |= {key: one for key, one in made.fields.items() if not isinstance(key, int)}
+                return owner
+            function = self._value(node.func, scope)
+            if function is UNKNOWN:
+                if owner is not UNKNOWN:
+                    return UNKNOWN if node.keywords else method(owner, node.func.attr, arguments)
+                function = External(node.func.attr)
+        else:
+            function = self._value(node.func, scope)
+        if isinstance(function, External) and function.name.rpartition(".")[2] == "partial" and arguments:
+            function, made.fields = arguments[0], {key: one for key, one in made.fields.items() if key != 0}
+            if isinstance(function, _Function):
+                return replace(function, bound={**function.bound, **made.fields})
+        if isinstance(function, _Function):
+            return self._followed(function, made, node, scope)
+        if not isinstance(function, External):
+            return UNKNOWN
+        if function.name.rpartition(".")[2] == "replace" and arguments and isinstance(arguments[0], Made):
+            return replace(
+                copy.deepcopy(arguments[0]),
+                fields={**arguments[0].fields, **{key: one for key, one in made.fields.items() if key != 0}},
             )
-            if last is not None and last.raw == value:
-                entry = replace(entry, place=last.place)
-        self._entries.append(entry)
+        try:
+            return builtin(function.name, arguments)
+        except KeyError:
+            pass
+        self._may_change(node, arguments, scope)
+        made.callee = function.name
+        return prepared(made)
 
-    def _entry(self, key: str, value: Any, node: ast.expr) -> RawEntry:
-        if self._site is not None:
-            return RawEntry(key, value, replace(self._site, key=key))
+    def _may_change(self, node: ast.Call, arguments: list[Any], scope: _Scope) -> None:
+        """Mark what a function that is not read may change: the layout if it is named for it, or settings of a table."""
+        name = ast.unparse(node.func).rpartition(".")[2]
+        owners = [one for one in arguments if isinstance(one, Made) and not one.is_dict]
+        if name in CONSUMERS:
+            return
+        for owner in owners:
+            changed = settings_changed_by(name)
+            owner.open |= changed is None and name[:1].islower()
+            for key in changed or (["pipeline_model_parallel_layout"] if "layout" in name.lower() else []):
+                owner.set(key, Stated(UNKNOWN, self._place(node, scope)), self._spend())
+
+    def _followed(self, function: _Function, passed: Made, node: ast.Call, scope: _Scope) -> Any:
+        """Return what a function of a file returns, or what a class of it makes."""
+        if self._depth >= _DEEPEST:
+            return UNKNOWN
+        inner = _Scope(function.module, dict(function.around), scope.site, unsure=self._doubt)
+        given = {**function.bound, **passed.fields}
+        if isinstance(function.node, ast.ClassDef):
+            return self._instance(function, given, passed, scope)
+        parameters = dict(_parameters(function.node))
+        for place, (name, default) in enumerate(parameters.items()):
+            absent = Stated(UNKNOWN) if passed.open or default is None else self._stated(default, inner)
+            inner.names[name] = given.pop(name, given.pop(place, absent))
+        if function.node.args.kwarg is not None:
+            rest = {key: one for key, one in given.items() if isinstance(key, str)}
+            inner.names[function.node.args.kwarg.arg] = Stated(Made("dict", fields=rest, open=passed.open))
+        if any(
+            isinstance(one.raw, Made) and not one.raw.is_dict for one in inner.names.values() if one.raw is not None
+        ):
+            changes = [one for one in passed.fields.values() if isinstance(one.raw, Made) and not one.raw.is_dict]
+            inner.site = inner.site or (self._place(node, scope, within=False) if changes else None)
+        self._depth += 1
+        try:
+            self._run(function.node.body, inner)
+        finally:
+            self._depth -= 1
+        return UNKNOWN if inner.unsure else inner.result.raw
+
+    def _instance(self, function: _Function, given: Mapping[Any, Stated], passed: Made, scope: _Scope) -> Made:
+        """Return what a class of a file makes: the defaults of its fields, those of its first base, and the arguments."""
+        node = function.node
+        assert isinstance(node, ast.ClassDef)
+        base = self._value(node.bases[0], _Scope(function.module, {})) if node.bases else None
+        made = Made(node.name, passed.place)
+        if isinstance(base, _Function) and isinstance(base.node, ast.ClassDef) and base.node is not node:
+            made = self._instance(base, {}, passed, scope)
+        elif isinstance(base, External):
+            made = prepared(Made(base.name, passed.place))
+        made.open |= passed.open
+        for field_node in node.body if function.module is self._module else ():
+            if isinstance(field_node, ast.AnnAssign) and field_node.value and isinstance(field_node.target, ast.Name):
+                default = self._stated(field_node.value, _Scope(function.module, {}))
+                made.set(field_node.target.id, default, self._spend())
+        made.fields |= given
+        return made
+
+    def _place(self, node: ast.expr, scope: _Scope, *, within: bool = True) -> SettingPlace:
+        """Return the place of an expression, or of the call that changes a configuration, which has no columns."""
+        if scope.site is not None:
+            return scope.site
         line = node.lineno
-        end = node.end_col_offset if node.end_lineno == line and node.end_col_offset is not None else -1
-        text = self._lines[line - 1] if 0 < line <= len(self._lines) else ""
+        end = node.end_col_offset if within and node.end_lineno == line and node.end_col_offset is not None else -1
+        lines = scope.module.lines
+        text = lines[line - 1] if 0 < line <= len(lines) else ""
         # Columns of the syntax tree are bytes of UTF-8.
         start, stop = (_characters(text, node.col_offset), _characters(text, end)) if end >= 0 else (-1, -1)
-        return RawEntry(key, value, SettingPlace(self._file, line, key, start, stop))
+        return SettingPlace(scope.module.file, line, "", start, stop)
+
+
+def _flatten(made: Made, path: tuple[str, ...], time: int, timed: list[tuple[int, RawEntry]], seen: set[int]) -> bool:
+    """Add the settings of an object and its parts; return whether it can have no others."""
+    if id(made) in seen:
+        return not made.open
+    seen.add(id(made))
+    timed += [(time, entry) for entry in named_by(made, path)]
+    whole = not made.open
+    for key, (raw, place, since) in made.fields.items():
+        inner = path if isinstance(key, int) else (*path, str(key))
+        for part in raw if isinstance(raw, list | tuple) else [raw]:
+            if isinstance(part, Made):
+                whole &= _flatten(part, inner, since, timed, seen) or bool(path) or key not in _PARTS
+        whole &= raw is not UNKNOWN or key not in _PARTS or bool(path)
+        if not isinstance(raw, Made) and not isinstance(key, int) and _known(name := ".".join(inner)):
+            value = (
+                raw.name.removeprefix("torch.") if isinstance(raw, External) and raw.name.startswith("torch.") else raw
+            )
+            value = UNKNOWN if isinstance(value, External | _Function) else value
+            # A tokenizer's vocabulary is the model's where the model has none of its own.
+            moment = 0 if inner[0] == "tokenizer" else since
+            timed.append((moment, RawEntry(name, value, replace(place, key=name))))
+    return whole
 
 
 def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
@@ -368,6 +571,13 @@ def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[
     yield from (
         (argument.arg, default) for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
     )
+
+
+def _truth(value: Any) -> Any:
+    """Return whether a value counts as true; UNKNOWN for an unknown one."""
+    if value is UNKNOWN or isinstance(value, External) or (isinstance(value, Made) and value.open):
+        return UNKNOWN
+    return bool(value.fields) or not value.is_dict if isinstance(value, Made) else bool(value)
 
 
 def _characters(text: str, byte: int) -> int:
@@ -382,7 +592,7 @@ def _from_name(name: str, file: str, line: int) -> list[RawEntry]:
     match = _NAMED.search(name)
     if match is None:
         return []
-    place = replace(SettingPlace(file, line), key="the recipe's name")
+    place = SettingPlace(file, line, "the recipe's name")
     entries = [RawEntry("num_gpus", match[1], place), RawEntry("gpu_name", match[2].upper(), place)]
     return [*entries, RawEntry("precision", match[3], place)] if match[3] else entries
 
@@ -391,7 +601,8 @@ def _known(key: str) -> bool:
     return setting_of(key) is not None or switch_of(key) is not None or counts_tokens(key)
 
 
-def _settings_in(entries: list[RawEntry]) -> int:
-    """Return the number of different settings of parallel degrees, batches and layouts."""
+def _telling(entries: list[RawEntry]) -> int:
+    """Return the number of different settings of parallel degrees, batches and layouts, and of the model."""
     names = {setting.name for one in entries if (setting := setting_of(one.key)) is not None}
-    return len(names & _TELLING)
+    tokens = any(counts_tokens(one.key) for one in entries)
+    return len(names & _TELLING) + tokens
