@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
+from pipeplan.extensions.review.models import named_model
 from pipeplan.extensions.review.readers.recipe_values import Made, Stated
+from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry
 
 CONSUMERS = frozenset(
@@ -60,10 +62,22 @@ def prepared(made: Made) -> Made:
             owner = owner.fields.setdefault(part, Stated(Made(name, made.place))).raw
         place = SettingPlace(made.place.file, made.place.line)
         owner.fields.setdefault(last, Stated(value, place))
+    if name in _LOADING and "Bridge" in made.callee and isinstance((path := made.fields.get(0, Stated(None))).raw, str):
+        for key, value in _sizes_of(path.raw.rpartition("/")[2]).items():
+            made.fields.setdefault(key, Stated(value, SettingPlace(path.place.file, path.place.line)))
     known = stated is not None or name in _LOADING or name.endswith("model_registry")
     # A class gets all that is set; what an unknown function sets is unknown, and what a printed object holds besides.
     made.open |= name == "Namespace" or (not known and not name[:1].isupper())
     return made
+
+
+def _sizes_of(model: str) -> dict[str, Any]:
+    """Return what Bridge takes from the configuration of a model on the hub, of the sizes that recipes use."""
+    sizes: dict[str, Any] = _tables()["models"].get(model, {})
+    if sizes or (shape := named_model(model)) is None:
+        return {"mtp_num_layers": UNKNOWN, **sizes}
+    experts = None if shape.experts is None else shape.experts.count
+    return {"num_layers": shape.layers, "mtp_num_layers": shape.mtp_layers or None, "num_moe_experts": experts}
 
 
 def named_by(made: Made, path: tuple[str, ...]) -> Iterator[RawEntry]:

@@ -42,7 +42,7 @@ _BUILTINS: dict[str, Callable[..., Any]] = {
 _TYPES = {"str": str, "int": int, "float": float, "bool": bool, "list": list, "tuple": tuple, "dict": dict}
 _METHODS: dict[type, frozenset[str]] = {
     list: frozenset({"append", "extend", "insert", "copy", "index", "count"}),
-    str: frozenset({"lower", "upper", "startswith", "endswith", "strip"}),
+    str: frozenset({"lower", "upper", "startswith", "endswith", "strip", "join"}),
 }
 
 
@@ -127,7 +127,8 @@ def method(owner: Any, name: str, arguments: list[Any]) -> Any:
     if isinstance(owner, Made) and name == "get" and owner.is_dict:
         return owner.fields[arguments[0]].raw if arguments[0] in owner else (*arguments, None)[1]
     allowed = name in _METHODS.get(type(owner), ()) and UNKNOWN not in arguments
-    size = sum(len(one) for one in (owner, *arguments) if hasattr(one, "__len__")) if allowed else 0
+    joined = [*arguments, *(arguments[0] if name == "join" and isinstance(arguments[0], list | tuple) else ())]
+    size = sum(len(one) for one in (owner, *joined) if hasattr(one, "__len__")) if allowed else 0
     return getattr(owner, name)(*arguments) if allowed and size <= _LARGEST_LIST else UNKNOWN
 
 
