@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
 from pipeplan.extensions.review.readers.recipe_files import bound_by, parsed
@@ -15,6 +16,7 @@ from pipeplan.extensions.review.readers.recipe_reader import RecipeFunction, Rec
 from pipeplan.extensions.review.readers.recipe_values import External, Made, Stated
 from pipeplan.extensions.review.settings import UNKNOWN, setting_of, switch_of
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
+from pipeplan.extensions.review.values import value_of
 from pipeplan.foundation.errors import FormatError
 
 _TELLING = frozenset(
@@ -142,7 +144,11 @@ def _known(key: str) -> bool:
 
 
 def _telling(entries: list[RawEntry]) -> int:
-    """Return the number of different settings of parallel degrees, batches and layouts, and of the model."""
-    names = {setting.name for one in entries if (setting := setting_of(one.key)) is not None}
-    tokens = any(counts_tokens(one.key) for one in entries)
-    return len(names & _TELLING) + tokens
+    """Return the number of different settings of parallel degrees, batches and layouts; 0 if no value of them is known."""
+    values: dict[str, Any] = {}
+    for one in entries:
+        if (setting := setting_of(one.key)) is not None and setting.name in _TELLING:
+            values[setting.name] = None if one.raw is None else value_of(setting, one.raw)
+        if counts_tokens(one.key):
+            values["tokens"] = one.raw
+    return len(values) if any(value is not UNKNOWN for value in values.values()) else 0
