@@ -111,6 +111,11 @@ def named_by(made: Made, path: tuple[str, ...]) -> Iterator[RawEntry]:
             yield _entry("phase", "peft", stated.place)
 
 
+def registries() -> list[tuple[str, str]]:
+    """Return torchtitan's flavors with their families."""
+    return [(family, flavor) for family, flavors in _tables()["torchtitan"]["flavors"].items() for flavor in flavors]
+
+
 def model_of_flavor(family: str, flavor: str, place: SettingPlace) -> Iterator[RawEntry]:
     """Yield the name and the sizes of a flavor in a registry of torchtitan; of an unknown one, a name that no model has."""
     registry = _tables()["torchtitan"]

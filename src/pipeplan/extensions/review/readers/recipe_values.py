@@ -6,6 +6,7 @@ import ast
 import copy
 import operator as operators
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -77,8 +78,9 @@ class Made:
         return key in self.fields
 
     def set(self, key: Any, stated: Stated, time: int) -> None:
-        """Set a field, which counts from now on."""
-        self.fields[key] = stated._replace(time=time)
+        """Set a field, which counts from now on; a key that no dictionary takes is left out."""
+        with suppress(TypeError):
+            self.fields[key] = stated._replace(time=time)
 
     @property
     def is_dict(self) -> bool:
