@@ -346,6 +346,9 @@ _OTHER_MODELS = re.compile(
 )
 """Matches a key of a model beside the one that trains."""
 
+_GROUPS: Mapping[str, frozenset[str]] = MappingProxyType({"nemo-rl": frozenset({"policy", "cluster"})})
+"""Groups of keys of the model that trains, of trainers that configure others beside it in groups of any name."""
+
 _OTHER_NAMES = re.compile(r"(?:^|\.)[\w-]*(?:tokenizer|processor|data|dataset)[\w-]*\.")
 """Matches a key of a group whose paths name no model: the tokenizer's may be that of a smaller model."""
 
@@ -365,7 +368,7 @@ def setting_of(key: str, trainer: str | None = None) -> ReviewSetting | None:
         None for a key that no rule judges.
     """
     parts = [re.sub(r"[-\s]", "_", part.strip().lstrip("-")).lower() for part in key.split(".")]
-    if _OTHER_MODELS.search(".".join(parts)):
+    if _OTHER_MODELS.search(".".join(parts)) or (len(parts) > 1 and parts[0] not in _GROUPS.get(trainer or "", parts)):
         return None
     for name in (".".join(parts[-2:]), parts[-1]):
         setting = _named(name, trainer)

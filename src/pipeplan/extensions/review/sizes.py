@@ -10,8 +10,8 @@ from typing import Any
 from pipeplan.extensions.review.settings import SETTINGS
 from pipeplan.extensions.review.values import value_of
 
-# Sources: Primus primus/configs/models/megatron/*.yaml; slime scripts/models/*.sh; NeMo AutoModel components/models/*/config*
-# and its examples; Megatron-Bridge recipes; Transformers' documentation of Qwen3.5.
+# Sources: Primus primus/configs/models/megatron/*.yaml; slime scripts/models/*.sh; AutoModel components/models/*/config* and
+# its examples; Megatron-Bridge recipes; Transformers' documentation of Qwen3.5.
 _PUBLISHED = """
 deepseek-llm-7b: layers=30 hidden=4096 heads=32 kv_groups=32 experts=
 deepseek-v4-pro: layers=61 hidden=7168 heads=128 kv_groups=1 experts=384

@@ -55,6 +55,8 @@ def facts_of(read: ReadSettings, trainer: TrainerKind, *, release: str = "") -> 
                 settings[name] = Entry(value, one.place)
     if model := _model_name(read.entries, trainer.name):
         settings["model_name"] = model
+    if trainer.name == "nemo-rl" and not _trains_on_all(read.entries):
+        settings = {name: entry for name, entry in settings.items() if name not in ("nodes", "gpus_per_node")}
     _add_adapters(settings)
     for name, value in properties_of(str(_value_in(settings, "model_name") or ""), trainer.name).items():
         if name not in settings:
@@ -85,6 +87,12 @@ def _model_name(entries: Sequence[RawEntry], trainer: str) -> Entry | None:
             names[one.key] = Entry(text, one.place)
     known = (entry for entry in names.values() if "layers" in properties_of(str(entry.value), trainer))
     return next(known, None) or next(reversed(names.values()), None)
+
+
+def _trains_on_all(entries: Sequence[RawEntry]) -> bool:
+    """Return True if NeMo RL trains on all GPUs of its cluster: it generates on the same ones, or not at all."""
+    shared = [str(one.raw).lower() for one in entries if one.key.endswith("generation.colocated.enabled")]
+    return shared[-1] == "true" if shared else any(one.key.startswith(("sft.", "dpo.")) for one in entries)
 
 
 def _add_adapters(settings: dict[str, Entry]) -> None:
