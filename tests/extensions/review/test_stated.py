@@ -166,6 +166,7 @@ def test_mindspeed_accepts_a_softmax_router_with_an_expert_bias():
     ("trainer", "keys", "rank"),
     [
         ("ms-swift", [("--tuner_type", "lora"), ("--lora_rank", "8")], 8),
+        ("ms-swift", [("--tuner_type", "lora"), ("--tensor_model_parallel_size", "2")], 8),
         ("ms-swift", [("--tuner_type", "full"), ("--lora_rank", "8")], None),
         ("megatron-bridge", [("cfg.peft.dim", 32)], 32),
         ("nemo-rl", [("policy.megatron_cfg.peft.dim", 16)], 16),

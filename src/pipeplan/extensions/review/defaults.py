@@ -111,7 +111,7 @@ DEFAULTS: Mapping[str, TrainerDefaults] = MappingProxyType(
             "exp_avg_dtype=fp32 gradient_accumulation_fusion=true loss_fusion=true loss_fusion_impl=native fp8= "
             "fp8_recipe=delayed fp8_param_gather=false fp4= fp4_param_gather=false dispatcher=alltoall deepep=false "
             "grouped_gemm=true capacity_factor= pad_to_capacity=false shared_expert_overlap=false router_dtype=fp32 "
-            "mtp_layers= peft=full",
+            "mtp_layers= peft=full lora_rank=8",
             "megatron-core",
         ),
         "verl": TrainerDefaults(

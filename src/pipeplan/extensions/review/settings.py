@@ -324,7 +324,7 @@ _COMMUNICATION = (
     _setting("lora_rank", "count", "lora_rank lora_r peft.dim peft.rank lora_cfg.dim lora.rank lora_dim peft.r"),
     _setting("lora_targets", "names", "lora_target_modules lora_target lora_targets peft.target_modules "
              "lora_cfg.target_modules lora.target_modules", nullable=True),
-    _setting("peft", "text", "peft_scheme tuner_type train_type peft.peft_scheme"),
+    _setting("peft", "text", "peft_scheme peft tuner_type train_type"),
 )
 # fmt: on
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,16 +118,16 @@ def _add_defaults(settings: dict[str, Entry], entries: Sequence[RawEntry], train
     """
     if not settings.keys() & {"tp", "pp"}:
         return
-    defaults = defaults_of(trainer)
-    names: Collection[str] = defaults
+    defaults, sized = defaults_of(trainer), True
     if trainer in _SIZED:
         keys = {one.key.lstrip("-").replace("-", "_") for one in entries}
         own = any(name in settings and not settings[name].assumed for name in ("layers", "hybrid_pattern"))
-        names = defaults if own and "use_checkpoint_args" not in keys else SPLIT
-    for name in names:
-        if name not in settings and (value := defaults.get(name, UNKNOWN)) is not UNKNOWN:
+        sized = own and "use_checkpoint_args" not in keys
+    for name, value in defaults.items():
+        applies = (sized or name in SPLIT) and (name != "lora_rank" or _value_in(settings, "phase") == "peft")
+        if applies and name not in settings and value is not UNKNOWN:
             settings[name] = Entry(value, SettingPlace(key=SETTINGS[name].keys[0]), assumed=True)
-    if names is not SPLIT:
+    if trainer in _SIZED and sized:
         _add_implied(settings)
 
 
