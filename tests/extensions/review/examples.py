@@ -238,4 +238,10 @@ last-stage-heavy: primus | layers=43 mtp_layers=1 pp=4 vpp= layout=Et*10|t*11|t*
 stages-uneven: megatron-lm | layers=40 pp=4 vpp= layout=Et*4|t*16|t*10|t*10L | layout=Et*10|t*10|t*10|t*10L
 vision-on-first-stage: megatron-lm | layers=40 pp=4 vpp= vision=true layout= | first_stage_layers=7 layout=
 idle-pipeline: megatron-lm | model_name=llama3-70b device=h200 gpus=64 tp=8 pp=4 cp=1 vpp= micro_batch=1 global_batch=8 seq_length=4096 layers=80 layout= | global_batch=128
+neox-groups-over-tensor: gpt-neox | kv_groups=4 heads=32 tp=8 | tp=4
+neox-zero-with-experts: gpt-neox | experts=8 zero_stage=2 pp=1 | zero_stage=1
+neox-bf16-gradients: gpt-neox | precision=bfloat16 zero_stage=1 | precision=fp16
+nanotron-too-few-microbatches: nanotron | pp=8 schedule=1f1b microbatches=1 | microbatches=7
+nanotron-kv-heads-over-tensor: nanotron | kv_groups=4 tp=8 | tp=4
+nanotron-heads-over-groups: nanotron | heads=16 kv_groups=5 | kv_groups=4
 """

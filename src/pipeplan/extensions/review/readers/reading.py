@@ -46,6 +46,8 @@ _LONGEST_LAYOUT = 20_000
 """Maximum number of characters of a file with a layout string."""
 
 _TRAINERS_BY_TEXT = (
+    (r"batch_accumulation_per_replica|\bnanotron\b", "nanotron"),
+    (r"[\"']?pipe[-_]parallel[-_]size[\"']?\s*:", "gpt-neox"),
     (r"parallelism\.(?:pipeline|tensor|data)_parallel|torchtitan|^\s*\[parallelism\]|_parallel_degree", "torchtitan"),
     (r"nemo_automodel|\bautomodel\b", "nemo-automodel"),
     (r"megatron[._]bridge|AutoBridge|ConfigContainer", "megatron-bridge"),
@@ -54,6 +56,10 @@ _TRAINERS_BY_TEXT = (
     (r"nemo_run|from nemo|nemo\.collections|nemo\.lightning|^\s*trainer\.strategy\.", "nemo"),
     (r"nemo_rl|grpo:\s*$|megatron_cfg:", "nemo-rl"),
     (r"actor_rollout_ref|\bverl\b", "verl"),
+    (r"openrlhf", "openrlhf"),
+    (r"MEGATRON_PATCH_PATH|pai[-_]megatron", "pai-megatron-patch"),
+    (r"mindspeed|--num-layer-list|--noop-layers", "mindspeed"),
+    (r"\bslime\b|SLIME_|--actor-num-gpus-per-node", "slime"),
     (r"zero_optimization|train_micro_batch_size_per_gpu|--deepspeed\b|PipelineModule", "deepspeed"),
     (r"megatron|pretrain_gpt|model[-_]parallel[-_]size|num-layers-per-virtual", "megatron-lm"),
 )

@@ -193,7 +193,9 @@ RULES = (
     ),
     RuleRow(
         id="expert-bias-score", group="experts", trainer="megatron-core",
-        when=lambda c: c.router_expert_bias and c.router_score not in ("sigmoid", "sqrtsoftplus"),
+        # MindSpeed's own check accepts softmax, too (features_manager/moe/moe_router.py).
+        when=lambda c: c.router_expert_bias and c.router_score not in ("sigmoid", "sqrtsoftplus")
+        and c.trainer.name != "mindspeed",
         message="the expert bias needs a sigmoid score, not {c.router_score}",
         remedy="set moe-router-score-function sigmoid",
         settings=("router_score", "router_expert_bias"), source=_CONFIG,
