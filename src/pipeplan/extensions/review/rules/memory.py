@@ -136,7 +136,7 @@ RULES = (
     ),
     RuleRow(
         id="offload-pipeline", group="memory", trainer="megatron-core",
-        when=lambda c: (c.cpu_offloading or c.get("cpu_offloading_layers", 0)) and c.pp > 1,
+        when=lambda c: c.pp > 1 and (c.cpu_offloading or c.get("cpu_offloading_layers", 0)),
         message="CPU offloading of layers does not support pipeline parallelism",
         remedy="use fine-grained-activation-offloading, or recomputation",
         settings=("cpu_offloading", "cpu_offloading_layers", "pp"), repairs=("no-offload",), source=_CONFIG,
@@ -215,7 +215,7 @@ RULES = (
     ),
     RuleRow(
         id="full-recompute-advice", group="memory", trainer="megatron-core", question="loses", severity="advice",
-        when=lambda c: c.recompute_granularity == "full" and c.recompute_method == "uniform" and c.pp > 1,
+        when=lambda c: c.pp > 1 and c.recompute_granularity == "full" and c.recompute_method == "uniform",
         message="every stage recomputes all layers, although later stages keep fewer microbatches",
         remedy="use recompute-method block with fewer layers, or selective modules, where memory allows",
         settings=("recompute_method", "recompute_granularity"), source="arXiv 2205.05198, section 5",
