@@ -17,6 +17,7 @@ data-parallel-product: megatron-lm | gpus=16 dp=3 tp=2 pp=2 cp=1 | dp=4
 heads-over-tensor: megatron-lm | heads=12 tp=8 | tp=4
 groups-over-tensor: megatron-lm | kv_groups=6 tp=4 | tp=3
 groups-not-multiple: nemo | kv_groups=1 tp=2 | tp=1
+groups-below-tensor: megatron-lm | kv_groups=2 tp=4 | tp=2
 kv-heads-over-tensor: torchtitan | kv_groups=4 tp=8 | tp=4
 automodel-kv-heads: nemo-automodel | kv_groups=4 tp=8 | tp=4
 experts-over-ranks: megatron-lm | experts=60 ep=8 | ep=4
@@ -221,7 +222,8 @@ graphs-exchange-overlap: megatron-lm | ep_a2a_overlap=true cuda_graph_impl=trans
 graphs-iteration-modules: megatron-lm | cuda_graph_impl=full_iteration cuda_graph_modules=attn | cuda_graph_modules=
 two-graph-switches: megatron-lm | enable_cuda_graph=true external_cuda_graph=false cuda_graph_impl=local | enable_cuda_graph=false
 graphs-allocator: megatron-lm | cuda_graph_impl=transformer_engine alloc_conf=expandable_segments:True pp=2 | alloc_conf=expandable_segments:False
-unstable-loss-fusion: megatron-lm | loss_fusion=true loss_fusion_impl=te | loss_fusion_impl=native
+refused-loss-fusion: megatron-lm | loss_fusion=true loss_fusion_impl=te | loss_fusion_impl=native
+unstable-loss-fusion: megatron-lm@0.18 | loss_fusion=true loss_fusion_impl=te | loss_fusion_impl=native
 hybrid-context-pipeline: megatron-lm | hybrid_context_parallel=true pp=2 | pp=1
 hierarchical-context: megatron-lm | hierarchical_cp=2,2 cp=8 | cp=4
 hierarchical-context-missing: megatron-lm | cp=4 cp_comm_type=a2a+p2p hierarchical_cp= | hierarchical_cp=2,2

@@ -219,7 +219,16 @@ RULES = (
         settings=("alloc_conf", "cuda_graph_impl"), source=_ARGUMENTS,
     ),
     RuleRow(
-        id="unstable-loss-fusion", group="communication", trainer="megatron-lm", question="right", severity="warning",
+        id="refused-loss-fusion", group="communication", trainer="megatron-lm", releases=">=0.19",
+        when=lambda c: c.loss_fusion and c.loss_fusion_impl == "te",
+        message="Megatron-LM refuses Transformer Engine's fused cross entropy, which is unstable",
+        remedy="set cross-entropy-fusion-impl native",
+        settings=("loss_fusion_impl", "loss_fusion"), repairs=("native-loss",),
+        source=f"{_ARGUMENTS}; Megatron-LM #5115",
+    ),
+    RuleRow(
+        id="unstable-loss-fusion", group="communication", trainer="megatron-lm", releases="<0.19", question="right",
+        severity="advice",
         when=lambda c: c.loss_fusion and c.loss_fusion_impl == "te",
         message="Transformer Engine's fused cross entropy is unstable; Megatron-LM refuses it from 0.19 on",
         remedy="set cross-entropy-fusion-impl native",

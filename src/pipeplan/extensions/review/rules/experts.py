@@ -221,8 +221,8 @@ RULES = (
     ),
     RuleRow(
         id="allgather-many-experts", group="experts", trainer="megatron-core", question="loses", severity="warning",
-        when=lambda c: not c.dense and c.ep > 1 and str(c.dispatcher).lower() == "allgather",
-        message="the allgather dispatcher sends every token to every expert rank",
+        when=lambda c: not c.dense and c.ep > c.get("topk", 2) and str(c.dispatcher).lower() == "allgather",
+        message="the allgather dispatcher sends every token to all {c.ep} expert ranks, not only to those of its experts",
         remedy="set moe-token-dispatcher-type alltoall",
         settings=("dispatcher", "ep"), repairs=("alltoall",),
         source="Megatron-LM megatron/core/transformer/moe/README.md",

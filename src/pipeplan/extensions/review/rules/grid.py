@@ -155,6 +155,14 @@ RULES = (
         source="Megatron-LM 0.15 TransformerConfig.__post_init__; NeMo #11127, #11267",
     ),
     RuleRow(
+        id="groups-below-tensor", group="grid", trainer="megatron-core", releases=">=0.16", severity="warning",
+        when=lambda c: c.tp > 1 and not c.get("mla", False) and c.kv_groups < c.tp and c.tp % c.kv_groups == 0,
+        message="{c.kv_groups} KV groups are fewer than tp {c.tp}: Megatron-core refuses it before 0.16, and copies them since",
+        remedy="use a tp of at most {c.kv_groups}, or make sure that Megatron-core is 0.16 or later",
+        settings=("tp", "kv_groups"), repairs=("tp-to-pp", "shrink-tp"),
+        source="Megatron-LM #2565; slime #1662, ms-swift #8219",
+    ),
+    RuleRow(
         id="kv-heads-over-tensor", group="grid", trainer="torchtitan",
         when=lambda c: c.tp > 1 and c.kv_groups % c.tp,
         message="{c.kv_groups} KV heads do not divide by tp {c.tp}",

@@ -106,7 +106,7 @@ RULES = (
         settings=("layers_per_virtual_stage", "pp", "layers"), repairs=("fit-virtual-layers",), source=_ARGUMENTS,
     ),
     RuleRow(
-        id="accounted-first-chunk", group="layouts", trainer="megatron-core", severity="warning", question="right",
+        id="accounted-first-chunk", group="layouts", trainer="megatron-core", severity="advice", question="right",
         when=lambda c: c.pp > 1 and _accounted(c) and c.counted_layers == c.pp * c.chunks and _plain(c),
         message="a chunk has one layer, so the accounted embedding or loss leaves a stage without layers",
         remedy="use fewer virtual stages",
