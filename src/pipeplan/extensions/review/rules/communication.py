@@ -219,9 +219,10 @@ RULES = (
         settings=("alloc_conf", "cuda_graph_impl"), source=_ARGUMENTS,
     ),
     RuleRow(
-        id="refused-loss-fusion", group="communication", trainer="megatron-lm", releases=">=0.19",
+        # Scripts of forks rarely name their release, which may be older: no error.
+        id="refused-loss-fusion", group="communication", trainer="megatron-lm", releases=">=0.19", severity="warning",
         when=lambda c: c.loss_fusion and c.loss_fusion_impl == "te",
-        message="Megatron-LM refuses Transformer Engine's fused cross entropy, which is unstable",
+        message="Megatron-LM refuses Transformer Engine's fused cross entropy, which is unstable, from 0.19 on",
         remedy="set cross-entropy-fusion-impl native",
         settings=("loss_fusion_impl", "loss_fusion"), repairs=("native-loss",),
         source=f"{_ARGUMENTS}; Megatron-LM #5115",
