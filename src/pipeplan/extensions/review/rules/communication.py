@@ -297,7 +297,7 @@ RULES = (
     ),
     RuleRow(
         id="replicated-activations", group="communication", trainer="megatron-core", question="loses", severity="advice",
-        when=lambda c: c.tp > 1 and c.get("ep", 1) == 1 and not c.sequence_parallel,
+        when=lambda c: c.tp > 1 and c.get("ep", 1) == 1 and c.trains and not c.sequence_parallel,
         message="tensor ranks keep the same norms and dropouts {c.tp} times",
         remedy="add sequence-parallel",
         settings=("sequence_parallel",), repairs=("sequence-parallel",), source="arXiv 2205.05198, section 4.2",

@@ -309,10 +309,10 @@ RULES = (
         settings=("layout",), source="Megatron-LM #1852; ms-swift #9823",
     ),
     RuleRow(
-        id="empty-stage", group="layouts", trainer="megatron-core", severity="warning", question="right",
+        id="empty-stage", group="layouts", trainer="megatron-core", severity="advice", question="right",
         when=lambda c: _laid_out(c) and any(not stage for stage in c.letters),
         message="a stage of the layout is empty",
-        remedy="remove the extra |, or give the stage layers",
+        remedy="remove the extra |, or give the stage layers, unless it keeps a group of layers together",
         settings=("layout",), repairs=("drop-empty-stages", "balanced-layout"), source="Megatron-LM #1852",
     ),
     RuleRow(
