@@ -89,6 +89,7 @@ single-schedule-stages: torchtitan | pp=4 layers=30 layers_per_stage=4 schedule=
 looped-schedule-stages: torchtitan | pp=4 layers=30 layers_per_stage=8 schedule=Interleaved1F1B | layers_per_stage=4
 v-schedule-stages: torchtitan | pp=4 layers=30 layers_per_stage=2 schedule=ZBVZeroBubble | layers_per_stage=4
 more-stages-than-layers: torchtitan | pp=8 layers=6 schedule=Interleaved1F1B | pp=4
+automodel-more-stages-than-layers: nemo-automodel | layers=6 pp=4 schedule=Interleaved1F1B | schedule=1F1B
 edge-weights-too-large: torchtitan | pp=8 layers=16 schedule=1F1B first_stage_less=4 | first_stage_less=1
 parts-per-rank: torchtitan | pp=2 modules_per_part=[["tok_embeddings"],["layers.0"],["norm","output"]] | pp=3
 parts-of-schedule: torchtitan | pp=2 schedule=Interleaved1F1B modules_per_part=[["tok_embeddings","layers.0"],["layers.1","output"]] | schedule=1F1B

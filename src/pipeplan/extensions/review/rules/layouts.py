@@ -393,6 +393,14 @@ RULES = (
         source=f"{_TITAN} _generate_llm_fqn_per_model_part",
     ),
     RuleRow(
+        id="automodel-more-stages-than-layers", group="layouts", trainer="nemo-automodel",
+        when=lambda c: c.pp > 1 and c.has("schedule") and torch_stages(c) > c.layers,
+        message="{c.schedule} on pp {c.pp} makes more stages than the {c.layers} layers",
+        remedy="use fewer ranks, more layers per stage, or a single-stage schedule",
+        settings=("pp", "schedule", "layers_per_stage"), repairs=("single-stage",),
+        source="NeMo AutoModel components/distributed/pipelining/functional.py generate_hf_model_fqn_per_model_part",
+    ),
+    RuleRow(
         id="edge-weights-too-large", group="layouts", trainer="torchtitan",
         when=lambda c: c.pp > 1 and not c.get("modules_per_part", None) and c.has("schedule") and _edge_too_heavy(c),
         message="the first or last stage gives up more layers than a stage has",

@@ -38,6 +38,12 @@ def _offloaded(c: ReviewFacts) -> frozenset[str]:
     return frozenset(c.offload_modules or ())
 
 
+def _offloads(c: ReviewFacts) -> bool:
+    """Return True if layers are offloaded; Megatron-LM's argument for their number turns it on."""
+    layers = c.get("cpu_offloading_layers", 0) if "megatron-lm" in c.trainer.scopes else 0
+    return bool(layers or c.cpu_offloading)
+
+
 # A table, read by columns: formatted, it would have a line for every argument.
 # fmt: off
 RULES = (
@@ -136,14 +142,14 @@ RULES = (
     ),
     RuleRow(
         id="offload-pipeline", group="memory", trainer="megatron-core",
-        when=lambda c: c.pp > 1 and (c.cpu_offloading or c.get("cpu_offloading_layers", 0)),
+        when=lambda c: c.pp > 1 and _offloads(c),
         message="CPU offloading of layers does not support pipeline parallelism",
         remedy="use fine-grained-activation-offloading, or recomputation",
         settings=("cpu_offloading", "cpu_offloading_layers", "pp"), repairs=("no-offload",), source=_CONFIG,
     ),
     RuleRow(
         id="offload-recompute", group="memory", trainer="megatron-core",
-        when=lambda c: (c.cpu_offloading or c.get("cpu_offloading_layers", 0)) and c.recompute_granularity,
+        when=lambda c: c.get("recompute_granularity", "full") and _offloads(c) and c.recompute_granularity,
         message="CPU offloading of layers excludes recomputation",
         remedy="drop one of them",
         settings=("cpu_offloading", "cpu_offloading_layers", "recompute_granularity"), repairs=("no-offload",),
@@ -151,14 +157,14 @@ RULES = (
     ),
     RuleRow(
         id="offload-layers", group="memory", trainer="megatron-core",
-        when=lambda c: c.cpu_offloading_layers and not 0 <= c.cpu_offloading_layers < c.layers,
+        when=lambda c: c.cpu_offloading_layers and _offloads(c) and not 0 <= c.cpu_offloading_layers < c.layers,
         message="{c.cpu_offloading_layers} offloaded layers are not fewer than the {c.layers} of the model",
         remedy="offload fewer layers",
         settings=("cpu_offloading_layers", "layers"), source=_CONFIG,
     ),
     RuleRow(
         id="two-offloads", group="memory", trainer="megatron-core",
-        when=lambda c: c.fine_grained_offloading and (c.cpu_offloading or c.get("cpu_offloading_layers", 0)),
+        when=lambda c: c.fine_grained_offloading and _offloads(c),
         message="fine-grained offloading excludes CPU offloading of layers",
         remedy="drop one of them",
         settings=("fine_grained_offloading", "cpu_offloading"), source=_CONFIG,
