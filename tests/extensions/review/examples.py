@@ -113,7 +113,7 @@ split-backward-flex: torchtitan | pp=2 schedule=ZBVZeroBubble attention=flex | a
 split-backward-tied: nemo-automodel | pp=2 schedule=ZBVZeroBubble tied=true | tied=false
 split-backward-ddp: torchtitan | pp=2 schedule=ZBVZeroBubble dp_replicate=2 dp_shard=1 | dp_shard=2
 titan-tied-embedding: torchtitan | pp=2 tied=true | tied=false
-titan-varlen: torchtitan | pp=2 attention=varlen | attention=flex
+titan-varlen: torchtitan@0.2 | pp=2 attention=varlen | attention=flex
 titan-context-attention: torchtitan | cp=2 attention=sdpa | attention=flex
 gpipe-memory: torchtitan | pp=2 schedule=GPipe local_batch=8 micro_batch=1 | schedule=1F1B
 reshard-each-microbatch: torchtitan | pp=2 fsdp_reshard=always | fsdp_reshard=default

@@ -166,11 +166,11 @@ RULES = (
         settings=("tied", "pp"), source="torchtitan torchtitan/models/common/decoder.py update_from_config",
     ),
     RuleRow(
-        id="titan-varlen", group="schedules", trainer="torchtitan",
+        id="titan-varlen", group="schedules", trainer="torchtitan", releases="<0.3",
         when=lambda c: c.pp > 1 and "varlen" in str(c.attention).lower(),
         message="variable-length attention does not support pipeline parallelism",
         remedy="use flex attention, or pp 1",
-        settings=("attention", "pp"), source="torchtitan #3777",
+        settings=("attention", "pp"), source="torchtitan #3777; #3856 removes the check",
     ),
     RuleRow(
         id="titan-context-attention", group="schedules", trainer="torchtitan",
