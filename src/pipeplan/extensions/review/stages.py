@@ -1,8 +1,8 @@
-"""Layers of each stage as a trainer builds them: from a layout, uneven edges, a list of layers, or by an even split."""
+"""Layers of each stage as a trainer builds them: from a layout, from uneven edges, or by an even split."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
 from itertools import accumulate
 from math import ceil
 
@@ -17,14 +17,14 @@ def stages_of(c: ReviewFacts) -> tuple[str, ...]:
     Raises NotSet if the configuration does not say, or the trainer refuses the split.
     """
     if c.pp == 1:
-        return _with_ends(_without_empty(c, (c.layers,)), c.mtp)
+        return (_with_ends((c.layers,), c.mtp)[0],)
     if "pytorch" in c.trainer.scopes:
         return _of_torch(c)
     if "megatron-core" not in c.trainer.scopes:
         raise NotSet("layout")
     if c.layout:
         return c.letters
-    return _with_ends(_without_empty(c, _megatron_counts(c)), c.mtp)
+    return _with_ends(_megatron_counts(c), c.mtp)
 
 
 def layers_of_stages(c: ReviewFacts) -> tuple[int, ...]:
@@ -48,9 +48,24 @@ def chunks_of(c: ReviewFacts) -> int:
 
 
 def _megatron_counts(c: ReviewFacts) -> tuple[int, ...]:
-    """Return the layers of each stage; the list of a fork, MindSpeed, has them as they are, but not beside empty layers."""
-    if c.get("layer_list", None) and not c.get("noop_layers", None):
-        return _numbers(c.layer_list)
+    """Return the layers of each stage, without those that MindSpeed leaves empty (``--noop-layers``)."""
+    counts = list(_numbers(c, "layer_list") or _split_counts(c))
+    starts = list(accumulate(counts))
+    for layer in _numbers(c, "noop_layers"):
+        if layer < starts[-1]:
+            counts[bisect_right(starts, layer)] -= 1
+    return tuple(counts)
+
+
+def _numbers(c: ReviewFacts, name: str) -> tuple[int, ...]:
+    """Return the numbers of a list of layers; empty if it is not set. Raises NotSet for other words."""
+    words = c.get(name, None) or ()
+    if not all(word.isdecimal() for word in words):
+        raise NotSet(name)
+    return tuple(map(int, words))
+
+
+def _split_counts(c: ReviewFacts) -> tuple[int, ...]:
     try:
         counts = uneven_layers(
             c.layers,
@@ -64,24 +79,6 @@ def _megatron_counts(c: ReviewFacts) -> tuple[int, ...]:
     except ShapeError:
         raise NotSet("layout") from None
     return counts
-
-
-def _without_empty(c: ReviewFacts, counts: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the layers of each stage without those that MindSpeed's ``--noop-layers`` leaves empty, by their indices."""
-    empty = set(_numbers(c.get("noop_layers", None) or ()))
-    starts = accumulate(counts, initial=0)
-    return tuple(
-        count - len(empty.intersection(range(start, start + count)))
-        for start, count in zip(starts, counts, strict=False)
-    )
-
-
-def _numbers(words: Iterable[str]) -> tuple[int, ...]:
-    """Return whole numbers. Raises NotSet if a word is none."""
-    try:
-        return tuple(int(word) for word in words)
-    except ValueError:
-        raise NotSet("layout") from None
 
 
 def _of_torch(c: ReviewFacts) -> tuple[str, ...]:

@@ -14,9 +14,14 @@ _TITAN = "torchtitan torchtitan/distributed/pipeline_parallel.py"
 
 
 def _plain(c: ReviewFacts) -> bool:
-    """Return True for an even split: no set edges, no list of layers, no hybrid pattern, no layout."""
-    listed = c.uneven or c.get("layer_list", None) or c.get("hybrid_pattern", None) or _heterogeneous(c)
-    return not listed and c.layout is None
+    """Return True for an even split: no layout, no set edges or layers of each stage, no hybrid pattern."""
+    return (
+        c.layout is None
+        and not c.uneven
+        and not c.get("layer_list", None)
+        and not c.get("hybrid_pattern", None)
+        and not _heterogeneous(c)
+    )
 
 
 def _laid_out(c: ReviewFacts) -> bool:
