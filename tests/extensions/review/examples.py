@@ -218,7 +218,7 @@ graphs-experts-and-router: megatron-lm | cuda_graph_impl=local cuda_graph_module
 graphs-preprocess: megatron-lm | cuda_graph_impl=transformer_engine cuda_graph_modules=moe_preprocess | cuda_graph_modules=moe_preprocess,moe_router
 graphs-dense: megatron-lm | cuda_graph_impl=local cuda_graph_modules=moe_router experts= | experts=8
 graphs-dropless-experts: megatron-lm | cuda_graph_impl=local cuda_graph_modules=moe experts=8 capacity_factor= pad_to_capacity=false | cuda_graph_modules=moe_router
-graphs-recomputed-experts: megatron-lm | cuda_graph_impl=transformer_engine cuda_graph_modules=moe_router recompute_modules=moe | recompute_modules=layernorm
+graphs-recomputed-experts: megatron-lm | cuda_graph_impl=transformer_engine cuda_graph_modules=moe_router recompute_granularity=selective recompute_modules=moe | recompute_modules=layernorm
 graphs-exchange-overlap: megatron-lm | ep_a2a_overlap=true cuda_graph_impl=transformer_engine cuda_graph_modules=mlp | cuda_graph_modules=attn
 graphs-iteration-modules: megatron-lm | cuda_graph_impl=full_iteration cuda_graph_modules=attn | cuda_graph_modules=
 two-graph-switches: megatron-lm | enable_cuda_graph=true external_cuda_graph=false cuda_graph_impl=local | enable_cuda_graph=false

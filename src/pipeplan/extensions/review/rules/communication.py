@@ -101,12 +101,12 @@ RULES = (
         settings=("untied", "torch_fsdp2"), source=_ARGUMENTS,
     ),
     RuleRow(
-        id="fsdp-checkpoint", group="communication", trainer="megatron-core",
+        # Megatron-Bridge asks for it only if it saves or loads a checkpoint, which benchmarks do not.
+        id="fsdp-checkpoint", group="communication", trainer="megatron-lm",
         when=lambda c: c.megatron_fsdp and c.ckpt_format != "fsdp_dtensor",
         message="Megatron FSDP needs checkpoints in the format fsdp_dtensor, not {c.ckpt_format}",
         remedy="set ckpt-format fsdp_dtensor",
-        settings=("ckpt_format", "megatron_fsdp"), repairs=("fsdp-checkpoints",),
-        source=f"{_ARGUMENTS}; Megatron-Bridge training/config.py",
+        settings=("ckpt_format", "megatron_fsdp"), repairs=("fsdp-checkpoints",), source=_ARGUMENTS,
     ),
     RuleRow(
         id="checkpoint-without-fsdp", group="communication", trainer="megatron-lm",
@@ -183,8 +183,9 @@ RULES = (
     ),
     RuleRow(
         id="graphs-recomputed-experts", group="communication", trainer="megatron-core",
-        when=lambda c: c.cuda_graph_impl == "transformer_engine" and "moe_router" in _graph_modules(c)
-        and "moe" in (c.recompute_modules or ()),
+        when=lambda c: c.get("recompute_granularity", "selective") == "selective"
+        and c.cuda_graph_impl == "transformer_engine" and "moe_router" in _graph_modules(c)
+        and "moe" in (c.recompute_modules or ()) and c.recompute_granularity == "selective",
         message="a CUDA graph of moe_router excludes recomputation of moe",
         remedy="drop moe from recompute-modules, or moe_router from cuda-graph-modules",
         settings=("cuda_graph_modules", "recompute_modules"), source=_CONFIG,

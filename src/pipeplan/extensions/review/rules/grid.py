@@ -17,15 +17,19 @@ _DEGREES = ("tp", "pp", "cp", "ep")
 
 _BATCHES = ("micro_batch", "global_batch")
 
+_MEGATRON = (*_DEGREES, "etp", "vpp", "layers")
+
 _ABOVE_ZERO = {
-    "megatron-core": (*_DEGREES, "etp", "vpp", "layers"),
-    "megatron-lm": _BATCHES,
-    "megatron-bridge": _BATCHES,
-    "nemo": _BATCHES,
+    "megatron-lm": (*_MEGATRON, *_BATCHES),
+    "megatron-bridge": (*_MEGATRON, *_BATCHES),
+    "nemo": (*_MEGATRON, *_BATCHES),
     "torchtitan": (*_DEGREES, "local_batch"),
     "nemo-automodel": ("global_batch", "local_batch"),
 }
-"""Counts of which trainers refuse zero. Elsewhere it means none: a batch of verl, a degree of AutoModel or GPT-NeoX."""
+"""Counts of which a trainer refuses zero; of the others with Megatron-core, those of the grid.
+
+Elsewhere zero means none: a batch of verl or of Primus' other backends, a degree of AutoModel or GPT-NeoX.
+"""
 
 
 def _below_one(c: ReviewFacts) -> bool:
@@ -33,7 +37,7 @@ def _below_one(c: ReviewFacts) -> bool:
 
     A degree of -1 leaves it to the checkpoint or to the trainer.
     """
-    names = {name for scope in c.trainer.scopes for name in _ABOVE_ZERO.get(scope, ())}
+    names = _ABOVE_ZERO.get(c.trainer.name, _MEGATRON if "megatron-core" in c.trainer.scopes else ())
     values = [c.settings[name].value for name in names if name in c.settings]
     return any(isinstance(value, int) and value < 1 and value != -1 for value in values)
 

@@ -27,6 +27,10 @@ _OFFLOADABLE = frozenset(
 )
 
 
+_OWN_RECOMPUTE = ("primus", "nemo-rl")
+"""Trainers that decide themselves which layers full recomputation has."""
+
+
 def _modules(c: ReviewFacts) -> frozenset[str]:
     """Return the recomputed modules of selective recomputation; empty for another granularity."""
     if c.get("recompute_granularity", "selective") not in ("selective", None):
@@ -49,14 +53,16 @@ def _offloads(c: ReviewFacts) -> bool:
 RULES = (
     RuleRow(
         id="full-without-method", group="memory", trainer="megatron-core",
-        when=lambda c: c.recompute_granularity == "full" and not c.recompute_method,
+        # Primus takes lists of layers (recompute_layer_ids), NeMo RL sets both.
+        when=lambda c: c.recompute_granularity == "full" and c.trainer.name not in _OWN_RECOMPUTE and not c.recompute_method,
         message="full recomputation needs a recompute-method",
         remedy="set recompute-method uniform or block",
         settings=("recompute_method", "recompute_granularity"), repairs=("uniform-recompute",), source=_CONFIG,
     ),
     RuleRow(
         id="full-without-layers", group="memory", trainer="megatron-core",
-        when=lambda c: c.recompute_granularity == "full" and c.recompute_num_layers is None,
+        when=lambda c: c.recompute_granularity == "full" and c.trainer.name not in _OWN_RECOMPUTE
+        and c.recompute_num_layers is None,
         message="full recomputation needs recompute-num-layers",
         remedy="set recompute-num-layers 1",
         settings=("recompute_num_layers", "recompute_granularity"), repairs=("uniform-recompute",), source=_CONFIG,
