@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeplan.extensions.review.facts import NotSet, ReviewFacts, SettingPlace
+from pipeplan.extensions.review.facts import NotSet, ReviewFacts, SettingPlace, decided
 from pipeplan.trainers import NEWEST, in_releases
 
 Severity = Literal["error", "warning", "advice"]
@@ -144,7 +144,7 @@ def judged(facts: ReviewFacts, rules: Iterable[RuleRow]) -> tuple[RuleFault, ...
 
 def _fault(rule: RuleRow, facts: ReviewFacts) -> RuleFault | None:
     """Return the fault of a configuration by a rule; None without it. Raises NotSet if the rule cannot be judged."""
-    if not rule.when(facts):
+    if not decided(rule.when, facts):
         return None
     figures = _Figures(facts)
     message, remedy = rule.message.format(c=facts, e=figures), rule.remedy.format(c=facts, e=figures)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
 from math import ceil
 
 from pipeplan.extensions.review.facts import NotSet, ReviewFacts
@@ -46,6 +48,24 @@ def chunks_of(c: ReviewFacts) -> int:
 
 
 def _megatron_counts(c: ReviewFacts) -> tuple[int, ...]:
+    """Return the layers of each stage, without those that MindSpeed leaves empty (``--noop-layers``)."""
+    counts = list(_numbers(c, "layer_list") or _split_counts(c))
+    starts = list(accumulate(counts))
+    for layer in _numbers(c, "noop_layers"):
+        if layer < starts[-1]:
+            counts[bisect_right(starts, layer)] -= 1
+    return tuple(counts)
+
+
+def _numbers(c: ReviewFacts, name: str) -> tuple[int, ...]:
+    """Return the numbers of a list of layers; empty if it is not set. Raises NotSet for other words."""
+    words = c.get(name, None) or ()
+    if not all(word.isdecimal() for word in words):
+        raise NotSet(name)
+    return tuple(map(int, words))
+
+
+def _split_counts(c: ReviewFacts) -> tuple[int, ...]:
     try:
         counts = uneven_layers(
             c.layers,
