@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from sys import stderr, stdout
 
 from pipeplan.answers import require_outputs
 from pipeplan.cli.answers import deliver
@@ -76,7 +76,7 @@ def review(
         result = reviewed(files, options, hook=beside.hook, patches=patches, show=bar.show)
     deliver(result, beside.output, json=json)
     if beside.annotate:
-        print("\n".join(result.annotations), file=stderr if json else stdout)
+        print("\n".join(result.annotations), file=sys.stderr if json else sys.stdout)
     if result.verdict == "unknown" and (beside.strict or beside.hook):
         return 1 if beside.strict else 0
     return EXITS[result.verdict]

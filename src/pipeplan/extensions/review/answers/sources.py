@@ -16,7 +16,7 @@ from pipeplan.foundation.files import MEBIBYTE
 
 Read = TypeVar("Read")
 
-_SUFFIXES = frozenset((".py", ".yaml", ".yml", ".toml", ".json", ".sh", ".bash", ".slurm", ".sbatch"))
+SUFFIXES = frozenset((".py", ".yaml", ".yml", ".toml", ".json", ".sh", ".bash", ".slurm", ".sbatch"))
 """Suffixes of files in a folder that are looked at."""
 
 _FOREIGN = frozenset(("node_modules", "site-packages", "vendor", "third_party", "3rdparty", "__pycache__"))
@@ -75,7 +75,7 @@ def candidates_in(folder: Path) -> Iterator[Path]:
         for name in sorted(names):
             path = Path(place, name)
             test = name.startswith(("test_", "conftest.")) or name.endswith("_test.py")
-            if path.suffix.lower() in _SUFFIXES and not name.startswith(".") and not (path.suffix == ".py" and test):
+            if path.suffix.lower() in SUFFIXES and not name.startswith(".") and not (path.suffix == ".py" and test):
                 yield path
 
 
