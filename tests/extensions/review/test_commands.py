@@ -307,6 +307,7 @@ def test_the_hook_and_the_action_take_the_files_that_a_folder_holds():
 
 
 def test_the_action_reviews_what_a_pull_request_changes(tmp_path, monkeypatch):
+    step: Any
     (step,) = [
         step
         for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
@@ -316,7 +317,7 @@ def test_the_action_reviews_what_a_pull_request_changes(tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder / "pipeplan").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$RUNNER_TEMP/words"\nexit 1\n')
     (folder / "pipeplan").chmod(0o755)
-    git = partial(subprocess.run, check=True, capture_output=True, text=True)
+    git: Any = partial(subprocess.run, check=True, capture_output=True, text=True)
     who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
     git(["git", "init", "-q", "origin"])
     for name in ("old.sh", "kept.sh", "notes.md"):
@@ -341,7 +342,8 @@ def test_the_action_reviews_what_a_pull_request_changes(tmp_path, monkeypatch):
             check=False,
         )
         assert done.returncode == code
-        return (tmp_path / "venv" / "words").read_text().splitlines()
+        lines: list[str] = (tmp_path / "venv" / "words").read_text().splitlines()
+        return lines
 
     start = ["review", "--hook", "--annotate", "-o", "r.sarif"]
     assert words(1) == [*start, "--", "new $(touch hacked).yaml"]
