@@ -106,8 +106,7 @@ RULES = (
     ),
     RuleRow(
         id="data-parallel-product", group="grid", trainer="any",
-        # Left out, the degree follows from the others.
-        when=lambda c: c.has("dp") and c.dp * c.tp * c.pp * c.cp != c.world and c.world % c.model_parallel == 0,
+        when=lambda c: c.dp * c.tp * c.pp * c.cp != c.world and c.world % c.model_parallel == 0,
         message="dp {c.dp} x tp {c.tp} x pp {c.pp} x cp {c.cp} is not the number of GPUs, {c.world}",
         remedy="leave dp out, or set it to the GPUs divided by tp x pp x cp",
         settings=("dp", "gpus"),
