@@ -17,6 +17,7 @@ from pipeplan.cli import main
 from pipeplan.extensions.review import RULES, SettingPlace
 from pipeplan.extensions.review.answers.sources import SUFFIXES
 from pipeplan.foundation.errors import InputError
+from pipeplan.model import counted
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -151,18 +152,20 @@ def without_layers(tmp_path):
 
 def test_what_was_not_judged_is_counted_with_the_option_that_says_it(without_layers, capsys):
     result = answer(capsys, without_layers, code=3)
-    starts = result["questions"][0]
-    (layers,) = [fact for fact in starts["missing"] if fact["what"] == "the number of layers"]
-    assert layers["give"] == "--model"
     for question in result["questions"]:
         assert sum(fact["rules"] for fact in question["missing"]) == question["not_judged"]
+    missing = [fact for question in result["questions"] for fact in question["missing"]]
+    layers = [fact for fact in missing if fact["what"] == "the number of layers"]
+    assert {fact["give"] for fact in layers} == {"--model"}
     assert result["configurations"][0]["unknown"] == ["the number of layers"]
     assert main(["review", without_layers]) == 3
     text = " ".join(capsys.readouterr().out.split())
-    assert f"not judged: {layers['rules']} rules, because the number of layers is not stated: give --model" in text
+    assert f"not judged: {counted(layers[0]['rules'], 'rule')}, because the number of layers is not stated" in text
+    assert "is not stated: give --model" in text
     assert "does it start: nothing found" not in text
     more = answer(capsys, without_layers, "--model", "llama3-70b", code=0)
-    assert more["questions"][0]["not_judged"] <= starts["not_judged"] - layers["rules"]
+    assert more["questions"][0]["judged"] > result["questions"][0]["judged"]
+    assert "the number of layers" not in {fact["what"] for one in more["questions"] for fact in one["missing"]}
 
 
 def test_nothing_found_is_said_where_every_rule_was_judged(write, capsys):
@@ -372,7 +375,7 @@ def test_a_review_without_an_estimate_says_what_it_did_not_judge_and_which_optio
     capsys.readouterr()
     assert main(["review", flags]) == 3
     said = " ".join(capsys.readouterr().out.split())
-    assert "rules, because the number of layers is not stated: give --model" in said
+    assert "does it fit: not judged" in said
     assert "does not name a model that pipeplan knows: review it with --model config.json" in said
     assert main(["review", flags, "--model", "config.json"]) in (0, 3)
     assert "the number of layers" not in capsys.readouterr().out
