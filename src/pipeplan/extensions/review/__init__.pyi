@@ -17,10 +17,15 @@ from pipeplan.extensions.review.improving import improvements as improvements
 from pipeplan.extensions.review.readers import Reading as Reading
 from pipeplan.extensions.review.readers import read_configurations as read_configurations
 from pipeplan.extensions.review.readers import read_text_of as read_text_of
+from pipeplan.extensions.review.rule import Judgement as Judgement
+from pipeplan.extensions.review.rule import QUESTIONS as QUESTIONS
+from pipeplan.extensions.review.rule import Question as Question
 from pipeplan.extensions.review.rule import RuleFault as RuleFault
 from pipeplan.extensions.review.rule import RuleRow as RuleRow
 from pipeplan.extensions.review.rule import SEVERITIES as SEVERITIES
 from pipeplan.extensions.review.rule import Severity as Severity
+from pipeplan.extensions.review.rule import UnjudgedRule as UnjudgedRule
 from pipeplan.extensions.review.rule import judged as judged
+from pipeplan.extensions.review.rule import judgement as judgement
 from pipeplan.extensions.review.rules import RULES as RULES
 from pipeplan.extensions.review.settings import SETTINGS as SETTINGS
