@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from math import gcd, lcm
 from pathlib import PurePath
 from typing import Any
 
@@ -13,6 +14,7 @@ from pipeplan.extensions.planning.hardware import Cluster, Preset, preset
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
 from pipeplan.extensions.review.facts import NotSet, ReviewFacts
 from pipeplan.extensions.review.models import named_model, shape_of_sizes, similar_model
+from pipeplan.extensions.review.settings import SETTINGS
 from pipeplan.extensions.review.software import software_of
 from pipeplan.extensions.review.stages import layers_of_stages
 from pipeplan.foundation.errors import PipeplanError
@@ -79,13 +81,18 @@ def configured(c: ReviewFacts) -> Configured:
     machines, data = _machines(c, tp * pp * cp, assumed)
     micro, batch = _batch(c, data, pp, assumed)
     # A single rank has nobody to share gradients and parameters with.
-    zero = _zero(c) if data * cp > 1 else min(_zero(c), 1)
+    zero = _zero(c, assumed) if data * cp > 1 else min(_zero(c, []), 1)
     sequence = c.get("seq_length", None)
     if sequence is None:
         sequence = _USUAL_SEQUENCE
         assumed.append(f"sequences of {_USUAL_SEQUENCE:,} tokens")
     ep = int(c.get("ep", 1) or 1)
-    etp = int(c.get("etp", None) or (1 if ep > 1 else tp))
+    core = "megatron-core" in c.trainer.scopes
+    # Megatron's expert tensor degree is the tensor degree, unless set; a file that leaves it out mostly inherits 1.
+    etp = int(c.get("etp", None) or (tp if (core and c.has("etp")) or ep == 1 else 1))
+    sequence_parallel = tp > 1 and c.get("sequence_parallel", True)
+    if tp > 1 and not c.has("sequence_parallel") and core:
+        assumed.append("sequence parallelism")
     modules = c.get("offload_modules", None) if c.get("fine_grained_offloading", False) else None
     try:
         layers, guessed = _split(c, model, assumed) if pp > 1 else (None, False)
@@ -104,7 +111,7 @@ def configured(c: ReviewFacts) -> Configured:
             schedule=_schedule(c, pp, chunks),
             group_size=c.get("group_size", None) if chunks > 1 else None,
             layers=layers,
-            sequence_parallel=tp > 1 and c.get("sequence_parallel", True),
+            sequence_parallel=sequence_parallel,
             zero=zero,
             replicate=_copies(c) if zero else 1,
             precision=_precision(c, assumed),
@@ -131,14 +138,36 @@ def missing_facts(c: ReviewFacts) -> str:
     }
     missing = [words for words, known in named.items() if not known]
     if not missing:
-        return "the split of the layers into stages is unknown"
-    options = " ".join(_SAID_BY[words] for words in missing if words in _SAID_BY)
-    remedy = f": review it with {options}" if options else ""
+        return _refusal(c)
+    # Examples of options that say what a configuration leaves out.
+    options = {"a model that pipeplan knows": "--model config.json", "the GPU": f"--cluster {_cluster_like(c)}"}
+    examples = " ".join(options[words] for words in missing if words in options)
+    remedy = f": review it with {examples}" if examples else ""
     return f"the configuration does not name {' and '.join(missing)}{remedy}"
 
 
-_SAID_BY = {"a model that pipeplan knows": "--model config.json", "the GPU": "--cluster h100-sxm:8x4"}
-"""Examples of options that say what a configuration leaves out."""
+def _refusal(c: ReviewFacts) -> str:
+    """Return why a configuration that names all cannot be estimated."""
+    try:
+        configured(c)
+    except NotSet as missing:
+        setting = SETTINGS.get(str(missing))
+        if setting is None:
+            return str(missing)
+        if setting.name != "layout":
+            known = c.has(setting.name)
+            return f"{setting.keys[0]} {'does not agree with the other settings' if known else 'is not stated'}"
+    return "the split of the layers into stages is unknown"
+
+
+def _cluster_like(c: ReviewFacts) -> str:
+    """Return an example of a cluster with as many GPUs as the configuration has, or the fewest that its degrees need."""
+    try:
+        gpus = c.world
+    except NotSet:
+        gpus = lcm(c.model_parallel, 8)
+    per_node = gcd(int(c.get("gpus_per_node", 8)), gpus)
+    return f"h100-sxm:{per_node}x{gpus // per_node}"
 
 
 def _knows_model(c: ReviewFacts) -> bool:
@@ -222,9 +251,18 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
             between=usual.node.between,
             domain=max(per_node, min(usual.node.domain or per_node, gpus)),
         )
+    elif _says_other(c, cluster.gpus):
+        assumed.append(f"the {cluster.gpus} GPUs of the options, not the {c.world} of the configuration")
     if cluster.gpus % replica:
         raise NotSet("gpus")
     return cluster, cluster.gpus // replica
+
+
+def _says_other(c: ReviewFacts, gpus: int) -> bool:
+    try:
+        return c.world != gpus
+    except NotSet:
+        return False
 
 
 _GPU_MEMORY = re.compile(r"\b(\d+) ?g(?:i?b)?\b", re.IGNORECASE)
@@ -258,6 +296,8 @@ def _multiple(least: int, *steps: int) -> int:
 def _batch(c: ReviewFacts, data: int, pp: int, assumed: list[str]) -> tuple[int, int]:
     """Return the microbatch size and the global batch that the schedule runs at once."""
     micro = int(c.get("micro_batch", 1) or 1)
+    if "megatron-core" in c.trainer.scopes and not c.has("micro_batch"):
+        assumed.append("a micro batch of 1")
     if "pytorch" in c.trainer.scopes and c.has("local_batch"):
         if pp > 1:
             return micro, int(c.local_batch) * data
@@ -291,13 +331,15 @@ def _schedule(c: ReviewFacts, pp: int, chunks: int) -> str:
     return _SCHEDULES.get(str(c.get("schedule", "1f1b")).lower(), usual)
 
 
-def _zero(c: ReviewFacts) -> Any:
+def _zero(c: ReviewFacts, assumed: list[str]) -> Any:
     if c.trainer.name == "deepspeed":
         return int(c.get("zero_stage", 0))
     if "pytorch" in c.trainer.scopes:
         return _zero_of_torch(c)
     if c.get("megatron_fsdp", False) or c.get("torch_fsdp2", False):
         return {"optim": 1, "optim_grads": 2, "no_shard": 0}.get(str(c.get("sharding_strategy", "")), 3)
+    if not c.has("distributed_optimizer"):
+        assumed.append("the distributed optimizer")
     return 1 if c.get("distributed_optimizer", True) else 0
 
 

@@ -221,7 +221,7 @@ def edits_of(reading: Reading, changes: Mapping[str, Any], shared: Mapping[Setti
         if own and place.line and place.start >= 0:
             edits += _replace(source, place, name, value)
         elif source.form == "python":
-            edits += _in_python(source, facts, name, value, place if own else None, shared)
+            edits += _in_python(reading, name, value, place if own else None, shared)
         elif value is None or value is False:
             raise NoPatch(_elsewhere(place, name, shared))
         else:
@@ -264,12 +264,7 @@ def _functions_of(text: str) -> dict[str, _Function]:
 
 
 def _in_python(
-    source: SourceText,
-    facts: ReviewFacts,
-    name: str,
-    value: Any,
-    call: SettingPlace | None,
-    shared: Mapping[SettingPlace, str],
+    reading: Reading, name: str, value: Any, call: SettingPlace | None, shared: Mapping[SettingPlace, str]
 ) -> list[Edit]:
     """Set a setting beside another one of the configuration's own, or behind all that its function sets.
 
@@ -278,6 +273,7 @@ def _in_python(
     call
         Place of a call that sets it, such as ``set_layout(cfg.model)``; it must come before.
     """
+    source, facts = reading.source, reading.facts
     function = _functions_of(source.text).get(facts.name)
     lines = source.text.split("\n")
     text = _literal(SourceText("", "", "python"), value, "")
@@ -345,6 +341,9 @@ def _whole_layout(source: SourceText, changes: Mapping[str, Any]) -> Edit:
 def _replace(source: SourceText, place: SettingPlace, name: str, value: Any) -> list[Edit]:
     number = place.line - 1
     line = source.text.split("\n")[number]
+    if value is None and source.form == "yaml" and line.lstrip().startswith("--"):
+        # An argument has no null.
+        return [Edit(number)]
     if source.form != "shell":
         return [Edit(number, place.start, place.end, _literal(source, value, line[place.start : place.end]))]
     if SETTINGS[name].kind == "flag" or value is None:
@@ -401,6 +400,8 @@ def _inserted_flag(source: SourceText, lines: list[str], anchor: SettingPlace, k
     """Return the edit that adds a flag behind another one: on a line of its own if that one is."""
     number = anchor.line - 1
     line = lines[number].rstrip()
+    if key == "nnodes" and anchor.key.endswith("num_gpus"):
+        key = "num_nodes"
     underscores = "_" in anchor.key and "-" not in anchor.key.lstrip("-")
     flag = f"--{key}" if underscores else f"--{key.replace('_', '-')}"
     added = flag if value is True else f"{flag} {_shell_value(source, anchor, value)}"
