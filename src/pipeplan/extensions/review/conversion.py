@@ -75,6 +75,8 @@ def configured(c: ReviewFacts) -> Configured:
     phase = c.get("phase", "train")
     if not c.trains:
         raise NotSet("phase")
+    if c.cluster is None:
+        _usual_node(str(c.device))  # before the model, which takes its time
     assumed: list[str] = []
     model = _model(c, assumed)
     tp, pp, cp = (int(c.get(name, 1) or 1) for name in ("tp", "pp", "cp"))

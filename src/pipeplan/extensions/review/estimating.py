@@ -9,7 +9,6 @@ from pipeplan.extensions.planning import (
     Configuration,
     Estimate,
     Fit,
-    best_layout_of,
     costs_of,
     default_limit,
     estimate,
@@ -23,7 +22,6 @@ from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.extensions.review.conversion import Configured, configured
 from pipeplan.extensions.review.facts import NotSet, ReviewFacts
-from pipeplan.extensions.search.layouts import WorkClock
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import GIBIBYTE
 
@@ -134,6 +132,9 @@ def best_split(model: ModelShape, cluster: Cluster, configuration: Configuration
     """Return the best layout of a configuration, whatever its own; None if the planner finds none."""
     count = min(configuration.microbatches, _FEW * configuration.pipeline)
     few = replace(configuration, global_batch=count * configuration.data * configuration.microbatch_size)
+    from pipeplan.extensions.planning import best_layout_of  # loads the search
+    from pipeplan.extensions.search.layouts import WorkClock
+
     try:
         schedule = schedule_of(few, costs_of(stage_costs(model, cluster, few), few))
         best = best_layout_of(model, cluster, configuration, schedule, seconds=_SECONDS, clock=WorkClock())
@@ -153,8 +154,19 @@ def with_last_layer(counts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(count - (stage == fullest) + (stage == len(counts) - 1) for stage, count in enumerate(counts))
 
 
-@lru_cache(maxsize=128)
 def estimated(c: ReviewFacts) -> Estimated:
     """Return the estimate of a configuration. Raises NotSet if it does not say enough, or cannot be."""
-    made = configured(c)
+    made = _estimated_or_missing(c)
+    if isinstance(made, str):
+        raise NotSet(made)
+    return made
+
+
+@lru_cache(maxsize=128)
+def _estimated_or_missing(c: ReviewFacts) -> Estimated | str:
+    """Return the estimate of a configuration, or what it misses: most rules of estimates ask again."""
+    try:
+        made = configured(c)
+    except NotSet as missing:
+        return str(missing)
     return Estimated(made.model, made.cluster, made.configuration, made.assumed, made.guessed)
