@@ -173,6 +173,8 @@ def _cluster_like(c: ReviewFacts) -> str:
 
 
 def _knows_model(c: ReviewFacts) -> bool:
+    if c.has("hidden", "heads") and (c.has("layers") or c.get("hybrid_pattern", None)):
+        return True
     try:
         _model(c, [])
     except NotSet:
