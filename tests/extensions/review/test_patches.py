@@ -1,7 +1,9 @@
 """Patches of files: one diff for all configurations, which applies, and leaves nothing worse when it is read again."""
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -142,7 +144,7 @@ def test_too_few_gpus_are_repaired_by_nodes_as_the_launcher_counts_them(machines
     assert step.changes == changes
 
 
-def adapters(**settings) -> ReviewFacts:
+def adapters(**settings: Any) -> ReviewFacts:
     """LoRA of Qwen3-8B on one H100."""
     given = {"model_name": "qwen3-8b", "tp": 1, "pp": 1, "cp": 1, "gpus": 1, "device": "H100", "phase": "peft"}
     given |= {"seq_length": 2048, "global_batch": 32, "micro_batch": 1, "lora_rank": 8, **settings}
@@ -160,3 +162,44 @@ def test_the_example_of_a_cluster_has_the_size_of_the_configuration(gpus, cluste
         trainer_kind("megatron-lm"), {"model_name": Entry("llama3-8b"), "tp": Entry(1), "gpus": Entry(gpus)}
     )
     assert missing_facts(facts) == f"the configuration does not name the GPU: review it with --cluster {cluster}"
+
+
+def dense(**settings: Any) -> ReviewFacts:
+    """Llama-3-70B on 64 H100."""
+    given = {
+        "model_name": "llama3-70b",
+        "tp": 8,
+        "pp": 4,
+        "cp": 1,
+        "gpus": 64,
+        "device": "H100",
+        "layout": None,
+        "vpp": None,
+    }
+    given |= {"first_stage_layers": None, "last_stage_layers": None, "seq_length": 8192, "micro_batch": 1}
+    given |= {"global_batch": 64, "sequence_parallel": True, "distributed_optimizer": True, "bf16": True, **settings}
+    return ReviewFacts(trainer_kind("megatron-lm"), {key: Entry(value) for key, value in given.items()})
+
+
+def test_each_recomputed_layer_lowers_the_memory_and_takes_time():
+    block = [
+        estimated(dense(recompute_granularity="full", recompute_method="block", recompute_num_layers=layers))
+        for layers in (5, 10, 20)
+    ]
+    uniform = estimated(dense(recompute_granularity="full", recompute_method="uniform", recompute_num_layers=1))
+    assert block[0].peak_gib > block[1].peak_gib > block[2].peak_gib == uniform.peak_gib
+    assert block[0].estimate.step_time < block[1].estimate.step_time < block[2].estimate.step_time
+
+
+def test_states_of_the_optimizer_on_the_host_take_no_memory_of_the_gpu():
+    gpu, host = estimated(dense()), estimated(dense(optimizer_cpu_offload=True))
+    assert gpu.peak_gib - host.peak_gib == pytest.approx(max(rank.optimizer for rank in gpu.estimate.memory), rel=0.05)
+    assert "the host updates the weights in no time" in host.assumed
+
+
+def test_a_layout_that_code_of_another_file_sets_is_estimated_as_balanced():
+    facts = dense(model_name="deepseek-v3", pp=16, gpus=256, ep=8, etp=1)
+    unsaid = {name: entry for name, entry in facts.settings.items() if name != "layout"}
+    made = estimated(replace(facts, settings=unsaid))
+    assert made.guessed
+    assert "a balanced split of the layers" in made.assumed

@@ -16,7 +16,13 @@ from pipeplan.extensions.review.facts import NotSet, ReviewFacts
 from pipeplan.extensions.review.models import named_model, shape_of_sizes, similar_model
 from pipeplan.extensions.review.settings import SETTINGS
 from pipeplan.extensions.review.software import software_of
-from pipeplan.extensions.review.stages import layers_of_stages
+from pipeplan.extensions.review.stages import (
+    LOSS_LAYERS,
+    MTP_LAYERS,
+    balanced_counts,
+    chunks_of,
+    layers_of_stages,
+)
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.strategies import is_strategy, strategy
@@ -59,6 +65,10 @@ class Configured:
         Sentences about what the configuration does not say.
     guessed
         Whether the layers of the stages are assumed.
+    recomputed
+        Share of each stage's layers that are recomputed as the configuration says; the others keep all.
+    host_states
+        Share of the optimizer's states that are on the host.
     """
 
     model: ModelShape
@@ -66,6 +76,8 @@ class Configured:
     configuration: Configuration
     assumed: tuple[str, ...]
     guessed: bool
+    recomputed: float = 1.0
+    host_states: float = 0.0
 
 
 def configured(c: ReviewFacts) -> Configured:
@@ -96,6 +108,9 @@ def configured(c: ReviewFacts) -> Configured:
     if tp > 1 and not c.has("sequence_parallel") and core:
         assumed.append("sequence parallelism")
     modules = c.get("offload_modules", None) if c.get("fine_grained_offloading", False) else None
+    offloaded = offloaded_share(model, modules, c.get("recompute_modules", None) or ()) if modules else 0.0
+    if c.get("cpu_offloading", False) and c.get("cpu_offloading_layers", 0):
+        offloaded = min(1.0, c.cpu_offloading_layers / (model.layers / pp))
     try:
         layers, guessed = _split(c, model, assumed) if pp > 1 else (None, False)
         chunks = len(layers) // pp if layers else 1
@@ -117,49 +132,61 @@ def configured(c: ReviewFacts) -> Configured:
             zero=zero,
             replicate=_copies(c) if zero else 1,
             precision=_precision(c, assumed),
-            recompute=_recompute(c, model, layers, assumed),
+            recompute=_recompute(c),
             software=software_of(c),
-            offload=offloaded_share(model, modules, c.get("recompute_modules", None) or ()) if modules else 0.0,
+            offload=offloaded,
             lora_rank=_lora_rank(c, phase, assumed),
         )
     except PipeplanError as error:
         raise NotSet(str(error)) from None
     if configuration.microbatches < 1:
         raise NotSet("global_batch")
-    return Configured(model, machines, configuration, tuple(assumed), guessed)
+    recomputed = _recomputed_share(c, model, layers)
+    host = 1.0 if c.get("optimizer_cpu_offload", False) else 0.0
+    if host:
+        assumed.append("the host updates the weights in no time")
+    return Configured(model, machines, configuration, tuple(assumed), guessed, recomputed, host)
 
 
 def missing_facts(c: ReviewFacts) -> str:
     """Return what a configuration that cannot be estimated does not say, and the options that say it, in words."""
     if not c.trains:
         return "only training steps are estimated, and this job does not train"
+    gpu = "a GPU that pipeplan knows" if c.has("device") else "the GPU"
     named = {
         "a model that pipeplan knows": _knows_model(c),
-        "the GPU": c.has("device") or c.cluster is not None,
+        gpu: c.cluster is not None or (c.has("device") and _knows_gpu(c)),
         "the degrees": c.has("pp") or c.has("tp") or c.has("local_batch"),
     }
     missing = [words for words, known in named.items() if not known]
     if not missing:
         return _refusal(c)
     # Examples of options that say what a configuration leaves out.
-    options = {"a model that pipeplan knows": "--model config.json", "the GPU": f"--cluster {_cluster_like(c)}"}
+    options = {"a model that pipeplan knows": "--model config.json", gpu: f"--cluster {_cluster_like(c)}"}
     examples = " ".join(options[words] for words in missing if words in options)
     remedy = f": review it with {examples}" if examples else ""
     return f"the configuration does not name {' and '.join(missing)}{remedy}"
 
 
+_REFUSALS = {
+    "layout": "the split of the layers into stages is unknown",
+    "gpus": "the degrees do not divide the GPUs",
+    "global_batch": "the global batch is smaller than a microbatch of every replica",
+    "layers": "the model's pattern has another number of layers",
+}
+"""Reasons why a configuration that names all cannot be estimated, by the setting that the conversion misses."""
+
+
 def _refusal(c: ReviewFacts) -> str:
     """Return why a configuration that names all cannot be estimated."""
+    from pipeplan.extensions.review.estimating import estimated  # loads the planner
+
     try:
-        configured(c)
+        estimated(c).estimate  # noqa: B018  (its refusal is the answer)
     except NotSet as missing:
-        setting = SETTINGS.get(str(missing))
-        if setting is None:
-            return str(missing)
-        if setting.name != "layout":
-            known = c.has(setting.name)
-            return f"{setting.keys[0]} {'does not agree with the other settings' if known else 'is not stated'}"
-    return "the split of the layers into stages is unknown"
+        name = str(missing)
+        return _REFUSALS.get(name, f"{SETTINGS[name].keys[0]} is not stated" if name in SETTINGS else name)
+    return "the estimate is refused"
 
 
 def _cluster_like(c: ReviewFacts) -> str:
@@ -170,6 +197,14 @@ def _cluster_like(c: ReviewFacts) -> str:
         gpus = lcm(c.model_parallel, 8)
     per_node = gcd(int(c.get("gpus_per_node", 8)), gpus)
     return f"h100-sxm:{per_node}x{gpus // per_node}"
+
+
+def _knows_gpu(c: ReviewFacts) -> bool:
+    try:
+        _usual_node(str(c.device))
+    except NotSet:
+        return False
+    return True
 
 
 def _knows_model(c: ReviewFacts) -> bool:
@@ -196,9 +231,17 @@ def _split(facts: ReviewFacts, model: ModelShape, assumed: list[str]) -> tuple[t
         return layers_of_stages(c), False
     except NotSet:
         missing = {name: value for name, value in _SPLIT.items() if not c.has(name)}
-        layers = layers_of_stages(c.changed(missing))
+        own = c.changed(missing)
+    try:
+        layers = layers_of_stages(own)
         assumed.append("the trainer's own split of the layers")
-        return layers, True
+    except NotSet:
+        # A layout that the file leaves to code balances the layers, or it would not be set.
+        if c.has("layout") or c.pp < 2 or "megatron-core" not in c.trainer.scopes:
+            raise
+        layers = balanced_counts(model.layers, c.pp * chunks_of(c), LOSS_LAYERS + MTP_LAYERS * model.mtp_layers)
+        assumed.append("a balanced split of the layers")
+    return layers, True
 
 
 def _model(c: ReviewFacts, assumed: list[str]) -> ModelShape:
@@ -371,24 +414,26 @@ def _precision(c: ReviewFacts, assumed: list[str]) -> Precision:
     return "bf16"
 
 
-def _recompute(
-    c: ReviewFacts, model: ModelShape, layers: tuple[int, ...] | None, assumed: list[str]
-) -> tuple[str, ...]:
+def _recompute(c: ReviewFacts) -> tuple[str, ...]:
     """Return the modules that every stage recomputes, the nearest that the planner has."""
     mode = str(c.get("ac_mode", "") or "").lower()
     if c.get("activation_checkpointing", False) or mode == "full":
         return ("full",)
-    if mode == "selective":
+    if mode in ("selective", "memory_budget"):
         return ("selective-op",)
     granularity = c.get("recompute_granularity", None)
-    some = c.get("recompute_num_layers", None)
-    if granularity == "full" or (granularity is None and some):
-        held = max(layers or (model.layers,))
-        if c.get("recompute_method", "block" if some else "uniform") == "block" and some and 2 * some < held:
-            assumed.append(f"no recomputation, because only {some} of {held} layers per stage are recomputed")
-            return ()
+    if granularity == "full" or (not c.has("recompute_granularity") and c.get("recompute_num_layers", None)):
         return ("full",)
     modules = c.get("recompute_modules", None)
-    if granularity == "selective" or c.get("recompute_activations", False) or modules:
+    selective = granularity == "selective" or c.get("recompute_activations", False)
+    if selective or (modules and not c.has("recompute_granularity")):
         return tuple(module for module in modules or ("core_attn",) if module in RECOMPUTE)
     return ()
+
+
+def _recomputed_share(c: ReviewFacts, model: ModelShape, layers: tuple[int, ...] | None) -> float:
+    """Return the share of a stage's layers that are recomputed: Megatron's ``block`` counts those of each stage."""
+    some = c.get("recompute_num_layers", None)
+    if not some or _recompute(c) != ("full",) or c.get("recompute_method", "block") != "block":
+        return 1.0
+    return float(min(1.0, some / max(layers or (model.layers,))))
