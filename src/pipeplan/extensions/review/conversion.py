@@ -359,12 +359,19 @@ def _batch(c: ReviewFacts, data: int, pp: int, assumed: list[str]) -> tuple[int,
     return micro, count * micro * data
 
 
+_WHOLE = frozenset({"full", "none", "sft", "false", ""})
+"""Ways to fine-tune in which all weights are trained."""
+
+
 def _lora_rank(c: ReviewFacts, phase: str, assumed: list[str]) -> int:
-    """Return the rank of low-rank adapters; 0 where all weights are trained."""
-    if not c.get("lora_rank", None) and phase in ("peft", "lora"):
+    """Return the rank of low-rank adapters; 0 where all weights are trained, whatever rank a trainer defaults to."""
+    way, rank = c.get("peft", None), int(c.get("lora_rank", 0) or 0)
+    if way is not None and str(way).lower() in _WHOLE:
+        return 0
+    if not rank and (way or phase in ("peft", "lora")):
         assumed.append(f"adapters of rank {_USUAL_RANK}")
         return _USUAL_RANK
-    return int(c.get("lora_rank", 0) or 0)
+    return rank
 
 
 def _schedule(c: ReviewFacts, pp: int, chunks: int) -> str:
