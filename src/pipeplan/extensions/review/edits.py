@@ -12,7 +12,7 @@ import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
@@ -219,7 +219,9 @@ def edits_of(reading: Reading, changes: Mapping[str, Any], shared: Mapping[Setti
             continue
         own = place.file == source.file and place not in shared
         if own and place.line and place.start >= 0:
-            edits += _replace(source, place, name, value)
+            if name == "gpus" and "nodes" in changes and "$" in _text_at(source, place):
+                continue  # computed from the nodes
+            edits += _replace(source, _assigned(source, place), name, value)
         elif source.form == "python":
             edits += _in_python(reading, name, value, place if own else None, shared)
         elif value is None or value is False:
@@ -330,6 +332,24 @@ def _beside(lines: list[str], facts: ReviewFacts, name: str, text: str, anchor: 
     if anchor.start > 0 and re.search(r"[(,]\s*\w+=$", line[: anchor.start]):
         return [Edit(number, anchor.end, anchor.end, f", {key}={text}")]
     return []
+
+
+def _text_at(source: SourceText, place: SettingPlace) -> str:
+    return source.text.split("\n")[place.line - 1][place.start : place.end]
+
+
+def _assigned(source: SourceText, place: SettingPlace) -> SettingPlace:
+    """Return the place where a script's variable gets its value, if a place only repeats it; else the place itself."""
+    variable = re.fullmatch(r"""["']?\$\{?(\w+)\}?["']?""", _text_at(source, place)) if source.form == "shell" else None
+    if variable is None:
+        return place
+    assignment = re.compile(
+        rf"""\s*(?:export\s+)?{variable[1]}=["']?(?:\$\{{{variable[1]}:-)?([\w.-]+)[}}"']*\s*(?:#.*)?$"""
+    )
+    lines = list(enumerate(source.text.split("\n"), 1))
+    assigned = [(number, line) for number, line in lines if re.match(rf"\s*(?:export\s+)?{variable[1]}=", line)]
+    value = assignment.match(assigned[0][1]) if len(assigned) == 1 else None
+    return place if value is None else replace(place, line=assigned[0][0], start=value.start(1), end=value.end(1))
 
 
 def _whole_layout(source: SourceText, changes: Mapping[str, Any]) -> Edit:

@@ -126,6 +126,7 @@ def _score(faults: Sequence[RuleFault]) -> tuple[int, int]:
 
 _TOGETHER = {
     *("gpus", "nodes", "gpus_per_node"),
+    "sequence_parallel",
     *("recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules"),
 }
 """Settings that a trainer takes together, though a review may tell the same from some of them."""
