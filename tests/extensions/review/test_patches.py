@@ -128,6 +128,15 @@ def test_a_directive_of_slurm_agrees_with_the_launcher(tmp_path):
     assert "--nnodes 2 --nproc_per_node 8" in after
 
 
+def test_a_variable_of_a_script_is_changed_where_it_gets_its_value(tmp_path):
+    text = (
+        "NODES=1\nGPUS=$((8 * NODES))\ntorchrun --nnodes $NODES --nproc_per_node 8 pretrain_gpt.py \\\n"
+        "  --tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 --num-layers 32 --bf16\n"
+    )
+    after = applied(patches(text, "run.sh").diffs["run.sh"], text, "run.sh", tmp_path)
+    assert after == text.replace("NODES=1", "NODES=2")
+
+
 @pytest.mark.parametrize(
     ("machines", "changes"),
     [

@@ -221,7 +221,7 @@ def edits_of(reading: Reading, changes: Mapping[str, Any], shared: Mapping[Setti
         if own and place.line and place.start >= 0:
             if name == "gpus" and "nodes" in changes and "$" in _text_at(source, place):
                 continue  # computed from the nodes
-            edits += _replace(source, _assigned(source, place), name, value)
+            edits += _replace(source, place, name, value)
         elif source.form == "python":
             edits += _in_python(reading, name, value, place if own else None, shared)
         elif value is None or value is False:
@@ -370,9 +370,9 @@ def _replace(source: SourceText, place: SettingPlace, name: str, value: Any) -> 
         if value is True and not place.key.startswith("--no-"):
             return []
         return [_without_flag(line, place)]
-    return [
-        Edit(number, place.start, place.end, _shell_value(source, place, value, line[place.start - 1 : place.start]))
-    ]
+    at = _assigned(source, place)
+    before = source.text.split("\n")[at.line - 1][at.start - 1 : at.start]
+    return [Edit(at.line - 1, at.start, at.end, _shell_value(source, at, value, before))]
 
 
 def _without_flag(line: str, place: SettingPlace) -> Edit:
