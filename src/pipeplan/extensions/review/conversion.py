@@ -244,11 +244,18 @@ def _split(facts: ReviewFacts, model: ModelShape, assumed: list[str]) -> tuple[t
     return layers, True
 
 
+_NAMED_SIZE = re.compile(r"\d[bt](?![a-z])", re.IGNORECASE)
+"""Matches the number of parameters in a model's name: ``-30B``, ``_1T``."""
+
+
 def _model(c: ReviewFacts, assumed: list[str]) -> ModelShape:
     """Return the model's shape, with the layers and MTP layers that the configuration sets."""
     name = str(c.get("model_name", ""))
-    model = c.shape or named_model(name) or shape_of_sizes(_sizes(c))
-    if model is None and (model := similar_model(name)) is not None:
+    model = c.shape or named_model(name)
+    if model is None and (model := shape_of_sizes(_sizes(c))) is not None and not c.has("vocab"):
+        assumed.append(f"a vocabulary of {model.vocabulary:,}")
+    # A successor may be of another size, which its name or the number of layers tells.
+    if model is None and (c.has("layers") or _NAMED_SIZE.search(name)) and (model := similar_model(name)) is not None:
         assumed.append(f"sizes of {model.name}")
     if model is None:
         raise NotSet("model_name")
