@@ -300,15 +300,21 @@ def _in_python(
 
 
 def _path_of(facts: ReviewFacts, name: str) -> str:
-    """Return the attribute of a configuration that holds a setting: ``model.pipeline_dtype``; empty if unknown."""
+    """Return the attribute of a configuration that holds a setting: ``model.pipeline_dtype``; empty if unknown.
+
+    A key may begin with the variable of the configuration: ``cfg.model.pipeline_dtype``.
+    """
     for other in (name, *_BESIDE.get(name, ()), *_PIPELINE):
         entry = facts.settings.get(other)
-        parts = [] if entry is None else entry.place.key.split(".")
-        if len(parts) > 2 and all(part.isidentifier() for part in parts):
-            owner = parts[1:-1]
-            if other != name and "megatron-bridge" in facts.trainer.scopes and owner == ["model"]:
-                owner = [_BRIDGE_PARTS.get(name, "model")]
-            return ".".join((*owner, parts[-1] if other == name else spelling(facts, name, "python")))
+        parts = [] if entry is None or not entry.place.line else entry.place.key.split(".")
+        if len(parts) < 2 or not all(part.isidentifier() for part in parts):
+            continue
+        owner = parts[len(parts) > 2 : -1]
+        if other == name:
+            return ".".join((*owner, parts[-1]))
+        if "megatron-bridge" in facts.trainer.scopes and owner == ["model"]:
+            owner = [_BRIDGE_PARTS.get(name, "model")]
+        return ".".join((*owner, spelling(facts, name, "python")))
     return ""
 
 
