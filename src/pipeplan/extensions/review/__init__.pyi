@@ -14,6 +14,8 @@ from pipeplan.extensions.review.improving import VerifiedChange as VerifiedChang
 from pipeplan.extensions.review.improving import combined as combined
 from pipeplan.extensions.review.improving import estimate_or_none as estimate_or_none
 from pipeplan.extensions.review.improving import improvements as improvements
+from pipeplan.extensions.review.patches import Patches as Patches
+from pipeplan.extensions.review.patches import patches_of as patches_of
 from pipeplan.extensions.review.readers import Reading as Reading
 from pipeplan.extensions.review.readers import read_configurations as read_configurations
 from pipeplan.extensions.review.readers import read_text_of as read_text_of

@@ -10,6 +10,9 @@ from pipeplan.extensions.review.facts import NotSet, ReviewFacts
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.trainers import uneven_layers
 
+MTP_LAYERS, LOSS_LAYERS = 1.3, 0.3
+"""Work of an MTP layer with its loss, and of the output layer, in transformer layers, where the model is unknown."""
+
 
 def stages_of(c: ReviewFacts) -> tuple[str, ...]:
     """Return the letters of each stage (:mod:`pipeplan.extensions.review.layouts`) in the order of the model.
@@ -112,3 +115,18 @@ def torch_counts(layers: int, stages: int, weights: tuple[int, int]) -> tuple[in
     if min(counts) < 0:
         raise NotSet("layout")
     return tuple(counts)
+
+
+def balanced_counts(layers: int, stages: int, tail: float) -> tuple[int, ...]:
+    """Return the layers of each stage so that the slowest stage has the least, with ``tail`` more layers' work on the last.
+
+    Layers that are left over go to the stages before the last one, whose activations are held the shortest.
+    """
+    best = min(range(layers // stages + 1), key=lambda last: (_slowest(layers - last, stages - 1, last + tail), -last))
+    rest, more = divmod(layers - best, stages - 1)
+    counts = [rest + (stage >= stages - 1 - more) for stage in range(stages - 1)]
+    return (*counts, best)
+
+
+def _slowest(layers: int, stages: int, last: float) -> float:
+    return max(-(-layers // stages), last)
