@@ -112,6 +112,18 @@ def test_adapters_are_read_with_their_rank(peft, rank):
     assert values(recipe)["phase"] == "peft"
 
 
+def test_converters_of_torchtitan_set_the_precision_and_the_rank_of_adapters():
+    text = (
+        "from . import model_registry\ndef mine():\n    return Trainer.Config(parallelism=ParallelismConfig(\n"
+        "        pipeline_parallel_degree=2, tensor_parallel_degree=1), activation_checkpoint=FullACOfMine.Config(),\n"
+        "        spec=ModelSpec(flavor='8B'), model_spec=model_registry('8B', converters=[\n"
+        "        MXFP8GroupedExpertsConverter.Config(), LoRAConverter.Config(rank=4)]))\n"
+    )
+    (recipe,) = recipes_in(text, "config_registry.py")
+    read = values(recipe)
+    assert (read["precision"], read["peft.rank"], read["phase"]) == ("mxfp8", 4, "peft")
+
+
 def test_full_training_has_no_adapters():
     text = f"def recipe():\n    cfg = _peft_common()\n    cfg.peft = None\n{DEGREES}    return cfg\n"
     (recipe,) = recipes_in(text, "r.py")

@@ -36,6 +36,12 @@ _MODEL_KEYS = ("hf_path", "hf_model_id", "hf_model_path", "pretrained_model_name
 _CHECKPOINTING = {"FullAC": "full", "SelectiveAC": "selective", "MemoryBudgetAC": "selective"}
 """torchtitan's classes of activation checkpointing."""
 
+_NUMBER_FORMAT = re.compile(r"_(float8|mxfp8|nvfp4)(?:_|$)")
+"""Matches the part of the name of a function of torchtitan that converts products."""
+
+_CONVERTER = re.compile(r"(Float8|MXFP8|NVFP4)\w*Converter")
+"""Matches torchtitan's classes that convert products to a number format."""
+
 _ADAPTERS = ("lora", "dora", "canonicallora", "vlmlora")
 """Names and classes of adapters."""
 
@@ -83,11 +89,11 @@ def _sizes_of(model: str) -> dict[str, Any]:
 def named_by(made: Made, path: tuple[str, ...]) -> Iterator[RawEntry]:
     """Yield the settings that the class or function of an object stands for: its model, adapters, checkpointing."""
     name, place = _class_of(made.callee), made.place
-    if name.startswith(tuple(_CHECKPOINTING)):
+    if name in _CHECKPOINTING:
         yield _entry("activation_checkpoint.mode", _CHECKPOINTING[name], place)
     if (name.endswith("model_registry") and 0 in made) or name == "ModelSpec":
         flavor = made.fields.get(0) or made.fields.get("flavor")
-        family = made.callee.rpartition(".")[0] if name != "ModelSpec" else str(made.fields["name"].raw)
+        family = made.callee.rpartition(".")[0] if name != "ModelSpec" else str(made.fields.get("name", Stated("")).raw)
         if flavor is not None and isinstance(flavor.raw, str):
             yield from model_of_flavor(re.split(r"[./]", family)[-1], flavor.raw, flavor.place)
     if name in _LOADING and not re.search("token|processor", made.callee, re.IGNORECASE):
@@ -102,8 +108,11 @@ def named_by(made: Made, path: tuple[str, ...]) -> Iterator[RawEntry]:
     yield from model_of_recipe(name, place)
     if name.lower() in _ADAPTERS or (path[-1:] == ("peft",) and made.callee != "dict"):
         yield _entry("phase", "peft", place)
-    if name.startswith(("Float8", "MXFP8", "NVFP4")) and "Converter" in name:
-        yield _entry("precision", name[:6].rstrip("L").lower(), place)
+    if converter := _CONVERTER.match(name):
+        yield _entry("precision", converter[1].lower(), place)
+    if name == "LoRAConverter" and "rank" in made:
+        yield _entry("phase", "peft", place)
+        yield RawEntry("peft.rank", made.fields["rank"].raw, _keyed(made.fields["rank"].place, "rank"))
     for key, stated in made.fields.items():
         if key in _MODEL_KEYS and isinstance(stated.raw, str) and _HUB_NAME.fullmatch(stated.raw):
             yield RawEntry("model_name", stated.raw.rpartition("/")[2], _keyed(stated.place, "model_name"))
@@ -141,6 +150,8 @@ def model_of_recipe(name: str, place: SettingPlace, registry: str = "") -> Itera
         flavor = next((flavor for flavor, functions in flavors.items() if name in functions), None)
         if registry in ("", family) and flavor is not None:
             yield from model_of_flavor(family, flavor, place)
+            if number_format := _NUMBER_FORMAT.search(name):
+                yield _entry("precision", number_format[1], place)
 
 
 def _class_of(callee: str) -> str:
