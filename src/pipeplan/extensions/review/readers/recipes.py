@@ -116,11 +116,13 @@ def _flatten(made: Made, path: tuple[str, ...], time: int, timed: list[tuple[int
             if isinstance(part, Made):
                 whole &= _flatten(part, inner, since, timed, seen) or bool(path) or key not in _PARTS
         whole &= raw is not UNKNOWN or key not in _PARTS or bool(path)
-        if not isinstance(raw, Made) and not isinstance(key, int) and _known(name := ".".join(inner)):
+        # What a function returns that is not read is unknown: os.path.join(...).
+        unread = isinstance(raw, Made) and raw.open and all(isinstance(one, int) for one in raw.fields)
+        if (unread or not isinstance(raw, Made)) and not isinstance(key, int) and _known(name := ".".join(inner)):
             value = (
                 raw.name.removeprefix("torch.") if isinstance(raw, External) and raw.name.startswith("torch.") else raw
             )
-            value = UNKNOWN if isinstance(value, External | RecipeFunction) else value
+            value = UNKNOWN if isinstance(value, External | RecipeFunction | Made) else value
             # A tokenizer's vocabulary is the model's where the model has none of its own.
             moment = 0 if inner[0] == "tokenizer" else since
             timed.append((moment, RawEntry(name, value, replace(place, key=name))))
