@@ -381,3 +381,24 @@ def test_a_review_without_an_estimate_says_what_it_did_not_judge_and_which_optio
     assert "the number of layers" not in capsys.readouterr().out
     assert main(["review", "--hook", flags, flags]) == 0
     assert "torchtitan.sh (unknown: the number of layers" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_file_of_several_configurations_has_one_patch(tmp_path, capsys):
+    recipe = """def {name}_config():
+    cfg = _pretrain_common()
+    cfg.model.num_layers = {layers}
+    cfg.model.pipeline_model_parallel_size = 4
+    cfg.model.tensor_model_parallel_size = 1
+    return cfg
+
+
+"""
+    text = "from megatron.bridge.recipes.common import _pretrain_common\n\n\n"
+    (tmp_path / "recipes.py").write_text(
+        text + recipe.format(name="first", layers=46) + recipe.format(name="second", layers=58)
+    )
+    result = answer(capsys, "recipes.py", code=1)
+    assert result["patch"].count("--- ") == 1
+    assert [each["patch"] for each in result["configurations"]] == [result["patch"]] * 2
+    assert main(["review", "recipes.py"]) == 1
+    assert capsys.readouterr().out.count("--- a/recipes.py") == 1

@@ -117,7 +117,9 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     changes
         Changes in the order in which they are made.
     patch
-        All changes in the form of the input.
+        Patch of its file, with the changes of all configurations in it; empty without changes.
+    not_patched
+        Reason why its changes are not in the patch; empty if they are.
     """
 
     name: str
@@ -141,6 +143,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     not_estimated: str
     changes: tuple[ReviewChange, ...]
     patch: str
+    not_patched: str
 
 
 class ReviewedRun(Record, frozen=True, kw_only=True):
