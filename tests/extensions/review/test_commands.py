@@ -385,20 +385,29 @@ def test_a_review_without_an_estimate_says_what_it_did_not_judge_and_which_optio
 
 def test_a_file_of_several_configurations_has_one_patch(tmp_path, capsys):
     recipe = """def {name}_config():
-    cfg = _pretrain_common()
+    cfg = ConfigContainer()
     cfg.model.num_layers = {layers}
     cfg.model.pipeline_model_parallel_size = 4
     cfg.model.tensor_model_parallel_size = 1
+    cfg.model.pipeline_model_parallel_layout = None
     return cfg
 
 
 """
-    text = "from megatron.bridge.recipes.common import _pretrain_common\n\n\n"
-    (tmp_path / "recipes.py").write_text(
-        text + recipe.format(name="first", layers=46) + recipe.format(name="second", layers=58)
-    )
+    text = "from megatron.bridge.training.config import ConfigContainer\n\n\n"
+    recipes = (recipe.format(name="first", layers=46), recipe.format(name="second", layers=58))
+    (tmp_path / "recipes.py").write_text("".join((text, *recipes)))
     result = answer(capsys, "recipes.py", code=1)
     assert result["patch"].count("--- ") == 1
     assert [each["patch"] for each in result["configurations"]] == [result["patch"]] * 2
     assert main(["review", "recipes.py"]) == 1
     assert capsys.readouterr().out.count("--- a/recipes.py") == 1
+
+
+def test_a_pipeline_whose_split_is_unknown_is_not_clean(tmp_path, capsys):
+    (tmp_path / "recipe.py").write_text(
+        "from megatron.bridge.recipes.common import elsewhere\n\n\n"
+        "def some_config():\n    cfg = elsewhere()\n    cfg.model.num_layers = 46\n"
+        "    cfg.model.tensor_model_parallel_size = 1\n    cfg.model.pipeline_model_parallel_size = 4\n    return cfg\n"
+    )
+    assert answer(capsys, "recipe.py", code=3)["configurations"][0]["unknown"] == ["the split of the layers"]

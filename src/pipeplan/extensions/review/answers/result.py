@@ -93,7 +93,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     questions
         How far each question was answered.
     unknown
-        What keeps it from being called clean: the number of layers, a degree, the trainer.
+        What keeps it from being called clean: the number of layers or their split, a degree, the trainer.
     not_read
         Keys of parallel training that are not read; the rules of their subject are not judged.
     step_time_s, peak_memory_gib, peak_memory_by_rank_gib

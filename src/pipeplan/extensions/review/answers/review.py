@@ -320,7 +320,7 @@ def _configuration(
         trainer=trainer if facts.own is None else "pipeplan",
         settings={name: entry.value for name, entry in facts.settings.items() if not entry.assumed},
         questions=questions_of(one.judgement, facts),
-        unknown=unknown_in(facts),
+        unknown=unknown_in(one.judgement, facts),
         not_read=tuple(not_read(one.judgement, facts)),
         assumed=() if made is None else made.assumed,
         not_estimated="" if made is not None else _why_not(facts, one.judgement.faults),

@@ -169,7 +169,7 @@ def _missing_fact(fact: _Fact, rules: int) -> MissingFact:
     return MissingFact(what=what, rules=rules, give=give, sentence=sentence)
 
 
-def unknown_in(facts: ReviewFacts) -> tuple[str, ...]:
+def unknown_in(judgement: Judgement, facts: ReviewFacts) -> tuple[str, ...]:
     """Return what keeps a configuration without findings from being called clean: layers, degrees or the trainer."""
     if facts.own is not None:
         return ()
@@ -178,6 +178,8 @@ def unknown_in(facts: ReviewFacts) -> tuple[str, ...]:
         "the number of layers": facts.has("layers") or bool(facts.get("hybrid_pattern", None)),
         "the pipeline degree": facts.has("pp"),
         "the tensor degree": facts.has("tp"),
+        _SPLIT[0]: facts.get("pp", 1) == 1
+        or all(_FACTS.get(one.missing) != _SPLIT for one in judgement.unjudged if one.rule.question == "starts"),
     }
     return tuple(name for name, is_known in known.items() if not is_known)
 
