@@ -118,8 +118,8 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
         Changes in the order in which they are made.
     patch
         Patch of its file, with the changes of all configurations in it; empty without changes.
-    not_patched
-        Reason why its changes are not in the patch; empty if they are.
+    unpatched
+        Reason why the patch does not make its changes; empty if it does, or if there are none.
     """
 
     name: str
@@ -143,7 +143,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     not_estimated: str
     changes: tuple[ReviewChange, ...]
     patch: str
-    not_patched: str
+    unpatched: str
 
 
 class ReviewedRun(Record, frozen=True, kw_only=True):

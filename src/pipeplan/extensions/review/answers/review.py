@@ -309,7 +309,7 @@ def _finding(fault: RuleFault, reading: Reading) -> ReviewFinding:
 
 
 def _configuration(
-    one: _Judged, steps: Sequence[VerifiedChange], patch: str, reason: str, *, alone: bool
+    one: _Judged, steps: Sequence[VerifiedChange], patch: str, unpatched: str, *, alone: bool
 ) -> ReviewedConfiguration:
     facts = one.reading.facts
     made = estimate_or_none(facts)
@@ -325,8 +325,8 @@ def _configuration(
         assumed=() if made is None else made.assumed,
         not_estimated="" if made is not None else _why_not(facts, one.judgement.faults),
         changes=tuple(_change(step, facts) for step in steps),
-        patch=patch if steps and not reason else "",
-        not_patched=reason,
+        patch=patch if steps and not unpatched else "",
+        unpatched=unpatched,
         **_estimates(made, alone=alone),
     )
 

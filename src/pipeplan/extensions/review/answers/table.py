@@ -59,6 +59,9 @@ def parts_of(review: Review) -> Iterator[Part]:
     else:
         yield from _configurations(review)
     if not review.files.folders:
+        if review.patch and review.comparison is None:
+            yield line()
+            yield review.patch.rstrip("\n")
         yield from _files(review.files)
     if review.run is not None:
         yield from _run(review.run)
@@ -71,10 +74,6 @@ def _configurations(review: Review) -> Iterator[Part]:
         if place:
             yield line()
         yield from _configuration(configuration, review.of(configuration))
-        if configuration.patch and configuration.patch not in (other.patch for other in listed[place + 1 :]):
-            # A file has one patch, behind the last of its configurations.
-            yield line()
-            yield configuration.patch.rstrip("\n")
     silent = [each for each in review.configurations if each not in listed]
     if silent:
         yield from [line()] if listed else []
@@ -209,8 +208,8 @@ def _changes(configuration: ReviewedConfiguration) -> Iterator[Part]:
         yield line(_words(step), indent=2)
         removed = f"removes {' and '.join(step.removes)}"
         yield line("; ".join((removed, *_effect(step))), indent=4)
-    if configuration.not_patched:
-        yield line(f"no patch: {configuration.not_patched}", indent=2)
+    if configuration.unpatched:
+        yield line(f"not in the patch: {configuration.unpatched}", indent=2)
 
 
 def _words(change: ReviewChange) -> str:
