@@ -200,8 +200,9 @@ def test_an_unknown_trainer_is_said_and_is_not_clean(tmp_path, capsys):
 def test_rules_that_keys_of_a_fork_silence_are_not_judged(write, capsys, monkeypatch):
     place = SettingPlace("run.sh", 2, "--num-layer-list")
     monkeypatch.setattr("pipeplan.extensions.review.rule.silenced", lambda facts, rule: place)
-    result = answer(capsys, write(STALE), code=0)
+    result = answer(capsys, write(STALE), code=3)
     assert result["findings"] == []
+    assert result["configurations"][0]["unknown"] == ["the split of the layers"]
     assert result["configurations"][0]["not_read"] == ["--num-layer-list"]
     assert all(question["judged"] == 0 for question in result["questions"])
     main(["review", "run.sh"])

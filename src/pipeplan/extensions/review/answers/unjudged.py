@@ -178,10 +178,16 @@ def unknown_in(judgement: Judgement, facts: ReviewFacts) -> tuple[str, ...]:
         "the number of layers": facts.has("layers") or bool(facts.get("hybrid_pattern", None)),
         "the pipeline degree": facts.has("pp"),
         "the tensor degree": facts.has("tp"),
-        _SPLIT[0]: facts.get("pp", 1) == 1
-        or all(_FACTS.get(one.missing) != _SPLIT for one in judgement.unjudged if one.rule.question == "starts"),
+        _SPLIT[0]: facts.get("pp", 1) == 1 or not any(map(_is_on_split, judgement.unjudged)),
     }
     return tuple(name for name, is_known in known.items() if not is_known)
+
+
+def _is_on_split(one: UnjudgedRule) -> bool:
+    """Return True if a rule on what starts misses the split of the layers, or an unread key may decide the split."""
+    if one.unread is not None:
+        return one.rule.group == "layouts"
+    return one.rule.question == "starts" and _FACTS.get(one.missing) == _SPLIT
 
 
 def not_read(judgement: Judgement, facts: ReviewFacts) -> Iterator[str]:
