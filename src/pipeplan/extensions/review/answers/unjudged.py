@@ -156,7 +156,9 @@ def summed(configurations: Sequence[Sequence[ReviewedQuestion]]) -> tuple[Review
 
 
 def _missing(counts: Counter[_Fact]) -> list[MissingFact]:
-    return [_missing_fact(fact, rules) for fact, rules in counts.most_common()]
+    """Return the facts, the most frequent first, and of equal ones those that an option states."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], not item[0][1]))
+    return [_missing_fact(fact, rules) for fact, rules in ordered]
 
 
 def _missing_fact(fact: _Fact, rules: int) -> MissingFact:
