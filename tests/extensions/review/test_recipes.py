@@ -74,6 +74,19 @@ def test_what_a_recipe_replaces_is_gone():
     assert values(mine) == {"parallelism.pipeline_parallel_degree": 2, "parallelism.context_parallel_degree": 2}
 
 
+def test_a_copy_of_a_configuration_keeps_what_is_unknown_and_leaves_the_other_as_it_is():
+    text = (
+        "import copy\n"
+        "BASE = ConfigContainer(model=dict(tensor_model_parallel_size=read(), pipeline_model_parallel_size=4))\n"
+        "def wide():\n    cfg = copy.deepcopy(BASE)\n    cfg.model.pipeline_model_parallel_size = 8\n    return cfg\n"
+        "def deep():\n    return BASE\n"
+    )
+    wide, deep = (recipe for recipe in recipes_in(text, "r.py") if recipe.name)
+    assert values(wide)["model.pipeline_model_parallel_size"] == 8
+    assert values(deep)["model.pipeline_model_parallel_size"] == 4
+    assert values(wide)["model.tensor_model_parallel_size"] is UNKNOWN
+
+
 def test_what_a_helper_sets_after_it_may_have_returned_is_unknown():
     text = (
         "def _tune(model):\n    if torch.cuda.is_available():\n        return\n    model.tensor_model_parallel_size = 8\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,16 @@ from typing import Any
 from pipeplan.extensions.review.facts import SettingPlace
 from pipeplan.extensions.review.readers.recipe_files import RecipeFiles, RecipeModule
 from pipeplan.extensions.review.readers.recipe_names import CONSUMERS, prepared, settings_changed_by
-from pipeplan.extensions.review.readers.recipe_values import External, Made, Stated, builtin, combined, listed, method
+from pipeplan.extensions.review.readers.recipe_values import (
+    External,
+    Made,
+    Stated,
+    builtin,
+    cloned,
+    combined,
+    listed,
+    method,
+)
 from pipeplan.extensions.review.settings import UNKNOWN, setting_of
 from pipeplan.foundation.errors import FormatError
 
@@ -191,7 +199,7 @@ class Expressions(ABC):
         if name not in scope.names:
             found = self._global(scope.module, name)
             # What a function changes is its own copy: another one begins with the module's.
-            scope.names[name] = copy.deepcopy(found) if isinstance(found.raw, Made | list) else found
+            scope.names[name] = found._replace(raw=cloned(found.raw))
         return scope.names[name]
 
     def _global(self, module: RecipeModule, name: str) -> Stated:
@@ -252,6 +260,7 @@ class Expressions(ABC):
             owner = self.value(node.func.value, scope)
             if isinstance(owner, Made) and not owner.is_dict:
                 # A provider's method returns it: ``AutoBridge.from_hf_pretrained(...).to_megatron_provider()``.
+                owner = cloned(owner) if node.func.attr == "copy" else owner
                 owner.fields |= {key: one for key, one in made.fields.items() if not isinstance(key, int)}
                 return owner
             function = self.value(node.func, scope)
@@ -273,10 +282,9 @@ class Expressions(ABC):
         if not isinstance(function, External):
             return UNKNOWN
         if function.name.rpartition(".")[2] == "replace" and arguments and isinstance(arguments[0], Made):
-            return replace(
-                copy.deepcopy(arguments[0]),
-                fields={**arguments[0].fields, **{key: one for key, one in made.fields.items() if key != 0}},
-            )
+            changed: Made = cloned(arguments[0])
+            changed.fields |= {key: one for key, one in made.fields.items() if key != 0}
+            return changed
         try:
             named = [External(one.node.name) if isinstance(one, RecipeFunction) else one for one in arguments]
             return builtin(function.name, named)

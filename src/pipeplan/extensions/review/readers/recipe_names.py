@@ -68,13 +68,22 @@ def prepared(made: Made) -> Made:
             owner = owner.fields.setdefault(part, Stated(Made(name, made.place))).raw
         place = SettingPlace(made.place.file, made.place.line)
         owner.fields.setdefault(last, Stated(value, place))
-    if name in _LOADING and "Bridge" in made.callee and isinstance((path := made.fields.get(0, Stated(None))).raw, str):
+    path = _loaded(made)
+    if "Bridge" in made.callee and path is not None:
         for key, value in _sizes_of(path.raw.rpartition("/")[2]).items():
             made.fields.setdefault(key, Stated(value, SettingPlace(path.place.file, path.place.line)))
     known = stated is not None or name in _LOADING or name.endswith("model_registry")
     # A class gets all that is set; what an unknown function sets is unknown, and what a printed object holds besides.
     made.open |= name == "Namespace" or (not known and not name[:1].isupper())
     return made
+
+
+def _loaded(made: Made) -> Stated | None:
+    """Return the name of the model that a call loads; None if it loads none."""
+    if _class_of(made.callee) not in _LOADING or re.search("token|processor", made.callee, re.IGNORECASE):
+        return None
+    path = made.fields.get(0) or next((made.fields[key] for key in _MODEL_KEYS if key in made), None)
+    return path if path is not None and isinstance(path.raw, str) else None
 
 
 def _sizes_of(model: str) -> dict[str, Any]:
@@ -86,7 +95,7 @@ def _sizes_of(model: str) -> dict[str, Any]:
     return {"num_layers": shape.layers, "mtp_num_layers": shape.mtp_layers or None, "num_moe_experts": experts}
 
 
-def named_by(made: Made, path: tuple[str, ...]) -> Iterator[RawEntry]:
+def named_by(made: Made, at: tuple[str, ...]) -> Iterator[RawEntry]:
     """Yield the settings that the class or function of an object stands for: its model, adapters, checkpointing."""
     name, place = _class_of(made.callee), made.place
     if name in _CHECKPOINTING:
@@ -96,17 +105,15 @@ def named_by(made: Made, path: tuple[str, ...]) -> Iterator[RawEntry]:
         family = made.callee.rpartition(".")[0] if name != "ModelSpec" else str(made.fields.get("name", Stated("")).raw)
         if flavor is not None and isinstance(flavor.raw, str):
             yield from model_of_flavor(re.split(r"[./]", family)[-1], flavor.raw, flavor.place)
-    if name in _LOADING and not re.search("token|processor", made.callee, re.IGNORECASE):
-        stated = made.fields.get(0) or next((made.fields[key] for key in _MODEL_KEYS if key in made), None)
-        if stated is not None and isinstance(stated.raw, str) and _HUB_NAME.fullmatch(stated.raw):
-            yield RawEntry("model_name", stated.raw.rpartition("/")[2], _keyed(stated.place, "model_name"))
+    if (path := _loaded(made)) is not None and _HUB_NAME.fullmatch(path.raw):
+        yield RawEntry("model_name", path.raw.rpartition("/")[2], _keyed(path.place, "model_name"))
     # NeMo's classes are named as Bridge's: Llama3Config70B, Llama3ModelProvider70B.
     if provider := _tables()["providers"].get(name) or _tables()["providers"].get(
         name.replace("Config", "ModelProvider")
     ):
         yield _entry("model_name", provider, place)
     yield from model_of_recipe(name, place)
-    if name.lower() in _ADAPTERS or (path[-1:] == ("peft",) and made.callee != "dict"):
+    if name.lower() in _ADAPTERS or (at[-1:] == ("peft",) and made.callee != "dict"):
         yield _entry("phase", "peft", place)
     if converter := _CONVERTER.match(name):
         yield _entry("precision", converter[1].lower(), place)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import copy
 import operator as operators
 from collections.abc import Callable
 from contextlib import suppress
@@ -95,6 +94,19 @@ class External:
     name: str
 
 
+def cloned(value: Any, clones: dict[int, Made] | None = None) -> Any:
+    """Return a copy of an object with its parts, or of a list; other values as they are."""
+    clones = {} if clones is None else clones
+    if isinstance(value, list):
+        return [cloned(part, clones) for part in value]
+    if not isinstance(value, Made):
+        return value
+    if id(value) not in clones:
+        clones[id(value)] = made = Made(value.callee, value.place, open=value.open)
+        made.fields |= {key: one._replace(raw=cloned(one.raw, clones)) for key, one in value.fields.items()}
+    return clones[id(value)]
+
+
 def combined(operator: ast.AST, left: Any, right: Any) -> Any:  # noqa: PLR0911 - a row per kind of values
     """Return the result of an operator on numbers, lists, texts or dictionaries; UNKNOWN for others and too large ones."""
     if UNKNOWN in (left, right) or isinstance(left, External) or isinstance(right, External):
@@ -138,7 +150,7 @@ def builtin(name: str, arguments: list[Any]) -> Any:  # noqa: PLR0911 - a row pe
     """Return what a builtin function, or a copy, returns; raises KeyError for other names."""
     match name.rpartition(".")[2], arguments:
         case "deepcopy" | "copy", [value]:
-            return copy.deepcopy(value)
+            return cloned(value)
         case "cast", [_, value]:
             return value
         case "get_mixed_precision_config", [value]:
