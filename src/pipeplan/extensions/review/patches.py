@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from pipeplan.extensions.review.edits import Edit, NoPatch, diff_of, edited_text, edits_of
@@ -149,7 +148,7 @@ class _PatchedFile:
         facts, file = self._readings[0].facts, self.source.file
         try:
             again = read_text_of(
-                text, file, trainer=facts.trainer.name or None, release=facts.release, folder=Path(file).parent
+                text, file, trainer=facts.trainer.name or None, release=facts.release, folder=self._readings[0].folder
             )
         except PipeplanError:
             return None

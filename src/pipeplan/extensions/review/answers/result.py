@@ -117,7 +117,9 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     changes
         Changes in the order in which they are made.
     patch
-        All changes in the form of the input.
+        Unified diff of the file with the changes of all its configurations; with the last of them.
+    no_patch
+        Reason why the changes are not in the patch; empty if they are.
     """
 
     name: str
@@ -141,6 +143,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     not_estimated: str
     changes: tuple[ReviewChange, ...]
     patch: str
+    no_patch: str
 
 
 class ReviewedRun(Record, frozen=True, kw_only=True):
