@@ -117,9 +117,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     changes
         Changes in the order in which they are made.
     patch
-        Unified diff of the file with the changes of all its configurations; with the last of them.
-    no_patch
-        Reason why the changes are not in the patch; empty if they are.
+        All changes in the form of the input.
     """
 
     name: str
@@ -143,7 +141,6 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     not_estimated: str
     changes: tuple[ReviewChange, ...]
     patch: str
-    no_patch: str
 
 
 class ReviewedRun(Record, frozen=True, kw_only=True):

@@ -20,11 +20,12 @@ from pipeplan.extensions.review import (
     ReviewFacts,
     RuleFault,
     VerifiedChange,
+    combined,
     estimate_or_none,
     improvements,
     judgement,
     missing_facts,
-    patches_of,
+    patched,
     read_configurations,
     read_text_of,
     spelling,
@@ -198,21 +199,7 @@ def _review(result: Gathered[_Judged], options: ReviewOptions, *, compares: bool
     found = [[_finding(fault, one.reading) for fault in one.judgement.faults] for one in result.read]
     findings = [finding for own in found for finding in own]
     alone = len(result.read) == 1
-    readings = [one.reading for one in result.read]
-    steps = [list(improvements(reading.facts, RULES)) if patches else [] for reading in readings]
-    made = patches_of(readings, steps, RULES, lambda facts: _with_options(facts, options))
-    # A file's diff belongs to all its configurations; it stands with the last one, behind what each should change.
-    last = {reading.source.file: place for place, reading in enumerate(readings) if steps[place]}
-    configurations = [
-        _configuration(
-            one,
-            steps[place],
-            alone=alone,
-            patch=made.diffs.get(one.reading.source.file, "") if last.get(one.reading.source.file) == place else "",
-            no_patch=made.reasons[place],
-        )
-        for place, one in enumerate(result.read)
-    ]
+    configurations = [_configuration(one, alone=alone, patches=patches) for one in result.read]
     single = configurations[0] if alone else None
     run = None
     if options.trace is not None:
@@ -311,11 +298,11 @@ def _finding(fault: RuleFault, reading: Reading) -> ReviewFinding:
     )
 
 
-def _configuration(
-    one: _Judged, steps: Sequence[VerifiedChange], *, alone: bool, patch: str, no_patch: str
-) -> ReviewedConfiguration:
+def _configuration(one: _Judged, *, alone: bool, patches: bool) -> ReviewedConfiguration:
     reading, facts = one.reading, one.reading.facts
     made = estimate_or_none(facts)
+    steps = list(improvements(facts, RULES)) if patches else []
+    changes = combined(steps)
     trainer = facts.trainer.title if facts.trainer.name else ""
     return ReviewedConfiguration(
         name=facts.name,
@@ -328,8 +315,7 @@ def _configuration(
         assumed=() if made is None else made.assumed,
         not_estimated="" if made is not None else _why_not(facts, one.judgement.faults),
         changes=tuple(_change(step, facts) for step in steps),
-        patch=patch,
-        no_patch=no_patch,
+        patch=patched(reading, changes).diff if changes else "",
         **_estimates(made, alone=alone),
     )
 

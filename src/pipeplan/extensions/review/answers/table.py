@@ -205,11 +205,8 @@ def _changes(configuration: ReviewedConfiguration) -> Iterator[Part]:
         yield line(_words(step), indent=2)
         removed = f"removes {' and '.join(step.removes)}"
         yield line("; ".join((removed, *_effect(step))), indent=4)
-    if configuration.no_patch:
-        yield line(f"no patch: {configuration.no_patch}")
-    if configuration.patch:
-        yield line()
-        yield configuration.patch.rstrip("\n")
+    yield line()
+    yield configuration.patch.rstrip("\n")
 
 
 def _words(change: ReviewChange) -> str:
