@@ -35,6 +35,9 @@ _CORE_SPELLINGS = {
 }
 """Fields of Megatron-core's configuration where Megatron-LM's argument has another name."""
 
+_OF_CORE = frozenset({"megatron-bridge", "nemo", "nemo-rl", "verl"})
+"""Trainers whose files set Megatron-core's fields; those of others are Megatron-LM's arguments."""
+
 _TORCH_SPELLINGS = {
     "torchtitan": {
         "tp": "tensor_parallel_degree",
@@ -195,7 +198,7 @@ def edited_text(text: str, edits: Iterable[Edit]) -> str:
 def spelling(facts: ReviewFacts, name: str, form: str) -> str:
     """Return the key by which the trainer spells a setting."""
     own = _TORCH_SPELLINGS.get(facts.trainer.name, {}).get(name)
-    if own is None and "megatron-lm" not in facts.trainer.scopes and facts.trainer.name != "ms-swift":
+    if own is None and facts.trainer.name in _OF_CORE:
         own = _CORE_SPELLINGS.get(name)
     return own or SETTINGS[name].keys[0].rpartition(".")[2]
 
