@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from os.path import normpath
+from pathlib import Path
 from typing import Literal
 
 from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
-from pipeplan.extensions.review.models import models_by_function, named_model
 from pipeplan.extensions.review.stated import RawEntry
+from pipeplan.foundation.errors import PipeplanError
+from pipeplan.foundation.files import MEBIBYTE, read_text
 
 Form = Literal["shell", "yaml", "toml", "json", "python", "log", "layout", "list"]
 
@@ -25,11 +28,70 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Configuration that was read, its source, and the further files that it names: sourced scripts, base configurations."""
+    """Configuration that was read, and its source.
+
+    Attributes
+    ----------
+    others
+        Further files that it names: sourced scripts, base configurations.
+    folder
+        Folder of the files that it names; None: they are not read.
+    """
 
     facts: ReviewFacts
     source: SourceText
     others: tuple[SourceText, ...] = ()
+    folder: Path | None = None
+
+
+OTHER_JOBS = frozenset(
+    {"generation", "rollout", "ref", "critic", "reward", "reward_model", "teacher", "draft", "eval"}
+    | {"vllm", "vllm_cfg", "vllm_kwargs", "sglang", "sglang_cfg", "trtllm_cfg", "engine_kwargs"}
+)
+"""Groups of keys that configure another job or another model than the training one."""
+
+_MOST_ABOVE = 6
+"""Number of folders above a file that may belong to its repository."""
+
+
+def text_near(name: str, folder: Path | None, form: Form) -> SourceText | None:
+    """Return a file that a configuration names: beside it, or in the repository above it; None if there is none.
+
+    Of an absolute path, which holds on the machine that trains, the last parts count.
+    """
+    name = name.rpartition("\0")[2]
+    if folder is None or not name.strip("./") or len(name) > _LONGEST_PATH:
+        return None
+    for path in _paths_near(name, folder):
+        try:
+            if path.is_file():
+                return SourceText(str(path), read_text(path, limit=MEBIBYTE, what="configuration"), form)
+        except (OSError, ValueError, PipeplanError):
+            continue
+    return None
+
+
+_LONGEST_PATH = 500
+
+
+def _paths_near(name: str, folder: Path) -> Iterator[Path]:
+    above: list[Path] = []
+    for path in [folder.resolve(), *folder.resolve().parents][:_MOST_ABOVE]:
+        above.append(path)
+        if (path / ".git").exists():
+            break
+    parts = Path(name).parts
+    if parts[0] == "/":
+        inside = [path for path in above if Path(normpath(name)).is_relative_to(path)]
+        if inside:
+            yield Path(normpath(name))
+        parts = parts[1:]
+    steps = max(1, len(parts) - 1)
+    for first in range(steps):
+        for up in range(len(above)):
+            path = Path(normpath(folder.joinpath(*[".."] * up, *parts[first:])))
+            if path.resolve().is_relative_to(above[-1]):
+                yield path
 
 
 _GENERATES = frozenset({"num-tokens-to-generate", "inference-max-requests", "max-tokens-to-generate"})
@@ -53,34 +115,3 @@ def phase_of_command(command: str, file: str) -> list[RawEntry]:
     if command.startswith("megatron export "):
         return [RawEntry("phase", "export", SettingPlace(file))]
     return [RawEntry("phase", "inference", SettingPlace(file))] if _SERVERS.search(command) else []
-
-
-_MODEL_SIZE = re.compile(r"e\d+|\d+e|a?\d+(?:[.p]\d+)?[bt]")
-"""Matches a size or a number of experts in the name of a recipe: ``70b``, ``a22b``, ``e128``."""
-
-_NUMBER_FORMAT = re.compile(r"_(float8|mxfp8|nvfp4)(?:_|$)")
-"""Matches the end of the name of a function of torchtitan that converts products."""
-
-
-def configured_by(name: str, place: SettingPlace) -> list[RawEntry]:
-    """Return what the name of the function that configures a training says: the model, and torchtitan's precision."""
-    number_format = _NUMBER_FORMAT.search(name)
-    precision = [] if number_format is None else [RawEntry("precision", number_format[1], place)]
-    return [*_model_by_name(name, place), *precision]
-
-
-def _model_by_name(name: str, place: SettingPlace) -> list[RawEntry]:
-    """Return the model that the name of a recipe begins with, if it is known: ``llama3_70b_pretrain``."""
-    words = name.lower().split("_")
-    for end in range(len(words), 0, -1):
-        begin = "-".join(words[:end])
-        if known := models_by_function().get(begin.replace("-", "_")):
-            return [RawEntry("model_name", known, place)]
-        if named_model(begin) is not None:
-            return [RawEntry("model_name", begin, place)]
-        if _MODEL_SIZE.fullmatch(words[end - 1]):
-            # The words before a size name a model of this size, or another one.
-            family = models_by_function().get("_".join(words[: end - 1]), "")
-            sized = f"{family}-{words[end - 1]}"
-            return [RawEntry("model_name", sized, place)] if family and named_model(sized) is not None else []
-    return []
