@@ -10,9 +10,7 @@ _ARGUMENTS = "Megatron-LM megatron/training/arguments.py validate_args"
 _CONFIG = "Megatron-LM megatron/core/transformer/transformer_config.py TransformerConfig.__post_init__"
 _LAYOUT = "Megatron-LM megatron/core/transformer/pipeline_parallel_layer_layout.py PipelineParallelLayerLayout"
 _BLOCK = "Megatron-LM megatron/core/transformer/transformer_block.py get_num_layers_to_build"
-_MINDSPEED = (
-    "MindSpeed-LLM mindspeed_llm/features_manager/pipeline_parallel/num_layer_allocation.py NumLayerListFeature"
-)
+_MINDSPEED = "MindSpeed-LLM NumLayerListFeature"
 _TITAN = "torchtitan torchtitan/distributed/pipeline_parallel.py"
 
 

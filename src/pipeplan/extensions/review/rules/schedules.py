@@ -177,7 +177,7 @@ RULES = (
         when=lambda c: c.pp > 1 and not c.disable_cuda_graphs,
         message="CUDA graphs do not support pipeline parallelism",
         remedy="set training.disable_cuda_graphs",
-        settings=("disable_cuda_graphs", "pp"), source="torchtitan torchtitan/trainer.py Trainer.Config._validate_cuda_graphs",
+        settings=("disable_cuda_graphs", "pp"), source="torchtitan torchtitan/trainer.py _validate_cuda_graphs",
     ),
     RuleRow(
         id="titan-context-attention", group="schedules", trainer="torchtitan",
