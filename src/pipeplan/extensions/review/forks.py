@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
-from pipeplan.extensions.review.rule import RuleRow
+
+if TYPE_CHECKING:
+    from pipeplan.extensions.review.rule import RuleRow
 
 
 @dataclass(frozen=True, slots=True)
