@@ -28,7 +28,7 @@ export GPUS_PER_NODE=8
 LAYERS=$((PP * 11 + 6))
 MODEL="--num-layers $LAYERS --hidden-size 4096 --num-attention-heads 64 \\
   --group-query-attention --num-query-groups 4"
-if [ "$TP" -gt 1 ]; then MODEL="$MODEL --sequence-parallel"; fi
+MODEL+=" --sequence-parallel"
 [[ $PP == 1 ]] && MODEL+=" --num-virtual-stages-per-pipeline-rank 4"
 ARGS=(
   --tensor-model-parallel-size ${TP}  # inside a node
@@ -89,6 +89,27 @@ srun bash -c "torchrun --nproc_per_node $GPUS_PER_NODE pretrain_gpt.py ${MODEL} 
         "-------------------- end of arguments ---------------------\n",
         "megatron-lm",
         {"layers": 46, "pp": 4, "tp": 2, "vpp": None},
+        "layers-per-rank",
+    ),
+    Case(
+        "titan.log",
+        "[rank0]:[titan] 2026-11-01 - root - INFO - Running with configs: {\n"
+        '[rank0]:  "training": {"local_batch_size": 4},\n[rank0]:  "parallelism": {\n'
+        '[rank0]:    "pipeline_parallel_degree": 4,\n[rank0]:    "pipeline_parallel_schedule": "1F1B",\n'
+        '[rank0]:    "pipeline_parallel_microbatch_size": 3\n[rank0]:  }\n[rank0]:}\n[rank0]:step: 1 loss: 2\n',
+        "torchtitan",
+        {"pp": 4, "schedule": "1F1B", "local_batch": 4, "micro_batch": 3},
+        "local-batch-not-divisible",
+    ),
+    Case(
+        "bridge.log",
+        "0: ----- configuration -----\n0: model:\n0:   _target_: megatron.bridge.models.gpt_provider.GPTModelProvider\n"
+        "0:   num_layers: 46\n0:   pipeline_model_parallel_size: 4\n0:   tensor_model_parallel_size: 1\n"
+        "0:   pipeline_model_parallel_layout: null\n0:   num_layers_in_first_pipeline_stage: null\n"
+        "0:   num_layers_in_last_pipeline_stage: null\n0:   account_for_embedding_in_pipeline_split: false\n"
+        "0:   account_for_loss_in_pipeline_split: false\n0: train:\n0:   global_batch_size: 64\n0: building GPT model\n",
+        "megatron-bridge",
+        {"layers": 46, "pp": 4, "global_batch": 64},
         "layers-per-rank",
     ),
     Case(

@@ -2,15 +2,18 @@
 """Every form of a configuration is read with its lines, and its patch is applied in its form."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
 import pipeplan
-from pipeplan.extensions.review import RULES, combined, improvements, judged, patched, read_text_of
+from pipeplan.extensions.review import RULES, combined, improvements, judged, patched, read_configurations, read_text_of
+from pipeplan.extensions.review.readers.shell import read_in_shell
 from pipeplan.foundation.errors import InputError, PipeplanError
 from tests.extensions.review.configurations import CASES
 
-PATCHED = [case for case in CASES if case.file != "train.log"]
+PATCHED = [case for case in CASES if not case.file.endswith(".log")]
 
 
 def read(text: str, file: str = "run.sh"):
@@ -144,13 +147,27 @@ def test_a_script_is_followed_as_a_shell_would():
         ),
         ("A='--tensor-model-parallel-size 4'\nA=\"$A --bf16\"\ntorchrun x.py $A", {"tp": 4, "bf16": True}),
         (
-            "if [ $N -gt 1 ]; then TP=4; else TP=8; fi\ntorchrun x.py --tensor-model-parallel-size $TP --bf16",
-            {"bf16": True},
+            "if [ $N -gt 1 ]; then TP=4; PP=2; else TP=8; PP=2; fi\n"
+            "torchrun x.py --tensor-model-parallel-size $TP --pipeline-model-parallel-size $PP",
+            {"pp": 2},
         ),
-        ("N=2\nif [ $N -gt 1 ]; then TP=4; else TP=8; fi\ntorchrun x.py --tensor-model-parallel-size $TP", {"tp": 4}),
         (
-            "S=8b\ncase $S in\n 70b) TP=8 ;;\n 8b|7b) TP=1 ;;\nesac\ntorchrun x.py --tensor-model-parallel-size $TP",
-            {"tp": 1},
+            "TP=2\ncase $S in\n 70b) TP=8 ;;\n 8b|7b) F=--bf16 ;;\nesac\nx.py $F --tensor-model-parallel-size $TP --fp16",
+            {"fp16": True},
+        ),
+        ("A=(--fp16)\n[[ -n $Q && $Q ]] && A+=(--bf16)\ntorchrun x.py ${A[@]} --swiglu", {"fp16": True, "gated": True}),
+        ("for L in 1 2; do\ntorchrun x.py --lr $L --tensor-model-parallel-size 4\ndone", {"tp": 4}),
+        (
+            'X=$(cat <<EOM\ntorchrun it\'s.py \\\n  --tensor-model-parallel-size 4\nEOM\n)\necho "$X" > run.sh',
+            {"tp": 4},
+        ),
+        (
+            "read -r -d '' X <<-EOM\n\t--bf16 \\\n\t--tensor-model-parallel-size 4\nEOM\ntorchrun x.py $X",
+            {"bf16": True, "tp": 4},
+        ),
+        (
+            'D=$(cd "$(dirname "$0")" && pwd)\nX=${Y//a/b}\ntorchrun x.py --load $D --seq-length $X --bf16',
+            {"bf16": True},
         ),
         (
             "TP=4\nwhile [ $# -gt 0 ]; do\n case $1 in --tp) TP=$2; shift;; esac\n shift\ndone\n"
@@ -175,6 +192,110 @@ def test_a_script_is_followed_as_a_shell_would():
 
 
 @pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("torchrun --nproc-per-node 8 x.py --bf16", {"nodes": 1, "gpus_per_node": 8}),
+        ("torchrun --nproc-per-node=8 --nnodes=$N x.py --bf16", {"gpus_per_node": 8}),
+        ("NNODES=${NNODES:-1}\ntorchrun --nproc_per_node 8 x.py --bf16", {"gpus_per_node": 8}),
+        ("#SBATCH -N 4\n#SBATCH --ntasks-per-node=1\nsrun torchrun --nproc_per_node 8 x.py --bf16", {"nodes": 4, "gpus_per_node": 8}),
+        ("#SBATCH --gres=gpu:h100:4\n#SBATCH --nodes=2\nsrun x.py --bf16", {"nodes": 2, "gpus_per_node": 4}),
+        ("srun -n 16 -N2 python x.py --bf16", {"gpus": 16, "nodes": 2}),
+        ("mpirun -np 32 python x.py --bf16", {"gpus": 32}),
+        ("deepspeed --num_nodes 2 --num_gpus 8 x.py --bf16", {"nodes": 2, "gpus_per_node": 8}),
+        ("accelerate launch --num_processes 16 --num_machines 2 x.py --bf16", {"gpus": 16, "nodes": 2}),
+        ("ray start --num-gpus 4\npython x.py --bf16", {"gpus_per_node": 4}),
+        ("python scripts/performance/run_script.py --num_gpus 24 --gpus_per_node 8 --bf16", {"gpus": 24, "gpus_per_node": 8}),
+        ("NNODES=1 NPROC_PER_NODE=8 megatron sft --bf16", {"nodes": 1, "gpus_per_node": 8}),
+        ("A=1; GPUS_PER_NODE=8; NNODES=$A\npython x.py --bf16", {"nodes": 1, "gpus_per_node": 8}),
+        ("NNODES=${WORLD_SIZE:-1}\nGPUS_PER_NODE=$1\npython x.py --bf16", {}),
+        ("torchrun --nproc_per_node 1 convert.py\npython x.py --bf16 --num-gpus 64", {"gpus": 64}),
+    ],
+)  # fmt: skip
+def test_every_launcher_has_its_own_meaning_of_gpus(script, expected):
+    found = values(script)
+    assert {name: found[name] for name in ("gpus", "nodes", "gpus_per_node") if name in found} == expected
+
+
+def test_the_gpus_of_a_launcher_are_patched_where_they_stand():
+    script = "deepspeed --num_nodes 1 --num_gpus=8 x.py --tensor-model-parallel-size ${TP:-4} # four\n"
+    lines = script.split("\n")
+    places = {name: entry.place for name, entry in read(script).facts.settings.items() if not entry.assumed}
+    text = {name: (one.key, lines[one.line - 1][one.start : one.end]) for name, one in places.items()}
+    assert text == {
+        "nodes": ("--num_nodes", "1"),
+        "gpus_per_node": ("--num_gpus", "8"),
+        "tp": ("--tensor-model-parallel-size", "${TP:-4}"),
+    }
+
+
+def files(folder, **texts: str):
+    """Write files, with ``__`` for a folder and ``_`` before the suffix, and return the readings of the first."""
+    paths = [folder / name.replace("__", "/").replace("_", ".") for name in texts]
+    for path, text in zip(paths, texts.values(), strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (reading,) = read_configurations(paths[0])
+    return reading
+
+
+def test_a_sourced_file_is_read_with_its_own_places(tmp_path):
+    reading = files(
+        tmp_path,
+        scripts__run_sh='H="$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)"\nsource "${H}/models/m.sh"\n'
+        "source /root/repository/common/c.sh\nsource run.sh\ntorchrun x.py ${MODEL[@]} --bf16 --seq-length $LENGTH",
+        scripts__models__m_sh="MODEL=(\n  --num-layers 62\n)\n",
+        common__c_sh="LENGTH=4096\n",
+    )
+    facts = reading.facts
+    assert (facts.layers, facts.seq_length, facts.bf16) == (62, 4096, True)
+    assert facts.settings["layers"].place.file == str(tmp_path / "scripts/models/m.sh")
+    assert facts.settings["layers"].place.line == 2
+    assert len(reading.others) == 2
+
+
+def test_files_that_a_script_names_are_not_read_without_a_folder(tmp_path):
+    (tmp_path / "m.sh").write_text("A=--fp16")
+    script = f"source {tmp_path}/m.sh\ntorchrun x.py $A --bf16"
+    assert values(script, str(tmp_path / "run.sh")) == {"bf16": True}
+
+
+def test_base_configurations_are_merged_below(tmp_path):
+    reading = files(
+        tmp_path,
+        recipes__own_yaml="defaults: ../base.yaml\npolicy:\n  megatron_cfg:\n    enabled: true\n"
+        "    pipeline_model_parallel_size: 4 # four\n    context_parallel_size: ${policy.ranks}\n",
+        base_yaml="policy:\n  ranks: 2\n  dtensor_cfg: {enabled: false, tensor_parallel_size: 8}\n  megatron_cfg:\n"
+        "    enabled: false\n    tensor_model_parallel_size: 2\n    pipeline_model_parallel_size: 1\n"
+        "  generation:\n    vllm_cfg: {tensor_parallel_size: 4}\n",
+    )
+    facts = reading.facts
+    assert (facts.tp, facts.pp, facts.cp) == (2, 4, 2)
+    assert facts.settings["tp"].place.file == str(tmp_path / "base.yaml")
+    place = facts.settings["pp"].place
+    assert (place.line, place.start, place.end) == (5, 34, 35)
+
+
+def test_the_configuration_that_a_command_names_is_below_its_overrides(tmp_path):
+    reading = files(
+        tmp_path,
+        examples__grpo_sh="python3 -m verl.trainer.main_ppo --config-name=ppo.yaml \\\n"
+        "  actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2 trainer.nnodes=2\n",
+        verl__trainer__config__ppo_yaml="defaults:\n  - actor@actor_rollout_ref.actor: megatron\n  - _self_\n"
+        "trainer: {nnodes: 1, n_gpus_per_node: 8}\n",
+        verl__trainer__config__actor__megatron_yaml="megatron:\n  tensor_model_parallel_size: 1\n"
+        "  pipeline_model_parallel_size: 1\n",
+    )
+    facts = reading.facts
+    assert (facts.trainer.name, facts.tp, facts.pp, facts.world) == ("verl", 2, 1, 16)
+    assert [Path(source.file).name for source in reading.others] == ["ppo.yaml", "megatron.yaml"]
+
+
+def test_flags_that_no_setting_spells_are_listed():
+    read_settings = read_in_shell("torchrun x.py --num-layers 4 --num-layer-lists 1,3 --bf16", "run.sh").read
+    assert [place.key for place in read_settings.others] == ["--num-layer-lists"]
+
+
+@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n", "c.yaml"),
@@ -184,6 +305,11 @@ def test_a_script_is_followed_as_a_shell_would():
         ("nothing here\n", "empty.txt"),
         ("x = " + "(" * 5000 + "1" + ")" * 5000, "nested.py"),
         ("echo hello; " * 60_000, "long.sh"),
+        ("A='" + "x" * 2_000_000 + "'\n", "line.sh"),
+        ("$(" * 200_000, "commands.sh"),
+        ("cat <<EOF\n" * 20_000, "documents.sh"),
+        ("if true; then A=$B\n" * 5_000, "branches.sh"),
+        ('{"a":' * 500 + "1" + "}" * 500, "groups.json"),
         ("def f():\n    cfg.model.tensor_model_parallel_size = 2\n" + "    for i in range(2000):\n        for j in range(2000):\n"
          "            cfg.model.pipeline_model_parallel_size = j\n", "loops.py"),
     ],
@@ -195,6 +321,15 @@ def test_hostile_files_get_one_sentence(text, words, tmp_path, monkeypatch):
     assert "\n" not in str(raised.value)
     assert len(str(raised.value)) < 400
     assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_name_themselves_or_never_end_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe.sh")
+    with pytest.raises(InputError, match="named pipe"):
+        read_configurations(tmp_path / "pipe.sh")
+    text = "source own.sh\nsource pipe.sh\nsource /dev/zero\nx.py --tensor-model-parallel-size 4 --lr 'open"
+    assert files(tmp_path, own_sh=text).facts.tp == 4
+    assert files(tmp_path, own_yaml="defaults: [own, own]\npipeline_model_parallel_size: 2").facts.pp == 2
 
 
 @pytest.mark.parametrize(

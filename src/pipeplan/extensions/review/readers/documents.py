@@ -1,140 +1,331 @@
-"""YAML, TOML and JSON of trainers, and blocks of arguments in logs: keys and values with their lines."""
+"""YAML, TOML and JSON of trainers with the files that they extend, and what trainers print: values with their places."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
-from pipeplan.extensions.review.readers.source import phase_of
-from pipeplan.extensions.review.settings import setting_of, switch_of
+from pipeplan.extensions.review.readers.source import OTHER_JOBS, SourceText, text_near
+from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry
+from pipeplan.foundation.documents import MOST_DEPTH, read_yaml
+from pipeplan.foundation.errors import FormatError
+from pipeplan.foundation.files import MEBIBYTE
 
-_KEY = re.compile(r"""^\s*(?:-\s+)?["']?(?:--)?([A-Za-z_][\w.\-]*)["']?\s*[:=]\s*""")
-_INLINE = re.compile(r'"([\w.\-]+)"\s*:\s*("[^"]*"|[^,{}\[\]\s]+)')
-_DEFAULT = re.compile(r"\$\{[\w.]+:-?([^{}$]*)\}")
-"""Matches Primus' variables with a default: ``${PRIMUS_TP:8}``."""
 
-_LOGGED = re.compile(r"^(?:.*?[\])]:?\s*)?\s*([A-Za-z_]\w*) \.{3,} (.*?)\s*$")
-"""Matches a line of Megatron's block of arguments, behind an optional prefix of the launcher."""
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Value of a document that is no group of keys, and its place."""
 
-ARGUMENTS = re.compile(r"(?<!-)-{8,100} arguments -{8}")
-"""Matches the line above Megatron's block of arguments."""
+    value: Any
+    place: SettingPlace
 
-_OTHER_JOBS = frozenset(
-    {"generation", "rollout", "vllm_cfg", "sglang_cfg", "vllm", "sglang", "teacher", "draft", "eval"}
-)
-"""Groups of keys that configure another job than the training."""
+
+Tree = dict[str, Any]
+"""Groups of keys: trees, leaves, and lists that hold trees."""
 
 _NAMES = ("pretrained_model_name_or_path", "hf_path", "hf_model_id", "model_id")
 """Keys that name a model of a hub."""
 
+_DEFAULT = re.compile(r"\$\{[\w.]+:-?([^{}$]*)\}")
+"""Matches Primus' variables with a default: ``${PRIMUS_TP:8}``."""
 
-def read_in_document(document: Any, text: str, file: str) -> list[RawEntry]:
-    """Return the settings of a document with nested groups, with the lines of its text."""
-    places = _places(text, file)
-    if isinstance(document, list) and document and all(isinstance(part, list) for part in document):
-        names = [name for part in document for name in part]
-        key = "module_fqns_per_model_part" if any("layers." in str(name) for name in names) else "pipeline_layout"
-        return [RawEntry(key, document, SettingPlace(file, 1, "the table of stages"))] if names else []
-    entries = [*phase_of(places, file), *_entries_of(document, (), places)]
-    model = document.get("model") if isinstance(document, Mapping) else None
-    if isinstance(model, Mapping) and isinstance(model.get("flavor"), str) and isinstance(model.get("name"), str):
-        # torchtitan names a family and a size.
-        entries.append(
-            RawEntry("model_name", f"{model['name']}-{model['flavor']}", _place(places, "flavor", model["flavor"]))
-        )
-    return entries
+_LENIENT = re.compile(r"duplicate key|YAML merge keys|could not determine a constructor")
+"""Matches faults of YAML that trainers' own loaders accept: the last of several equal keys counts, and groups are merged."""
+
+_MOST_FILES, _MOST_VALUES = 40, 50_000
 
 
-def read_in_lines(text: str, file: str) -> list[RawEntry]:
-    """Return the settings of the lines ``key: value`` of a text, without its groups."""
-    entries = []
-    for number, line in enumerate(text.split("\n"), 1):
-        match = _KEY.match(line)
-        if match is None or (setting_of(match[1]) is None and switch_of(match[1]) is None):
-            continue
-        value = re.sub(r"\s+#.*$", "", line[match.end() :]).strip().rstrip(",")
-        if value:
-            place = SettingPlace(file, number, match[1], match.end(), match.end() + len(value))
-            entries.append(RawEntry(match[1], _with_default(value.strip("\"'")), place))
-    return entries
+# Parsing
 
 
-def _entries_of(value: Any, parents: tuple[str, ...], places: Mapping[str, list[SettingPlace]]) -> Iterator[RawEntry]:
+def parsed(source: SourceText) -> Any:
+    """Return a document as plain values; None for YAML that only lenient loaders take."""
+    try:
+        if source.form == "json":
+            return json.loads(source.text)
+        if source.form == "toml":
+            import tomllib
+
+            return tomllib.loads(source.text)
+        return read_yaml(source.text)
+    except (ValueError, RecursionError) as error:
+        if source.form == "yaml" and _LENIENT.match(str(error)):
+            return None
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
+        raise FormatError(f"invalid {source.form.upper()} in {source.file}: {reason[:300]}") from None
+
+
+def tree_of(source: SourceText, document: Any) -> Tree:
+    """Return a parsed document with the places of its values. JSON is read as the YAML that it is."""
+    _require_small(document, source.file)
+    tree: Any = None
+    if source.form != "toml" and len(source.text) < MEBIBYTE:
+        import yaml
+
+        with suppress(yaml.YAMLError):
+            node = yaml.compose(source.text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            tree = None if node is None else _of_node(node, source, "")
+    if tree is None:
+        tree = _with_lines(document, (), _toml_lines(source) if source.form == "toml" else {})
+    return tree if isinstance(tree, dict) else {}
+
+
+def _require_small(document: Any, file: str) -> None:
+    groups, depth, values = [document], 0, 0
+    while groups:
+        groups = [
+            inner
+            for group in groups
+            for inner in (group.values() if isinstance(group, Mapping) else group if isinstance(group, list) else ())
+        ]
+        depth, values = depth + 1, values + len(groups)
+        if depth > MOST_DEPTH or values > _MOST_VALUES:
+            raise FormatError(
+                f"the configuration {file} is nested too deeply, or has more than {_MOST_VALUES:,} values"
+            )
+
+
+def _of_node(node: Any, source: SourceText, key: str) -> Any:
+    if node.id == "mapping":
+        tree: Tree = {}
+        for name, value in node.value:
+            inner = _of_node(value, source, str(name.value))
+            if name.value == "<<":
+                for merged in inner if isinstance(inner, list) else [inner]:
+                    tree = {**merged, **tree} if isinstance(merged, dict) else tree
+            else:
+                tree[str(name.value)] = inner
+        return tree
+    if node.id == "sequence" and any(part.id == "mapping" for part in node.value):
+        return [_of_node(part, source, key) for part in node.value]
+    first, last = node.start_mark, node.end_mark
+    on_line = first.line == last.line and source.text.count("\r\n") == 0
+    place = SettingPlace(source.file, first.line + 1, key, *((first.column, last.column) if on_line else ()))
+    return Leaf(_plain(node), place)
+
+
+def _plain(node: Any) -> Any:
+    if node.id == "sequence":
+        return [_plain(part) for part in node.value]
+    if node.id == "mapping":
+        return {}
+    return None if node.style is None and node.value in ("", "null", "~", "Null", "NULL") else node.value
+
+
+def _with_lines(value: Any, path: tuple[str, ...], places: Mapping[tuple[str, ...], SettingPlace]) -> Any:
     if isinstance(value, Mapping):
-        if value.get("enabled") is False:
-            # A part that is switched off sets nothing.
-            return
-        for key, inner in value.items():
-            if isinstance(inner, Mapping) and str(key).lower() in _OTHER_JOBS:
-                continue
-            yield from _entries_of(inner, (*parents, str(key)), places)
-        return
+        return {str(key): _with_lines(inner, (*path, str(key)), places) for key, inner in value.items()}
     if isinstance(value, list) and any(isinstance(part, Mapping) for part in value):
-        for part in value:
-            yield from _entries_of(part, parents, places)
-        return
-    if not parents:
-        return
-    raw = _with_default(value)
-    key = ".".join(parents)
-    last = parents[-1].lstrip("-")
-    if last in _NAMES and isinstance(raw, str):
-        yield RawEntry("model_name", raw.rstrip("/").rpartition("/")[2], _place(places, last, raw))
-    elif last == "model" and isinstance(raw, str) and re.fullmatch(r"[\w.-]+\.ya?ml", raw):
-        # Primus names a model's file: deepseek_v3.yaml.
-        yield RawEntry("model_name", re.sub(r"\.ya?ml$", "", raw).replace("_", "-"), _place(places, last, raw))
-    elif setting_of(key) is not None or switch_of(key) is not None:
-        yield RawEntry(key, raw, _place(places, last, raw))
+        return [_with_lines(part, path, places) for part in value]
+    return Leaf(value, places.get(path, SettingPlace(key=path[-1] if path else "")))
 
 
-def _with_default(value: Any) -> Any:
-    if isinstance(value, str) and "${" in value:
-        after = _DEFAULT.sub(lambda match: match[1], value)
-        return {} if "${" in after else after
-    return value
-
-
-def _places(text: str, file: str) -> dict[str, list[SettingPlace]]:
-    places: dict[str, list[SettingPlace]] = defaultdict(list)
-    for number, line in enumerate(text.split("\n"), 1):
-        match = _KEY.match(line)
-        if match is None or line[match.end() : match.end() + 1] == "{":
-            # JSON may have several keys on a line.
-            for inner in _INLINE.finditer(line):
-                places[inner[1].lstrip("-")].append(SettingPlace(file, number, inner[1], *inner.span(2)))
-            continue
-        value = re.match(r"""("(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|[^#,\n]*?)\s*,?\s*(?:#.*)?$""", line[match.end() :])
-        end = match.end() + (len(value[1]) if value else 0)
-        places[match[1]].append(SettingPlace(file, number, match[1], match.end(), end))
+def _toml_lines(source: SourceText) -> dict[tuple[str, ...], SettingPlace]:
+    places: dict[tuple[str, ...], SettingPlace] = {}
+    group: tuple[str, ...] = ()
+    for number, line in enumerate(source.text.split("\n"), 1):
+        if header := re.match(r"\s*\[+([\w.\- ]+)\]", line):
+            group = tuple(part.strip() for part in header[1].split("."))
+        elif match := re.match(r"""\s*"?([\w.-]+)"?\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|[^#\s{]+)""", line):
+            path = (*group, *match[1].split("."))
+            places[path] = SettingPlace(source.file, number, path[-1], *match.span(2))
     return places
 
 
-def _place(places: Mapping[str, list[SettingPlace]], key: str, raw: Any) -> SettingPlace:
-    """Return the place of a key; of several, the first that nothing else has taken."""
-    lines = places.get(key)
-    if not lines:
-        return SettingPlace(key=key)
-    return lines.pop(0) if len(lines) > 1 else lines[0]
+# Files that a document extends
 
 
-def read_in_log(text: str, file: str) -> list[RawEntry]:
+class Extended:
+    """Document with the files that it extends, which are merged below it; ``missing`` are those that are not there."""
+
+    def __init__(self, source: SourceText, document: Any, folder: Path | None) -> None:
+        self.files: list[SourceText] = []
+        self.missing: list[SettingPlace] = []
+        self._search = [""]
+        self.tree = self._merged(tree_of(source, document), folder, 0)
+
+    def _merged(self, tree: Tree, folder: Path | None, depth: int) -> Tree:
+        self._search += (f"{path.removeprefix('file://')}/" for path in _texts(_at(tree, "hydra.searchpath")))
+        result: Tree = {}
+        for name, path, place in _extends(tree):
+            base = self._base(name, folder, depth)
+            if base is not None:
+                for key in reversed(path.split(".") if path else []):
+                    base = {key: base}
+                _overlay(result, base)
+            elif place is not None:
+                self.missing.append(SettingPlace(place.file, place.line, name))
+        _overlay(result, tree)
+        return result
+
+    def _base(self, name: str, folder: Path | None, depth: int) -> Tree | None:
+        file = name if name.endswith((".yaml", ".yml")) else f"{name}.yaml"
+        sources = (text_near(path + file, folder, "yaml") for path in self._search)
+        source = next((one for one in sources if one is not None), None)
+        if source is None or depth == MOST_DEPTH or len(self.files) == _MOST_FILES:
+            return None
+        self.files.append(source)
+        return self._merged(tree_of(source, parsed(source)), Path(source.file).parent, depth + 1)
+
+
+def _extends(tree: Tree) -> Iterator[tuple[str, str, SettingPlace | None]]:
+    """Yield the files that a document extends with the groups that they fill; no place: files of the trainer itself."""
+    for key in ("defaults", "extends", "includes"):
+        part = tree.pop(key, None)
+        place = part.place if isinstance(part, Leaf) else SettingPlace()
+        for name in _texts(part):
+            if name != "_self_":
+                file, _, path = name.partition("@")
+                yield file, path, place
+        for group in part if isinstance(part, list) else ():
+            if isinstance(group, Leaf) and group.value != "_self_":
+                file, _, path = str(group.value).partition("@")
+                yield file, path, group.place
+            for option, leaf in group.items() if isinstance(group, dict) else ():
+                if isinstance(leaf, Leaf) and isinstance(leaf.value, str):
+                    folder, _, path = option.removeprefix("override ").partition("@")
+                    yield f"{folder}/{leaf.value}", path or folder.replace("/", "."), leaf.place
+    modules = tree.get("modules")
+    for name, module in modules.items() if isinstance(modules, dict) else ():
+        # Primus names files of its own: of a module's defaults, and of a model.
+        for key, folder in (("config", "modules"), ("model", "models")) if isinstance(module, dict) else ():
+            framework, leaf = module.get("framework"), module.get(key)
+            if isinstance(framework, Leaf) and isinstance(leaf, Leaf) and isinstance(leaf.value, str):
+                yield f"primus/configs/{folder}/{framework.value}/{_with_default(leaf.value)}", f"modules.{name}", None
+
+
+def _texts(part: Any) -> list[str]:
+    value = part.value if isinstance(part, Leaf) else None
+    return [value] if isinstance(value, str) else [one for one in value or () if isinstance(one, str)]
+
+
+def _at(tree: Any, path: str) -> Any:
+    for key in path.split("."):
+        tree = tree.get(key) if isinstance(tree, dict) else None
+    return tree
+
+
+def _overlay(below: Tree, above: Tree) -> None:
+    for key, value in above.items():
+        if isinstance(value, dict) and isinstance(below.get(key), dict):
+            below[key] = dict(below[key])
+            _overlay(below[key], value)
+        else:
+            below[key] = value
+
+
+def override(tree: Tree, path: str, leaf: Leaf) -> None:
+    """Set a value of a document, as ``a.b.c=value`` of a command does."""
+    *groups, key = path.split(".")
+    for group in groups:
+        tree[group] = dict(tree[group]) if isinstance(tree.get(group), dict) else {}
+        tree = tree[group]
+    tree[key] = leaf
+
+
+# Settings
+
+
+def settings_of(tree: Tree) -> list[RawEntry]:
+    """Return the settings of a document with nested groups."""
+    entries = list(_entries_of(tree, (), tree))
+    name, flavor = _at(tree, "model.name"), _at(tree, "model.flavor")
+    if isinstance(name, Leaf) and isinstance(flavor, Leaf):
+        # torchtitan names a family and a size.
+        entries.append(RawEntry("model_name", f"{name.value}-{flavor.value}", flavor.place))
+    return entries
+
+
+def _entries_of(value: Any, parents: tuple[str, ...], root: Tree) -> Iterator[RawEntry]:
+    if isinstance(value, dict):
+        enabled = value.get("enabled")
+        if isinstance(enabled, Leaf) and str(enabled.value).lower() == "false":
+            # A part that is switched off sets nothing.
+            return
+        for key, inner in value.items():
+            if not (isinstance(inner, dict) and key.lower() in OTHER_JOBS):
+                yield from _entries_of(inner, (*parents, key), root)
+    elif isinstance(value, list):
+        for part in value:
+            if isinstance(part, dict):
+                yield from _entries_of(part, parents, root)
+    elif isinstance(value, Leaf) and parents:
+        raw, last = _resolved(value.value, root), parents[-1].lstrip("-")
+        if last in _NAMES and isinstance(raw, str):
+            yield RawEntry("model_name", raw.rstrip("/").rpartition("/")[2], value.place)
+        elif last == "model" and isinstance(raw, str) and re.fullmatch(r"[\w.-]+\.ya?ml", raw):
+            # Primus names a model's file: deepseek_v3.yaml.
+            yield RawEntry("model_name", re.sub(r"\.ya?ml$", "", raw).replace("_", "-"), value.place)
+        else:
+            yield RawEntry(".".join(parents), raw, value.place)
+
+
+def _resolved(value: Any, root: Tree) -> Any:
+    """Return a value with the defaults of its variables, or the value of the key that it refers to."""
+    for _ in range(5):
+        refers = re.fullmatch(r"\$\{([\w.]+)\}", value) if isinstance(value, str) else None
+        leaf = _at(root, refers[1]) if refers else None
+        if not isinstance(leaf, Leaf):
+            break
+        value = leaf.value
+    value = _with_default(value)
+    return UNKNOWN if isinstance(value, str) and "${" in value else value
+
+
+def _with_default(value: Any) -> Any:
+    return _DEFAULT.sub(lambda match: match[1], value) if isinstance(value, str) and "${" in value else value
+
+
+# What trainers print
+
+ARGUMENTS = re.compile(r"(?<!-)-{8,100} arguments -{8}")
+"""Matches the line above Megatron's block of arguments."""
+
+_LOGGED = re.compile(r"^(?:.*?[\])]:?\s*)?\s*([A-Za-z_]\w*) \.{3,} (.*?)\s*$")
+"""Matches a line of Megatron's block of arguments, behind an optional prefix of the launcher."""
+
+_RANK = re.compile(r"^(?:\[[\w-]*\d+\]|\d+):[ ]?")
+"""Matches the rank that a launcher writes before each line."""
+
+_YAML_LINE = re.compile(r"\s*(?:- )?[\"']?[\w.\-/]+[\"']?:(?:\s.*)?$|\s*- .*$|\s{2,}\S.*$|\s*$")
+
+
+def printed_arguments(text: str, file: str) -> list[RawEntry]:
     """Return the settings of the last block of arguments in a log; empty if it has none."""
     lines = text.split("\n")
-    starts = [number for number, line in enumerate(lines) if ARGUMENTS.search(line)]
-    if not starts:
-        return []
+    start = next((number for number in range(len(lines) - 1, -1, -1) if ARGUMENTS.search(lines[number])), len(lines))
     entries = []
-    for number, line in enumerate(lines[starts[-1] + 1 :], starts[-1] + 2):
+    for number, line in enumerate(lines[start + 1 :], start + 2):
         if re.search(r"-{8,} end of arguments", line):
             break
-        match = _LOGGED.match(line)
-        if match:
-            raw: Any = match[2]
-            if raw.startswith("torch."):
-                raw = raw.removeprefix("torch.")
-            entries.append(RawEntry(match[1], raw, SettingPlace(file, number, match[1])))
+        if match := _LOGGED.match(line):
+            entries.append(RawEntry(match[1], match[2].removeprefix("torch."), SettingPlace(file, number, match[1])))
     return entries
+
+
+def printed_document(text: str, file: str) -> SourceText | None:
+    """Return the configuration in a log as a document with the lines of the log; None if it has none.
+
+    torchtitan prints JSON, Megatron-Bridge and NeMo print YAML with the classes of their groups as ``_target_``.
+    """
+    lines = [_RANK.sub("", line.rstrip("\r")) for line in text.split("\n")]
+    start = next((at for at, line in enumerate(lines) if re.search(r"Running with (?:args|configs?): \{$", line)), -1)
+    if start >= 0 and "}" in lines[start:]:
+        end = lines.index("}", start)
+        return SourceText(file, "\n".join([*[""] * start, "{", *lines[start + 1 : end + 1]]), "json")
+    start = next((at for at, line in enumerate(lines) if re.match(r"\s+_target_: ", line)), -1)
+    if start < 0:
+        return None
+    end = start
+    while start > 0 and _YAML_LINE.match(lines[start - 1]):
+        start -= 1
+    while end < len(lines) and _YAML_LINE.match(lines[end]):
+        end += 1
+    return SourceText(file, "\n".join([*[""] * start, *lines[start:end]]), "yaml")

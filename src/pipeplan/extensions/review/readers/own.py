@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeplan.extensions.planning.flags import is_configuration, read_configuration
 from pipeplan.extensions.review.facts import Entry, ReviewFacts, SettingPlace
 from pipeplan.foundation.documents import read_yaml
 from pipeplan.trainers import OTHER
@@ -34,6 +33,16 @@ _DOCUMENT = re.compile(r"<<-?[ \t]*(['\"])YAML\1[ \t]*\n(.*?)^YAML[ \t]*$", re.D
 """Matches a configuration in a script."""
 
 
+def is_own(document: Any) -> bool:
+    """Return True for the content of pipeplan's own file of a configuration."""
+    if not isinstance(document, Mapping) or "cluster" not in document:
+        return False
+    # Imported here: the planner is large, and most files are not its own.
+    from pipeplan.extensions.planning.flags import is_configuration
+
+    return is_configuration(document)
+
+
 def configuration_in(text: str) -> Mapping[str, Any] | None:
     """Return pipeplan's configuration that a script writes; None if it writes none."""
     for document in _DOCUMENT.finditer(text):
@@ -41,13 +50,15 @@ def configuration_in(text: str) -> Mapping[str, Any] | None:
             content = read_yaml(document[2])
         except (ValueError, RecursionError):
             continue
-        if is_configuration(content):
+        if is_own(content):
             return dict(content)
     return None
 
 
 def read_own(document: Mapping[str, Any], file: str, folder: Path | None) -> Iterator[ReviewFacts]:
     """Yield the facts of pipeplan's configuration. Raises InputError for one that cannot be."""
+    from pipeplan.extensions.planning.flags import read_configuration
+
     shape, machines, configuration = read_configuration(document, folder)
     values = {setting: getattr(configuration, field) for field, setting in _FIELDS.items()}
     values |= {

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from os.path import normpath
 from pathlib import Path
 from typing import Any
 
-from pipeplan.extensions.planning.flags import is_configuration
-from pipeplan.extensions.review.facts import Entry, ReviewFacts, SettingPlace
-from pipeplan.extensions.review.readers.documents import ARGUMENTS, read_in_document, read_in_lines, read_in_log
-from pipeplan.extensions.review.readers.own import configuration_in, read_own
+from pipeplan.extensions.review.facts import SettingPlace
+from pipeplan.extensions.review.readers import documents
+from pipeplan.extensions.review.readers.own import configuration_in, is_own, read_own
 from pipeplan.extensions.review.readers.recipes import recipes_in
-from pipeplan.extensions.review.readers.shell import read_in_shell
-from pipeplan.extensions.review.readers.source import Form, Reading, SourceText, configured_by
-from pipeplan.extensions.review.stated import ReadSettings, facts_of
-from pipeplan.foundation.documents import read_yaml
-from pipeplan.foundation.errors import FormatError, InputError
+from pipeplan.extensions.review.readers.shell import is_known, read_in_shell
+from pipeplan.extensions.review.readers.source import Form, Reading, SourceText, configured_by, phase_of, text_near
+from pipeplan.extensions.review.stated import RawEntry, ReadSettings, facts_of
+from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
 from pipeplan.foundation.files import MEBIBYTE, read_text
 from pipeplan.trainers import OTHER, TrainerKind, trainer_kind
 
@@ -59,7 +58,7 @@ _TRAINERS_BY_TEXT = (
     (r"openrlhf", "openrlhf"),
     (r"MEGATRON_PATCH_PATH|pai[-_]megatron", "pai-megatron-patch"),
     (r"mindspeed|--num-layer-list|--noop-layers", "mindspeed"),
-    (r"\bslime\b|SLIME_|--actor-num-gpus-per-node", "slime"),
+    (r"--actor-num-gpus-per-node|--rollout-num-gpus|\bslime\b", "slime"),
     (r"zero_optimization|train_micro_batch_size_per_gpu|--deepspeed\b|PipelineModule", "deepspeed"),
     (r"megatron|pretrain_gpt|model[-_]parallel[-_]size|num-layers-per-virtual", "megatron-lm"),
 )
@@ -83,6 +82,8 @@ def read_configurations(path: Path, *, trainer: str | None = None, release: str 
     FormatError
         If the file is too large, or not in the language of its suffix.
     """
+    if path.is_fifo() and not path.as_posix().startswith(("/dev/", "/proc/")):
+        raise InputError(f"the configuration {path} is a named pipe: expected a file")
     text = read_text(path, limit=MOST_BYTES, what="configuration")
     return read_text_of(text, str(path), trainer=trainer, release=release, folder=path.parent)
 
@@ -108,7 +109,12 @@ def read_text_of(
             )
         return tuple(Reading(facts, source) for facts in read_own(own, file, folder))
     kind = _trainer(text, trainer)
-    readings = tuple(Reading(facts, source) for facts in _READERS[form](source, kind, release))
+    if kind is OTHER and form in ("log", "layout"):
+        kind = trainer_kind("megatron-lm")
+    readings = tuple(
+        Reading(facts_of(read, kind, release=release), source, others, folder)
+        for read, others in _READERS[form](source, kind, folder)
+    )
     readings = tuple(
         reading for reading in readings if any(not entry.assumed for entry in reading.facts.settings.values())
     )
@@ -124,19 +130,24 @@ def _own(source: SourceText) -> Mapping[str, Any] | None:
     """Return pipeplan's own configuration that a text is, or that its commands write; None if it has none."""
     if source.form == "shell":
         return configuration_in(source.text)
-    document = _parsed(source) if source.form in ("yaml", "toml", "json") else None
+    document = (
+        documents.parsed(source) if source.form in ("yaml", "toml", "json") and "cluster" in source.text else None
+    )
     if isinstance(document, Mapping) and isinstance(best := document.get("best"), Mapping):
         # A plan's answer as JSON.
         document = best.get("document")
-    return document if is_configuration(document) else None
+    return document if is_own(document) else None
 
 
 _ARGUMENTS = re.compile(r"""(["'])--[a-z][\w.-]*(?:=[^"'\n]*)?\1\s*(?:,|\])""")
 """Matches an argument of a command that is written as a list: ``["--num-layers", "46"]``."""
 
+_LIST = re.compile(r"\[[^\[\]]{0,20000}\]")
+
 _FORMS_BY_TEXT: tuple[tuple[str, Form], ...] = (
     (r"\A\s*Namespace\(", "python"),
-    (ARGUMENTS.pattern, "log"),
+    (documents.ARGUMENTS.pattern, "log"),
+    (r"Running with (?:args|configs?): \{\s*$", "log"),
     (r"\A\s*(?:\{|\[\s*\{)", "json"),
     (r"(?:^|\s)--[a-z][\w.-]+", "shell"),
     (r"^\s*(?:def|import|from)\s", "python"),
@@ -174,24 +185,70 @@ _COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
 """Matches a line with a comment alone."""
 
 
-def _of_shell(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
-    entries, whole = read_in_shell(source.text, source.file)
-    yield facts_of(ReadSettings(entries=tuple(entries), whole=whole), kind, release=release)
+Read = tuple[ReadSettings, tuple[SourceText, ...]]
+"""What a reader finds of one configuration, and the further files that it read for it."""
 
 
-def _of_list(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
-    """Read the arguments of a command that is written as a list; all of them keep their line and columns."""
-    words = re.sub(r"[\[\](),\"']", " ", source.text).replace("\n", " \\\n")
-    yield from _of_shell(SourceText(source.file, words, source.form), kind, release)
+def _of_shell(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
+    shell = read_in_shell(source.text, source.file, kind.name, folder)
+    read, others = shell.read, shell.sourced
+    if base := _configuration_of(shell.words, folder):
+        own, rest = list[RawEntry](), list[RawEntry]()
+        for entry in read.entries:
+            (own if "." in entry.key and not entry.place.key.startswith("-") else rest).append(entry)
+        for entry in own:
+            documents.override(base.tree, entry.key, documents.Leaf(entry.raw, entry.place))
+        read = replace(read, entries=(*documents.settings_of(base.tree), *rest), others=(*read.others, *base.missing))
+        others += tuple(base.files)
+    yield read, others
 
 
-def _of_log(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
-    entries = read_in_log(source.text, source.file)
-    if not entries:
-        raise InputError(f"the log {source.file} has no block of arguments ('------ arguments ------')")
-    if kind is OTHER:
-        kind = trainer_kind("megatron-lm")
-    yield facts_of(ReadSettings(entries=tuple(entries)), kind, release=release)
+_NAMED_FILE = re.compile(r"--?(?:config|config[-_]file|exp|deepspeed[-_]config|job\.config_file)", re.ASCII)
+
+
+def _configuration_of(words: Sequence[str], folder: Path | None) -> documents.Extended | None:
+    """Return the configuration file that a command names, if it is near: by its path, or by its name as Hydra does."""
+    flags: dict[str, str] = {}
+    for word, following in zip(words, (*words[1:], ""), strict=False):
+        flag, equals, value = word.partition("=")
+        flags[flag] = value.strip("\"'") if equals else following
+    named = next((value for flag, value in flags.items() if _NAMED_FILE.fullmatch(flag)), "")
+    names = [named] if re.search(r"\.(?:ya?ml|toml|json)$", named) else []
+    if name := flags.get("--config-name", ""):
+        program = flags.get("-m", "").replace(".", "/") or next((word for word in words if word.endswith(".py")), "")
+        name = name if name.endswith(".yaml") else f"{name}.yaml"
+        beside = normpath(f"{program.rpartition('/')[0] or '.'}/{flags.get('--config-path', 'config')}/{name}")
+        names = [beside, f"{flags.get('--config-path', 'config')}/{name}"]
+    for name in names:
+        source = text_near(name, folder, _FORMS.get(Path(name).suffix.lower(), "yaml"))
+        try:
+            document = None if source is None else documents.parsed(source)
+        except PipeplanError:
+            continue
+        if source is not None and (document is None or isinstance(document, Mapping)):
+            extended = documents.Extended(source, document, Path(source.file).parent)
+            extended.files.insert(0, source)
+            return extended
+    return None
+
+
+def _of_list(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
+    """Read the arguments of commands that are written as lists; all of them keep their line and columns."""
+    words, at = "", 0
+    for match in _LIST.finditer(source.text):
+        words += re.sub(r"[^\n]", " ", source.text[at : match.start()])
+        words += re.sub(r"[\[\](),\"']", " ", match[0]).replace("\n", " \\\n")
+        at = match.end()
+    yield from _of_shell(SourceText(source.file, words, source.form), kind, folder)
+
+
+def _of_log(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
+    if entries := documents.printed_arguments(source.text, source.file):
+        yield ReadSettings(entries=tuple(entries)), ()
+    elif printed := documents.printed_document(source.text, source.file):
+        yield from _of_document(printed, kind, None)
+    else:
+        raise InputError(f"the log {source.file} has no arguments ('------ arguments ------') or configuration")
 
 
 _DOCUMENT = re.compile(r"<<-?[ \t]*(['\"])(\w+)\1[^\n]*\n(.*?)^\2[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -212,61 +269,60 @@ def _program_in(text: str, file: str) -> str:
     return ""
 
 
-def _of_launched(source: SourceText, program: str, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
+def _of_launched(source: SourceText, program: str, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
     """Read a launch script that writes its recipe: what the shell says of the machines, then what the recipe sets."""
     launcher = _DOCUMENT.sub(lambda document: re.sub(r"[^\n]", "", document[0]), source.text)
-    shell, _ = read_in_shell(launcher, source.file)
+    shell = read_in_shell(launcher, source.file, kind.name, folder)
     for recipe in recipes_in(program, source.file):
-        yield facts_of(ReadSettings(entries=(*shell, *recipe.entries), name=recipe.name), kind, release=release)
+        yield ReadSettings(entries=(*shell.read.entries, *recipe.entries), name=recipe.name), shell.sourced
 
 
-def _of_python(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
+def _of_python(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
     if program := _program_in(source.text, source.file):
-        yield from _of_launched(source, program, kind, release)
+        yield from _of_launched(source, program, kind, folder)
         return
     recipes = recipes_in(source.text, source.file)
     if not recipes and _ARGUMENTS.search(source.text):
-        yield from _of_list(source, kind, release)
+        yield from _of_list(source, kind, folder)
     for recipe in recipes:
         named = (
             []
             if any(one.key == "model_name" for one in recipe.entries)
             else configured_by(recipe.name, SettingPlace(source.file, 0, "the recipe's name"))
         )
-        yield facts_of(ReadSettings(entries=(*named, *recipe.entries), name=recipe.name), kind, release=release)
+        yield ReadSettings(entries=(*named, *recipe.entries), name=recipe.name), ()
 
 
-def _of_document(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
-    document = _parsed(source)
-    if document is None:
-        entries = read_in_lines(source.text, source.file)
-        yield facts_of(ReadSettings(entries=tuple(entries), whole=True), kind, release=release)
-        return
-    entries = read_in_document(document, source.text, source.file)
-    yield facts_of(ReadSettings(entries=tuple(entries), whole=True), kind, release=release)
-
-
-def _parsed(source: SourceText) -> Any:
-    """Return a document as plain values; None for YAML that only lenient loaders take."""
+def _of_document(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
     try:
-        if source.form == "json":
-            return json.loads(source.text)
-        if source.form == "toml":
-            import tomllib
+        document = documents.parsed(source)
+    except FormatError:
+        printed = documents.printed_document(source.text, source.file)
+        if printed is None or printed.text == source.text:
+            raise
+        yield from _of_document(printed, kind, None)
+        return
+    if isinstance(document, list):
+        table = [part for part in document if isinstance(part, list)]
+        if table and len(table) == len(document) and any(table):
+            names = any("layers." in str(name) for part in table for name in part)
+            key = "module_fqns_per_model_part" if names else "pipeline_layout"
+            yield (
+                ReadSettings(entries=(RawEntry(key, document, SettingPlace(source.file, 1, "the table of stages")),)),
+                (),
+            )
+        document = {}
+    extended = documents.Extended(source, document, folder)
+    entries = documents.settings_of(extended.tree)
+    entries = [*phase_of((one.key.rpartition(".")[2] for one in entries), source.file), *entries]
+    others = [entry.place for entry in entries if not is_known(entry.key, kind.name)]
+    read = ReadSettings(entries=tuple(entries), whole=not extended.missing, others=(*extended.missing, *others))
+    yield read, tuple(extended.files)
 
-            return tomllib.loads(source.text)
-        return read_yaml(source.text)
-    except (ValueError, RecursionError) as error:
-        if source.form == "yaml" and re.match(r"duplicate key|YAML merge keys", str(error)):
-            # Trainers' own loaders take the last of several equal keys, and merge groups.
-            return None
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
-        raise FormatError(f"invalid {source.form.upper()} in {source.file}: {reason[:300]}") from None
 
-
-def _of_layout(source: SourceText, kind: TrainerKind, release: str) -> Iterator[ReviewFacts]:
-    layout = Entry(source.text.strip(), SettingPlace(source.file, 1, "layout", 0, len(source.text.split("\n")[0])))
-    yield ReviewFacts(trainer_kind("megatron-lm") if kind is OTHER else kind, {"layout": layout}, release)
+def _of_layout(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
+    place = SettingPlace(source.file, 1, "layout", 0, len(source.text.split("\n")[0]))
+    yield ReadSettings(entries=(RawEntry("pipeline_model_parallel_layout", source.text.strip(), place),)), ()
 
 
 _READERS = {

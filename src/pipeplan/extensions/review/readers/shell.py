@@ -1,22 +1,26 @@
-"""Shell scripts and lists of arguments: the flags of the command that trains."""
+"""Shell scripts and lists of arguments: the flags of the command that trains, and the GPUs of its launcher."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from pipeplan.extensions.review.facts import SettingPlace
 from pipeplan.extensions.review.readers.shell_state import OPEN, ShellState, Token
-from pipeplan.extensions.review.readers.source import configured_by, phase_of, phase_of_command
+from pipeplan.extensions.review.readers.source import OTHER_JOBS, SourceText, configured_by, phase_of, phase_of_command
 from pipeplan.extensions.review.settings import UNKNOWN, setting_of, switch_of
-from pipeplan.extensions.review.stated import RawEntry, counts_tokens
+from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
 
 _FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)
+_SHORT = re.compile(r"(-[nN](?=\d)|--?[A-Za-z][\w\-]*)(?:=?(.+))?", re.DOTALL)
 _OVERRIDE = re.compile(r"[+~]{0,2}((?:[A-Za-z_]\w*\.)+\w+)=(.*)", re.DOTALL)
-_DIRECTIVE = re.compile(r"^\s*#SBATCH\s+(--[\w-]+)[=\s](\S+)")
-_ASSIGNED = re.compile(r"^\s*(?:export\s+)?([A-Z_]\w*)=(\S+)")
+_DIRECTIVE = re.compile(r"^\s*#SBATCH\s+(--?[\w-]+?)[=\s]*((?:gpu:)?(?:[a-z]\w*:)?\d+)\b", re.MULTILINE)
+_POLICY = re.compile(r"activation-checkpoint:([\w-]+)")
+"""Matches torchtitan's subcommand with the policy of activation checkpoints."""
 
-_ENVIRONMENT_KEYS = {
+_ENVIRONMENT = {
     "CUDA_DEVICE_MAX_CONNECTIONS": "cuda_device_max_connections",
     "PYTORCH_CUDA_ALLOC_CONF": "pytorch_cuda_alloc_conf",
     "PYTORCH_ALLOC_CONF": "pytorch_alloc_conf",
@@ -31,85 +35,181 @@ _ENVIRONMENT_KEYS = {
 }
 """Variables that are settings themselves."""
 
-_FLAG_KEYS = {"--nodes": "nnodes", "--gpus-per-node": "nproc_per_node", "--ntasks-per-node": "nproc_per_node"}
+_TASKS = {"-n": "world_size", "-np": "world_size", "--ntasks": "world_size"} | dict.fromkeys(
+    ("--ntasks-per-node", "--npernode", "-ppn"), "nproc_per_node"
+)
+"""Flags that count tasks, which are ranks unless each of them starts a further launcher."""
 
-_RECIPE = "RECIPE"
-"""Variable with the name of Megatron-Bridge's recipe, which a launch script passes to its program."""
+_SLURM = {
+    "-N": "nnodes",
+    "--nodes": "nnodes",
+    "--gpus-per-node": "nproc_per_node",
+    "--gres": "nproc_per_node",
+    **_TASKS,
+}
+_TORCHRUN = {"--nproc-per-node": "nproc_per_node", "--nnodes": "nnodes"}
+_LAUNCHERS = {
+    "torchrun": _TORCHRUN,
+    "torch.distributed.run": _TORCHRUN,
+    "torch.distributed.launch": _TORCHRUN,
+    "deepspeed": {"--num-gpus": "nproc_per_node", "--num-nodes": "nnodes"},
+    "accelerate launch": {"--num-processes": "world_size", "--num-machines": "nnodes"},
+    "ray start": {"--num-gpus": "nproc_per_node"},
+    "srun": _SLURM,
+    "mpirun": _TASKS,
+    "mpiexec": _TASKS,
+}
+"""Flags of launchers with the setting that each means to this launcher."""
 
-_POLICY = re.compile(r"activation-checkpoint:([\w-]+)")
-"""Matches torchtitan's subcommand with the policy of activation checkpoints."""
+_PER_NODE = frozenset(
+    {"torchrun", "torch.distributed.run", "torch.distributed.launch", "deepspeed", "accelerate launch"}
+)
+"""Launchers that start the ranks of a node themselves."""
 
-_CONFIG_FLAG = "--config"
-"""torchtitan's flag with the function that configures the model."""
-
-_LAUNCHER = frozenset({"gpus", "nodes", "gpus_per_node"})
-"""Settings that the launcher of a command has."""
-
-_OTHER_MODELS = re.compile(r"(?:^|\.)(?:ref|critic|reward_model|teacher|rollout)\.")
-"""Overrides of models beside the one that trains."""
+_OF_PROGRAMS = {"--nodes": "nnodes", "--gpus-per-node": "nproc_per_node"}
 
 
-def read_in_shell(text: str, file: str) -> tuple[list[RawEntry], bool]:
-    """Return the settings of a script in the order of its commands, and whether it has the whole command that trains."""
-    state = ShellState(text)
-    entries = list(_environment(text, file, state))
-    commands = [list(_settings_of(tokens, file)) for tokens in state.commands]
-    variables = [entry for tokens in state.variables.values() for entry in _settings_of(tokens, file)]
-    best = max(range(len(commands)), key=lambda place: (len(commands[place]), place), default=-1)
-    for place, command in enumerate(commands):
-        # Ray's number of GPUs is that of one node.
-        if place != best and "ray start" not in " ".join(token.text for token in state.commands[place]):
-            entries += (entry for entry in command if _name_of(entry) in _LAUNCHER)
-    whole = best >= 0 and len(commands[best]) >= len(variables)
+@dataclass(frozen=True, slots=True)
+class ShellReading:
+    """Settings of a script, the files that it sources, and the words of the command that trains."""
+
+    read: ReadSettings
+    sourced: tuple[SourceText, ...]
+    words: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Command:
+    """Settings of a command and of its launcher, and the number of those that a review knows."""
+
+    text: str
+    branch: bool = False
+    launched: list[RawEntry] = field(default_factory=list)
+    one_node: list[RawEntry] = field(default_factory=list)
+    entries: list[RawEntry] = field(default_factory=list)
+    starts: bool = False
+    known: int = 0
+
+
+def read_in_shell(text: str, file: str, trainer: str = "", folder: Path | None = None) -> ShellReading:
+    """Return the settings of a script in the order of its commands; ``folder`` is that of the files that it sources."""
+    state = ShellState(text, file, folder)
+    commands = [_command(one.tokens, trainer, branch=one.branch) for one in state.commands]
+    best = max((command for command in reversed(commands)), key=lambda command: command.known, default=None)
+    best = None if best is None or not best.known else best
+    arguments = [_command(tokens, trainer).entries for tokens in state.variables.values()]
+    variables = [entry for entries in arguments for entry in entries if is_known(entry.key, trainer)]
+    starts = any(command.starts for command in commands)
+    # A command beside the one that trains says where this runs unless it does so itself.
+    alone = best is not None and (best.starts or any(_is_of_launcher(entry.key) for entry in best.entries))
+    beside = [one for one in commands if one is not best and not (alone and one.starts)]
+    launched = [entry for command in beside for entry in command.launched]
+    implied = [entry for command in (*beside, best) if command is not None for entry in command.one_node]
+    entries = [*implied, *_environment(state, text, file, starts=starts), *_agreed(launched)]
+    whole = best is not None and best.known >= len(variables)
     if not whole:
         # The script only defines arguments, which another one passes on with more.
         entries += variables
-    if best >= 0:
-        entries += commands[best]
-    words = (token.text for tokens in (*state.commands, *state.variables.values()) for token in tokens)
-    entries += phase_of(words, file)
-    if best >= 0 and commands[best]:
-        entries += phase_of_command(" ".join(token.text for token in state.commands[best]), file)
-    return entries, whole
+    words = [token.text for one in state.commands for token in one.tokens]
+    entries += phase_of((*words, *(token.text for tokens in state.variables.values() for token in tokens)), file)
+    if best is None:
+        return ShellReading(ReadSettings(entries=tuple(entries), others=tuple(state.unread)), tuple(state.sourced), ())
+    entries += [*best.launched, *_decided(best, commands), *phase_of_command(best.text, file)]
+    flags = [entry.place for entry in best.entries if entry.place.key[:2] == "--" and not is_known(entry.key, trainer)]
+    read = ReadSettings(entries=tuple(entries), whole=whole, others=(*state.unread, *flags))
+    return ShellReading(read, tuple(state.sourced), tuple(best.text.split()))
 
 
-def _name_of(entry: RawEntry) -> str:
-    setting = setting_of(entry.key)
-    return "" if setting is None else setting.name
+def _is_of_launcher(key: str) -> bool:
+    setting = setting_of(key)
+    return setting is not None and setting.name in ("gpus", "nodes", "gpus_per_node")
 
 
-def _settings_of(tokens: Sequence[Token], file: str) -> Iterator[RawEntry]:
-    """Yield the settings among the flags and overrides of a command."""
+def is_known(key: str, trainer: str) -> bool:
+    """Return True if a review knows the setting that a key spells."""
+    return setting_of(key, trainer) is not None or switch_of(key) is not None or counts_tokens(key)
+
+
+def _agreed(entries: Sequence[RawEntry]) -> Iterator[RawEntry]:
+    """Yield the settings of several launchers; one of which they differ is unknown."""
+    for entry in entries:
+        same = all(str(other.raw) == str(entry.raw) for other in entries if other.key == entry.key)
+        yield entry if same else replace(entry, raw=UNKNOWN)
+
+
+def _decided(best: _Command, commands: Sequence[_Command]) -> Iterator[RawEntry]:
+    """Yield the settings of a command; unknown are those of which a similar command in another branch differs."""
+    similar = [
+        one for one in commands if one is not best and one.branch and best.branch and 2 * one.known >= best.known
+    ]
+    for entry in best.entries:
+        same = all(any(other.key == entry.key and other.raw == entry.raw for other in one.entries) for one in similar)
+        yield entry if same else replace(entry, raw=UNKNOWN)
+
+
+def _command(tokens: Sequence[Token], trainer: str, *, branch: bool = False) -> _Command:
+    """Return the settings among the flags and overrides of a command, and those of its launcher."""
+    command = _Command(" ".join(token.text for token in tokens), branch)
+    launcher, tasks = "", list[RawEntry]()
     for at, token in enumerate(tokens):
-        flag = _FLAG.fullmatch(token.text)
-        policy = _POLICY.fullmatch(token.text)
-        override = None if flag or OPEN in token.text else _OVERRIDE.fullmatch(token.text)
-        if policy:
-            place = SettingPlace(file, token.line, "activation-checkpoint", token.start + policy.start(1), token.end)
-            yield RawEntry("activation_checkpoint.mode", policy[1], place)
-        elif flag and flag[1] == _CONFIG_FLAG and flag[2] is None and at + 1 < len(tokens):
-            yield from configured_by(tokens[at + 1].text, SettingPlace(file, token.line, _CONFIG_FLAG))
-        elif flag:
-            key = _FLAG_KEYS.get(flag[1], flag[1])
-            if setting_of(key) is not None or switch_of(key) is not None or counts_tokens(key):
-                yield _of_flag(key, flag, tokens, at, file)
-        elif override and setting_of(override[1]) is not None and not _OTHER_MODELS.search(override[1]):
-            place = SettingPlace(file, token.line, override[1], token.start + override.start(2), token.end)
-            yield RawEntry(override[1], UNKNOWN if token.undecided else override[2].strip("\"'"), place)
+        name, following = token.text.rpartition("/")[2], tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if (name := name if name in _LAUNCHERS else f"{name} {following}") in _LAUNCHERS:
+            launcher = name
+            command.starts |= name in _PER_NODE
+        elif token.text.endswith(".py") or token.text in ("-m", "--module", "bash", "--"):
+            launcher = ""
+        elif (flag := launcher and _SHORT.fullmatch(token.text)) and (
+            key := _LAUNCHERS[launcher].get(_dashed(flag[1]), "")
+        ):
+            entry = _of_flag(key, flag, tokens, at)
+            (tasks if _dashed(flag[1]) in _TASKS else command.launched).append(entry)
+            if key == "nproc_per_node" and _LAUNCHERS[launcher] is _TORCHRUN:
+                # Inserted behind the GPUs of a node if it is to be another number.
+                place = replace(entry.place, key="--nnodes", start=entry.place.end)
+                command.one_node = [RawEntry("nnodes", "1", place)]
+        else:
+            command.entries += _settings_of(tokens, at)
+    if not command.starts:
+        command.launched += (entry for entry in tasks if entry.raw != "1")
+    if branch or any(entry.key == "nnodes" for entry in command.launched):
+        command.one_node = []
+    command.known = sum(is_known(entry.key, trainer) for entry in (*command.launched, *command.entries))
+    return command
 
 
-def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int, file: str) -> RawEntry:
+def _dashed(flag: str) -> str:
+    return flag.replace("_", "-")
+
+
+def _settings_of(tokens: Sequence[Token], at: int) -> Iterator[RawEntry]:
+    token = tokens[at]
+    if policy := _POLICY.fullmatch(token.text):
+        place = SettingPlace(token.file, token.line, "activation-checkpoint", token.start + policy.start(1), token.end)
+        yield RawEntry("activation_checkpoint.mode", policy[1], place)
+    elif flag := _FLAG.fullmatch(token.text):
+        entry = _of_flag(_OF_PROGRAMS.get(_dashed(flag[1]), flag[1]), flag, tokens, at)
+        if flag[1] == "--config" and isinstance(entry.raw, str) and entry.raw.isidentifier():
+            # torchtitan's function that configures the model.
+            yield from configured_by(entry.raw, SettingPlace(token.file, token.line, flag[1]))
+        else:
+            yield entry
+    elif (override := _OVERRIDE.fullmatch(token.text)) and OTHER_JOBS.isdisjoint(override[1].split(".")[:-1]):
+        place = SettingPlace(token.file, token.line, override[1], token.start + override.start(2), token.end)
+        yield RawEntry(override[1], _raw([override[2].strip("\"'")], undecided=token.undecided), place)
+
+
+def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int) -> RawEntry:
     token, setting = tokens[at], setting_of(key)
     if flag[2] is not None:
-        place = SettingPlace(file, token.line, flag[1], token.start + flag.start(2), token.end)
+        place = SettingPlace(token.file, token.line, flag[1], token.start + flag.start(2), token.end)
         return RawEntry(key, _raw([flag[2]], undecided=token.undecided), place)
-    values: list[Token] = []
     several = setting is not None and (setting.kind == "names" or setting.name == "modules_per_part")
+    values: list[Token] = []
     for value in tokens[at + 1 :]:
         if _FLAG.fullmatch(value.text) or _POLICY.fullmatch(value.text) or (values and not several):
             break
         values.append(value)
-    switch = setting.kind == "flag" if setting is not None else not counts_tokens(key)
+    switch = setting.kind == "flag" if setting is not None else switch_of(key) is not None
     if switch and not (values and values[0].text.lower() in ("true", "false", "0", "1")):
         values = []
     undecided = token.undecided or any(value.undecided for value in values)
@@ -117,8 +217,10 @@ def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int, fi
     if setting is not None and setting.name == "modules_per_part" and isinstance(raw, str):
         raw = [part.split(",") for part in raw.split()]
     if values and values[0].line == values[-1].line and values[0].start >= 0:
-        return RawEntry(key, raw, SettingPlace(file, values[0].line, flag[1], values[0].start, values[-1].end))
-    return RawEntry(key, raw, SettingPlace(file, token.line, flag[1], token.end, token.end))
+        return RawEntry(
+            key, raw, SettingPlace(values[0].file, values[0].line, flag[1], values[0].start, values[-1].end)
+        )
+    return RawEntry(key, raw, SettingPlace(token.file, token.line, flag[1], token.end, token.end))
 
 
 def _raw(values: Sequence[str], *, undecided: bool) -> object:
@@ -128,21 +230,26 @@ def _raw(values: Sequence[str], *, undecided: bool) -> object:
     return " ".join(values) if values else True
 
 
-def _environment(text: str, file: str, state: ShellState) -> Iterator[RawEntry]:
-    for number, line in enumerate(text.split("\n"), 1):
-        directive = _DIRECTIVE.match(line)
-        if directive:
-            key = _FLAG_KEYS.get(directive[1])
-            count = re.search(r"(\d+)$", directive[2])
-            if key and count:
-                yield RawEntry(key, count[1], SettingPlace(file, number, directive[1], *directive.span(2)))
-            continue
-        match = _ASSIGNED.match(line)
-        if match and match[1] == _RECIPE and len(recipe := state.variables.get(_RECIPE, ())) == 1:
-            yield from configured_by(recipe[0].text, SettingPlace(file, number, _RECIPE))
-        if match and match[1] in _ENVIRONMENT_KEYS:
-            value = state.variables.get(match[1], ())
-            if len(value) == 1 and value[0].line == number:
-                raw = _raw([value[0].text], undecided=value[0].undecided)
-                place = SettingPlace(file, number, match[1], value[0].start, value[0].end)
-                yield RawEntry(_ENVIRONMENT_KEYS[match[1]], raw, place)
+def _environment(state: ShellState, text: str, file: str, *, starts: bool) -> Iterator[RawEntry]:
+    """Yield the settings of Slurm's directives and of variables; a launcher sets the number of ranks itself."""
+    breaks = [0, *(match.end() for match in re.finditer("\n", text))] if "#SBATCH" in text else []
+    for directive in _DIRECTIVE.finditer(text):
+        key = _SLURM.get(directive[1])
+        if key and (directive[1] not in _TASKS or not (starts or directive[2] == "1")):
+            line = text.count("\n", 0, directive.start(2))
+            start = directive.end() - len(directive[2].rpartition(":")[2]) - breaks[line]
+            place = SettingPlace(file, line + 1, directive[1], start, directive.end() - breaks[line])
+            yield RawEntry(key, directive[2].rpartition(":")[2], place)
+    assigned = [(name, token) for name, tokens in state.variables.items() if len(tokens) == 1 for token in tokens]
+    for command in state.commands:
+        for token in command.tokens:
+            name, equals, value = token.text.partition("=")
+            if equals and name in _ENVIRONMENT:
+                assigned.append((name, replace(token, text=value, start=token.end - len(value))))
+    for name, token in assigned:
+        place = SettingPlace(token.file, token.line, name, token.start, token.end)
+        if name == "RECIPE":
+            # A launch script passes the name of Megatron-Bridge's recipe to its program.
+            yield from configured_by(token.text, replace(place, start=-1, end=-1))
+        elif name in _ENVIRONMENT and not (starts and name == "WORLD_SIZE"):
+            yield RawEntry(_ENVIRONMENT[name], _raw([token.text], undecided=token.undecided), place)
