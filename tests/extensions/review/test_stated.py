@@ -87,8 +87,8 @@ def test_a_reduced_or_unknown_model_is_none_that_it_is_named_after(name):
 
 
 def test_a_name_with_another_size_is_another_model():
-    assert named_model("GLM-4.7-355B-A32B").layers == 92
-    assert named_model("GLM-4.7-30B-A3B").layers == 47
+    assert properties_of("GLM-4.7-355B-A32B")["layers"] == 92
+    assert properties_of("GLM-4.7-30B-A3B")["layers"] == 47
     assert named_model("GLM-4.7-9B") is None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeplan.extensions.review.facts import NotSet, ReviewFacts, SettingPlace, decided
+from pipeplan.extensions.review.forks import silenced
 from pipeplan.trainers import NEWEST, in_releases
 
 Severity = Literal["error", "warning", "advice"]
@@ -142,12 +143,6 @@ def judgement(facts: ReviewFacts, rules: Iterable[RuleRow]) -> Judgement:
         faults += [] if fault is None else [fault]
     ordered = sorted(faults, key=lambda fault: SEVERITIES.index(fault.rule.severity))
     return Judgement(tuple(ordered), tuple(unjudged), judged)
-
-
-def silenced(facts: ReviewFacts, rule: RuleRow) -> SettingPlace | None:
-    """Return the place of an unread key that may decide what a rule judges; None if there is none."""
-    del facts, rule
-    return None
 
 
 def judged(facts: ReviewFacts, rules: Iterable[RuleRow]) -> tuple[RuleFault, ...]:

@@ -116,8 +116,8 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
         Reason why there is no estimate; empty if there is one.
     changes
         Changes in the order in which they are made.
-    patch
-        All changes in the form of the input.
+    unpatched
+        Reason why the patch does not make its changes; empty if it does, or if there are none.
     """
 
     name: str
@@ -140,7 +140,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     assumed: tuple[str, ...]
     not_estimated: str
     changes: tuple[ReviewChange, ...]
-    patch: str
+    unpatched: str
 
 
 class ReviewedRun(Record, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -20,12 +21,11 @@ from pipeplan.extensions.review import (
     ReviewFacts,
     RuleFault,
     VerifiedChange,
-    combined,
     estimate_or_none,
     improvements,
     judgement,
     missing_facts,
-    patched,
+    patches_of,
     read_configurations,
     read_text_of,
     spelling,
@@ -199,7 +199,12 @@ def _review(result: Gathered[_Judged], options: ReviewOptions, *, compares: bool
     found = [[_finding(fault, one.reading) for fault in one.judgement.faults] for one in result.read]
     findings = [finding for own in found for finding in own]
     alone = len(result.read) == 1
-    configurations = [_configuration(one, alone=alone, patches=patches) for one in result.read]
+    steps = [list(improvements(one.reading.facts, RULES)) if patches else [] for one in result.read]
+    patch = patches_of([one.reading for one in result.read], steps, RULES, partial(_with_options, options=options))
+    configurations = [
+        _configuration(one, own, reason, alone=alone)
+        for one, own, reason in zip(result.read, steps, patch.reasons, strict=True)
+    ]
     single = configurations[0] if alone else None
     run = None
     if options.trace is not None:
@@ -215,7 +220,7 @@ def _review(result: Gathered[_Judged], options: ReviewOptions, *, compares: bool
         verdict=_verdict(findings, configurations, failed=result.failed),
         findings=tuple(findings),
         questions=summed([configuration.questions for configuration in configurations]),
-        patch="".join(configuration.patch for configuration in configurations),
+        patch="".join(patch.diffs.values()),
         step_time_s=None if single is None else single.step_time_s,
         peak_memory_gib=None if single is None else single.peak_memory_gib,
         comparison=comparison,
@@ -298,11 +303,11 @@ def _finding(fault: RuleFault, reading: Reading) -> ReviewFinding:
     )
 
 
-def _configuration(one: _Judged, *, alone: bool, patches: bool) -> ReviewedConfiguration:
+def _configuration(
+    one: _Judged, steps: Sequence[VerifiedChange], unpatched: str, *, alone: bool
+) -> ReviewedConfiguration:
     reading, facts = one.reading, one.reading.facts
     made = estimate_or_none(facts)
-    steps = list(improvements(facts, RULES)) if patches else []
-    changes = combined(steps)
     trainer = facts.trainer.title if facts.trainer.name else ""
     return ReviewedConfiguration(
         name=facts.name,
@@ -315,7 +320,7 @@ def _configuration(one: _Judged, *, alone: bool, patches: bool) -> ReviewedConfi
         assumed=() if made is None else made.assumed,
         not_estimated="" if made is not None else _why_not(facts, one.judgement.faults),
         changes=tuple(_change(step, facts) for step in steps),
-        patch=patched(reading, changes).diff if changes else "",
+        unpatched=unpatched,
         **_estimates(made, alone=alone),
     )
 

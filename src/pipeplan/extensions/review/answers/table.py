@@ -59,6 +59,9 @@ def parts_of(review: Review) -> Iterator[Part]:
     else:
         yield from _configurations(review)
     if not review.files.folders:
+        if review.patch:
+            yield line()
+            yield review.patch.rstrip("\n")
         yield from _files(review.files)
     if review.run is not None:
         yield from _run(review.run)
@@ -205,8 +208,8 @@ def _changes(configuration: ReviewedConfiguration) -> Iterator[Part]:
         yield line(_words(step), indent=2)
         removed = f"removes {' and '.join(step.removes)}"
         yield line("; ".join((removed, *_effect(step))), indent=4)
-    yield line()
-    yield configuration.patch.rstrip("\n")
+    if configuration.unpatched:
+        yield line(f"not in the patch: {configuration.unpatched}", indent=2)
 
 
 def _words(change: ReviewChange) -> str:

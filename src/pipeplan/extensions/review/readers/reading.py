@@ -14,7 +14,7 @@ from pipeplan.extensions.review.readers import documents
 from pipeplan.extensions.review.readers.own import configuration_in, is_own, read_own
 from pipeplan.extensions.review.readers.recipes import recipes_in
 from pipeplan.extensions.review.readers.shell import is_known, read_in_shell
-from pipeplan.extensions.review.readers.source import Form, Reading, SourceText, configured_by, phase_of, text_near
+from pipeplan.extensions.review.readers.source import Form, Reading, SourceText, phase_of, text_near
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, facts_of
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
 from pipeplan.foundation.files import MEBIBYTE, read_text
@@ -281,16 +281,10 @@ def _of_python(source: SourceText, kind: TrainerKind, folder: Path | None) -> It
     if program := _program_in(source.text, source.file):
         yield from _of_launched(source, program, kind, folder)
         return
-    recipes = recipes_in(source.text, source.file)
+    recipes = recipes_in(source.text, source.file, folder)
     if not recipes and _ARGUMENTS.search(source.text):
         yield from _of_list(source, kind, folder)
-    for recipe in recipes:
-        named = (
-            []
-            if any(one.key == "model_name" for one in recipe.entries)
-            else configured_by(recipe.name, SettingPlace(source.file, 0, "the recipe's name"))
-        )
-        yield ReadSettings(entries=(*named, *recipe.entries), name=recipe.name), ()
+    yield from ((recipe, ()) for recipe in recipes)
 
 
 def _of_document(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
