@@ -83,8 +83,6 @@ def _sizes_of(model: str) -> dict[str, Any]:
 def named_by(made: Made, path: tuple[str, ...]) -> Iterator[RawEntry]:
     """Yield the settings that the class or function of an object stands for: its model, adapters, checkpointing."""
     name, place = _class_of(made.callee), made.place
-    if name.endswith("ExportArguments"):
-        yield _entry("phase", "export", place)
     if name.startswith(tuple(_CHECKPOINTING)):
         yield _entry("activation_checkpoint.mode", _CHECKPOINTING[name], place)
     if (name.endswith("model_registry") and 0 in made) or name == "ModelSpec":
