@@ -147,7 +147,7 @@ def test_a_script_is_followed_as_a_shell_would():
         ),
         ("A='--tensor-model-parallel-size 4'\nA=\"$A --bf16\"\ntorchrun x.py $A", {"tp": 4, "bf16": True}),
         (
-            "if [ $N -gt 1 ]; then TP=4; PP=2; else TP=8; PP=2; fi\n"
+            "TP=1 PP=2\nif [ $N -gt 1 ]; then TP=4; PP=2; else TP=8; fi\n"
             "torchrun x.py --tensor-model-parallel-size $TP --pipeline-model-parallel-size $PP",
             {"pp": 2},
         ),
