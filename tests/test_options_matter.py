@@ -432,6 +432,9 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "sequence": (REVIEW, "--sequence 1234"),
         "trace": ("review train.sh --json", "--trace missing"),
         "output": ("review train.sh --json", "-o x.patch"),
+        "strict": ("review unsaid.sh", "--strict"),
+        "hook": ("review unsaid.sh", "--hook"),
+        "annotate": ("review train.sh", "--annotate"),
     },
 }
 """For each option of a command that is no setting of shape and costs: a command line, and words that change its answer."""
@@ -471,6 +474,7 @@ UNKNOWN = json.loads(
 FILES = {
     "costs.yaml": "forward_times: 2\n",
     "limit.yaml": "memory_limit: 1act\n",
+    "unsaid.sh": "pretrain_gpt.py --tensor-model-parallel-size 1 --pipeline-model-parallel-size 2\n",
     "drawn.yaml": "output: drawn.svg\n",
     "layers.json": json.dumps(LAYERS),
     "calibration.yaml": CALIBRATION,

@@ -1,8 +1,8 @@
 """The wheel and the sdist as they are published: what is in them, and that they run in a bare environment.
 
-``make wheel`` builds one with kernels for all platforms, ``make lowest`` one for this machine. Environments are made anew,
-filled from the package registry, and find no C compiler. ``make lowest`` runs the tests that end in ``lowest``: the same
-commands, and those of the README, with the lowest releases that are declared.
+``make wheel`` builds one with kernels for all platforms. Environments are made anew, filled from the package registry, and
+find no C compiler. Tests that end in ``lowest`` run the same commands, and those of the README, with the lowest releases
+that are declared; ``make lowest`` runs them alone, with kernels for this machine.
 """
 
 import json
@@ -44,7 +44,7 @@ def tools(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tools")
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     install = [folder / "bin" / "pip", "install", "--quiet"]
-    subprocess.run([*install, "build", "hatchling", "twine"], check=True)
+    subprocess.run([*install, "build", "hatchling", "twine", "uv"], check=True)
     needed = "from hatchling.build import *; print(*get_requires_for_build_wheel())"
     more = subprocess.run(
         [folder / "bin" / "python", "-c", needed], cwd=ROOT, capture_output=True, text=True, check=True
@@ -86,9 +86,10 @@ def bare(wheel, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def with_extras(wheel, bare):
+def with_extras(wheel, bare, tools):
     """The same environment, later, with the extras ``web`` and ``search``; PyTorch's is as large as a release is."""
-    subprocess.run([bare / "pip", "install", "--quiet", f"{wheel}[search,web]"], check=True)
+    command = ["pip", "install", "--quiet", "--python", bare / "python", f"{wheel}[search,web]"]
+    subprocess.run([tools / "uv", *command], check=True)
     return bare
 
 
@@ -97,7 +98,6 @@ def lowest_releases(tools, tmp_path_factory):
     """A file with the lowest releases that are declared, of all extras but PyTorch's."""
     if sys.version_info[:2] != (3, 11):
         pytest.skip("the lowest releases are for the lowest Python, 3.11")
-    subprocess.run([tools / "pip", "install", "--quiet", "uv"], check=True)
     file = tmp_path_factory.mktemp("releases") / "lowest.txt"
     extras = [word for extra in WITHOUT_PYTORCH for word in ("--extra", extra)]
     command = ["pip", "compile", "--quiet", "--resolution", "lowest-direct", *extras, "--output-file", file]
@@ -121,6 +121,14 @@ def new_environment(folder):
     for name in ("bash", "grep"):
         (folder / "bin" / name).symlink_to(shutil.which(name))
     return folder / "bin"
+
+
+def unpacked(sdist, folder):
+    """Return the folder of an sdist's files, which are written into a folder that only this user may read."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    with tarfile.open(sdist) as opened:
+        opened.extractall(folder, filter="data")
+    return next(folder.iterdir())
 
 
 def metadata_of(wheel):
@@ -157,27 +165,43 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 
 
 def test_a_build_gives_the_same_bytes_again(published, tools, tmp_path):
-    """Elsewhere, later, by a user with other permissions, and without the detour over the sdist."""
-    copy = tmp_path / "copy"
-    copy.mkdir(mode=0o700)
-    with tarfile.open(published[".gz"]) as opened:
-        opened.extractall(copy, filter="data")
-    (sdist,) = copy.iterdir()
+    """Elsewhere, later, by a user with other permissions, from a C file that is written anew."""
+    sdist = unpacked(published[".gz"], tmp_path / "copy")
+    (sdist / "kernels.c").unlink()
     for path in sdist.rglob("*"):
         path.chmod(0o700 if path.is_dir() else 0o600)
         os.utime(path)
-    zig = str(tmp_path / "zig")
-    again = build(tools, sdist, tmp_path, "--wheel", "--sdist", PIPEPLAN_REPOSITORY="", ZIG_GLOBAL_CACHE_DIR=zig)
+    again = build(tools, sdist, tmp_path, "--wheel", "--sdist", PIPEPLAN_REPOSITORY="")
     assert {suffix: path.read_bytes() for suffix, path in again.items()} == {
         suffix: path.read_bytes() for suffix, path in published.items()
     }
-    assert build(tools, ROOT, tmp_path, "--wheel")[".whl"].read_bytes() == published[".whl"].read_bytes()
+
+
+def test_a_build_without_the_detour_over_the_sdist_gives_the_same_bytes(published, tools, tmp_path):
+    sources = {"direct": ROOT, "detour": unpacked(published[".gz"], tmp_path / "copy")}
+    direct, detour = (
+        build(tools, source, tmp_path / name, "--wheel", PIPEPLAN_PLATFORMS="none")[".whl"].read_bytes()
+        for name, source in sources.items()
+    )
+    assert direct == detour
+
+
+@pytest.mark.skipif(not ALL_PLATFORMS, reason="another compiler than ziglang compiles the kernels of this machine")
+def test_ziglang_gives_the_same_bytes_without_its_cache(published, tools, tmp_path):
+    """With the C library and all that it builds beside the kernels built anew."""
+    sdist = unpacked(published[".gz"], tmp_path)
+    program = (
+        "from pathlib import Path; from pipeplan.foundation.compiling.compiler import ZIG, compile_library;"
+        f"compile_library(Path('kernels.c').read_text(encoding='utf-8'), Path('{file_name()}').absolute(), ZIG)"
+    )
+    cold = os.environ | {"PYTHONPATH": str(sdist / "src"), "ZIG_GLOBAL_CACHE_DIR": str(tmp_path / "zig")}
+    subprocess.run([tools / "python", "-c", program], cwd=sdist, env=cold, check=True)
+    with zipfile.ZipFile(published[".whl"]) as opened:
+        assert (sdist / file_name()).read_bytes() == opened.read(f"{LIBRARIES}/{file_name()}")
 
 
 def test_the_c_file_of_the_sdist_is_compiled_unless_a_kernel_was_changed(published, tools, tmp_path):
-    with tarfile.open(published[".gz"]) as opened:
-        opened.extractall(tmp_path, filter="data")
-    (sdist,) = tmp_path.iterdir()
+    sdist = unpacked(published[".gz"], tmp_path)
 
     def library(name):
         wheel = build(tools, sdist, tmp_path / name, "--wheel", PIPEPLAN_PLATFORMS="this")[".whl"]
@@ -192,11 +216,11 @@ def test_the_c_file_of_the_sdist_is_compiled_unless_a_kernel_was_changed(publish
     assert b"of_the_sdist" not in library("second")
 
 
-def test_a_build_that_finds_no_compiler_brings_one(tmp_path):
+def test_a_build_that_finds_no_compiler_brings_one(tools, tmp_path):
     """In an environment of its own, as pip builds what it installs."""
     environment = {name: value for name, value in os.environ.items() if name not in {"CC", "PIPEPLAN_PLATFORMS"}}
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
-    subprocess.run(command, env=environment | {"PATH": ""}, check=True)
+    subprocess.run(command, env=environment | {"PATH": "", "ZIG_GLOBAL_CACHE_DIR": str(tools / "zig")}, check=True)
     (wheel,) = tmp_path.iterdir()
     with zipfile.ZipFile(wheel) as opened:
         assert f"{LIBRARIES}/{file_name()}" in opened.namelist()
@@ -238,10 +262,11 @@ def test_the_description_renders_and_its_links_lead_to_the_repository(published,
 
 
 def test_the_extra_of_the_search_brings_nothing_for_a_gpu(wheel, tools, tmp_path):
-    report = tmp_path / "report.json"
-    command = ["install", "--quiet", "--dry-run", "--ignore-installed", "--report", report, f"{wheel}[search]"]
-    subprocess.run([tools / "pip", *command], check=True)
-    names = {item["metadata"]["name"].lower() for item in json.loads(report.read_text())["install"]}
+    needed = tmp_path / "needed.in"
+    needed.write_text(f"pipeplan[search] @ {wheel.resolve().as_uri()}\n")
+    command = [tools / "uv", "pip", "compile", "--quiet", "--no-annotate", "--no-header", needed]
+    resolved = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    names = set(re.findall(r"^[\w.-]+", resolved.lower(), re.MULTILINE))
     assert "ortools" in names
     assert [name for name in names if re.search("cuda|cudnn|nvidia|rocm|torch|triton|tensorflow|jax", name)] == []
 

@@ -27,6 +27,17 @@ def test_losses_out_of_order_are_wrong_in_pytorch_alone():
     assert (problem.rule, problem.where) == ("losses", "rank 1, op 0 (1F1)")
 
 
+def test_pytorch_stops_at_a_backward_whose_loss_it_does_not_have():
+    for last, place in {"1F1 1B1 1F0 1B0": "op 1 (1B1)", "1F1 1I1 1F0 1I0 1W1 1W0": "op 1 (1I1)"}.items():
+        schedule = parse_schedule(f"0F0 0F1 0B0 0B1\n{last}")
+        (problem,) = check(schedule, pytorch=True).problems
+        assert problem.where == f"rank 1, {place}"
+        assert "1 loss: it stores them" in problem.message
+        assert "stops with 'Loss for microbatch 1 is not available'" in problem.message
+        assert [note.rule for note in check(schedule).notes] == ["losses"]
+    assert "makes gradients wrong" in check(parse_schedule(SWAPPED), pytorch=True).problems[0].message
+
+
 def test_two_copies_of_a_model_have_losses_of_their_own():
     dualpipe = strategy("dualpipe")
     assert not list(check_losses(dualpipe(dualpipe.shape(2, 4))))

@@ -116,7 +116,7 @@ def test_every_option_of_a_command_stands_in_its_help(run):
 
 
 def test_names_are_accepted_in_any_case_in_the_shell_in_files_and_in_python(run):
-    layers = {"num_layers": 46, "pipeline_model_parallel_size": 4}
+    layers = {"num_layers": 46, "pipeline_model_parallel_size": 4, "tensor_model_parallel_size": 1}
     Path("layers.json").write_text(json.dumps(layers))
     for upper, lower in (
         ("review layers.json --for TorchTitan", "review layers.json --for torchtitan"),

@@ -82,8 +82,13 @@ def test_orders_that_pytorch_prints_are_read(tmp_path: Path):
         assert parse_rows(text) == expected
         assert parse_rows(text.replace("\n", "\r\n")) == expected
     assert parse_rows("".join(f"[rank0]: {line}\n" for line in PRINTED.splitlines())) == expected
+    # Every rank prints the order, and their lines mix.
+    assert parse_rows(PRINTED + PRINTED) == expected
+    assert (
+        parse_rows("".join(f"[rank{rank}]: {line}\n" for line in PRINTED.splitlines() for rank in (0, 1))) == expected
+    )
     assert parse_rows(full) == parse_rows(full.replace("  ", "     ")) == parse_rows("0F0 0B0\n1F0 1B0")
-    for name in ("a.txt", "a.csv", "a.rows.txt"):
+    for name in ("a.txt", "a.csv", "a.rows.txt", "a.log"):
         (tmp_path / name).write_text(PRINTED)
         assert pipeplan.simulate(tmp_path / name).makespan == 9
         assert pipeplan.check(tmp_path / name).valid
@@ -93,12 +98,20 @@ def test_orders_that_pytorch_prints_are_read(tmp_path: Path):
         assert content.name == "stdin"
 
 
+def test_an_order_that_pytorch_printed_is_judged_by_its_rules(tmp_path: Path):
+    swapped = PRINTED.replace("0F0", "0F9").replace("0F1", "0F0").replace("0F9", "0F1").replace("1F0", "1F1")
+    (tmp_path / "printed.txt").write_text(swapped.replace("1B0", "1B1").replace("3: 0B0    1F1", "3: 0B1    1F0"))
+    (tmp_path / "rows.txt").write_text("0F1 0F0 0B1 0B0\n1F1 1B1 1F0 1B0")
+    assert [pipeplan.check(tmp_path / name).valid for name in ("printed.txt", "rows.txt")] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (PRINTED.replace("Step 3", "Step 4"), "has step 4 where step 3 is expected"),
         (PRINTED.replace("Rank 0 Rank 1", "Rank 0 Rank 1 Rank 2"), "has 3 ranks, but ops in 2 columns"),
         ("Step 0: nonsense\n", "nonsense"),
+        (f"{PRINTED}{PRINTED.replace('1B1', '1B0')}", "several printed orders: step 4 is there with other ops"),
     ],
 )
 def test_a_printed_order_that_lost_something_is_refused(text: str, message: str):

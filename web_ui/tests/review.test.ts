@@ -16,6 +16,9 @@ function finding(line: number, severity: Finding["severity"] = "error"): Finding
     remedy: "set a layout",
     source: "arguments.py",
     configuration: "",
+    configuration_file: "run.sh",
+    column: 0,
+    end_column: 0,
   };
 }
 
@@ -51,6 +54,8 @@ describe("the verdict", () => {
     const of = (findings: Finding[]) => verdict({ findings, configurations } as unknown as Review);
     expect(of([finding(1), finding(2), finding(3, "warning")])).toBe("2 errors and 1 warning, for Megatron-LM");
     expect(of([finding(1, "advice")])).toBe("Nothing is wrong, for Megatron-LM");
+    const unknown = { verdict: "unknown", findings: [], configurations } as unknown as Review;
+    expect(verdict(unknown)).toBe("No fault found, and not everything is judged, for Megatron-LM");
   });
 
   test("describes a change by its settings", () => {

@@ -192,6 +192,8 @@ def checked(schedule: ScheduleLike, options: CheckOptions, settings: Settings) -
         problems = tuple(_blank_cells(csv, resolved))
         if problems:
             return _verdict(name, resolved, problems)
+    elif path is not None and isinstance(source, Schedule) and options.trainer is None and _is_printed(path, source):
+        rules = {"pytorch": True}
     if sharding_used(resolved, settings) not in (None, "own") and check_schedule(resolved, **rules).valid:
         resolved = sharded(resolved, settings)
         # They held without the collectives, which PyTorch adds itself.
@@ -240,6 +242,13 @@ def _rules_of(trainer: str | None, release: str | None) -> _Rules:
 def _runs_pytorch(trainer: str | None) -> bool:
     """Return True if a trainer runs PyTorch's schedules, so that it takes a CSV as it is; no trainer means PyTorch."""
     return trainer is None or "pytorch" in trainer_kind(trainer).scopes
+
+
+def _is_printed(path: Path, schedule: Schedule) -> bool:
+    """Return True for an order of compute ops that PyTorch printed; with messages, they depend on its release."""
+    if not schedule.kinds.isdisjoint(COMMUNICATION_KINDS) or unpacked_name(path.name).lower().endswith(".json"):
+        return False
+    return is_printed_by_torch(read_text(path, limit=SIZE_LIMIT, what="schedule file"))
 
 
 def _blank_cells(path: Path, schedule: Schedule) -> Iterator[Finding]:

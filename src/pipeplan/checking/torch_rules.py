@@ -1,8 +1,9 @@
 """Rules of PyTorch's runtime: the order of losses, ops that wait, and stage-wide ops.
 
 *Losses*: the runtime stores a step's losses in the order in which the last stage computes them, and starts the backward
-of microbatch k from the k-th loss. If the last stage runs microbatches in another order than that of their numbers,
-gradients are silently wrong. pipeplan's own runtime stores losses by the number of their microbatch.
+of microbatch k from the k-th loss (``_maybe_get_loss``). If the last stage runs microbatches in another order than that of
+their numbers, the runtime raises an error if there are no k losses yet, and otherwise gradients are silently wrong.
+pipeplan's own runtime stores losses by the number of their microbatch.
 
 *Waits*: from release 2.15 on, the runtime starts a send or a reduction asynchronously and completes it at a separate
 op. It rejects a schedule that waits for something not started, waits twice or never, or has two reductions pending on a
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from pipeplan.checking.findings import Finding, finding
 from pipeplan.checking.structure import SHOWN, present, spelled_deadlock
 from pipeplan.model import (
+    BACKWARD_KINDS,
     COMPUTE_KINDS,
     RECEIVE_KINDS,
     SEND_KINDS,
@@ -38,25 +40,42 @@ from pipeplan.model import (
     Kind,
     Schedule,
     among,
+    counted,
     order_of_losses,
     progress,
 )
 
 
 def check_losses(schedule: Schedule) -> Iterator[Finding]:
-    """Yield the first forward of the last stage that is out of order. The structure must be valid."""
+    """Yield the first backward of the last stage whose loss PyTorch does not have, else its first forward out of order.
+
+    The structure must be valid.
+    """
     if schedule.placement.copies > 1 or schedule.slices > 1:
         return
     order = order_of_losses(schedule)
     wrong = np.flatnonzero(order != np.arange(len(order)))
     if not wrong.size:
         return
+    last = np.flatnonzero(schedule.columns.stage == schedule.stages - 1)
+    kind, microbatch = schedule.columns.kind[last], schedule.columns.microbatch[last]
+    losses = np.cumsum(kind == Kind.F)
+    failing = np.flatnonzero(among(kind, BACKWARD_KINDS) & (microbatch >= losses))
+    renumber = "export --to torch-csv renumbers microbatches"
+    if failing.size:
+        first = int(failing[0])
+        message = (
+            f"needs the loss of microbatch {microbatch[first]} when PyTorch has {counted(int(losses[first]), 'loss')}: it "
+            f"stores them in the order in which they are computed, and stops with 'Loss for microbatch {microbatch[first]} "
+            f"is not available'; {renumber}"
+        )
+        yield finding("losses", schedule.place(int(last[first])), message, int(last[first]))
+        return
     number = int(wrong[0])
-    forwards = schedule.where(Kind.F)
-    position = int(forwards[schedule.columns.stage[forwards] == schedule.stages - 1][number])
+    position = int(last[kind == Kind.F][number])
     message = (
         f"is forward {number} of the last stage: PyTorch stores losses in the order in which they are computed and would "
-        f"use this one for microbatch {number}, which makes gradients wrong; export --to torch-csv renumbers microbatches"
+        f"use this one for microbatch {number}, which makes gradients wrong; {renumber}"
     )
     yield finding("losses", schedule.place(position), message, position)
 

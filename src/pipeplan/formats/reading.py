@@ -31,8 +31,13 @@ def is_readable(name: str) -> bool:
     return bool(dot) and bool(_readers(dot + suffix))
 
 
+_SAME_SUFFIXES = {".log": ".txt"}
+"""Suffixes of files that are read like those of another one: PyTorch prints orders into logs."""
+
+
 def _readers(suffix: str) -> list[Format]:
     """Return the formats that read files with a suffix; those of plugins only if no other format does."""
+    suffix = _SAME_SUFFIXES.get(suffix, suffix)
     return formats().matching(lambda fmt: fmt.suffix == suffix and fmt.read is not None)
 
 

@@ -77,19 +77,24 @@ def is_printed_by_torch(text: str) -> bool:
 def _printed_rows(lines: Sequence[str]) -> Rows:
     """Return the rows of an order that PyTorch printed; other lines, such as those of an error, are skipped.
 
+    Every rank of a job may have printed the same order: repeated steps count once.
+
     Raises
     ------
     FormatError
-        If a step is missing, or blanks are lost, so that the rank of an op is unknown.
+        If a step is missing or is there with other ops, or blanks are lost, so that the rank of an op is unknown.
     """
-    steps = [(place, match, line) for place, line in enumerate(lines) if (match := _STEP.search(line))]
-    for number, (_, match, _) in enumerate(steps):
-        if int(match[1]) != number:
-            raise FormatError(f"the printed order has step {int(match[1])} where step {number} is expected")
-    words = [
-        [(word.start(), word[0]) for word in re.finditer(r"\S+", line[match.end() :].partition(_ERROR)[0])]
-        for _, match, line in steps
-    ]
+    found: dict[int, tuple[int, str]] = {}
+    for place, line in enumerate(lines):
+        if match := _STEP.search(line):
+            number, ops = int(match[1]), line[match.end() :].partition(_ERROR)[0].rstrip()
+            if found.setdefault(number, (place, ops))[1] != ops:
+                raise FormatError(f"the text has several printed orders: step {number} is there with other ops, too")
+    for expected, number in enumerate(sorted(found)):
+        if number != expected:
+            raise FormatError(f"the printed order has step {number} where step {expected} is expected")
+    steps = [found[number] for number in sorted(found)]
+    words = [[(word.start(), word[0]) for word in re.finditer(r"\S+", ops)] for _, ops in steps]
     columns = sorted({start for step in words for start, _ in step})
     counts = {len(step) for step in words}
     if len(columns) != max(counts) and len(counts) == 1:

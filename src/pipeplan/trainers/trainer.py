@@ -76,12 +76,25 @@ TRAINER_KINDS = (
         software="primus", package="Primus", releases=("26.5", "main"), newest="26.5", checked="26.5",
     ),
     TrainerKind(
-        name="ms-swift", title="ms-swift", scopes=("ms-swift", "megatron-core"), core="0.15",
+        name="ms-swift", title="ms-swift", scopes=("ms-swift", "megatron-core"), core="0.18",
         package="ms-swift", newest="4.6", checked="4.6.0",
     ),
     TrainerKind(
         name="verl", title="verl", scopes=("verl", "megatron-core"), core="0.16",
         package="verl", newest="0.9", checked="0.9.1",
+    ),
+    TrainerKind(
+        # Sizes and splits are Megatron-LM's; slime sets its batches itself.
+        name="slime", title="slime", scopes=("slime", "megatron-core"), core="0.16",
+    ),
+    TrainerKind(
+        # It patches Megatron-LM 0.12 on Ascend NPUs: some of its checks, and all that is of Transformer Engine.
+        name="mindspeed", title="MindSpeed-LLM", scopes=("mindspeed", "megatron-core"), core="0.12",
+    ),
+    TrainerKind(
+        # It brings Megatron-LM of September 2025 or earlier.
+        name="pai-megatron-patch", title="Pai-Megatron-Patch", scopes=("pai-megatron-patch", "megatron-lm", *_CORE),
+        core="0.14",
     ),
     TrainerKind(
         name="megatron-lm", title="Megatron-LM", aliases=("megatron",),
@@ -103,6 +116,12 @@ TRAINER_KINDS = (
         name="torchtitan", title="torchtitan", scopes=("torchtitan", "pytorch"), software="torchtitan",
         package="torchtitan", releases=("0.3", "main"), newest="0.3", checked="0.3.0",
     ),
+    TrainerKind(
+        name="gpt-neox", title="GPT-NeoX", aliases=("neox",), scopes=("gpt-neox", "deepspeed"),
+        software="megatron-deepspeed",
+    ),
+    TrainerKind(name="nanotron", title="nanotron", scopes=("nanotron",)),
+    TrainerKind(name="openrlhf", title="OpenRLHF", scopes=("openrlhf", "deepspeed"), software="megatron-deepspeed"),
     TrainerKind(
         name="deepspeed", title="DeepSpeed", scopes=("deepspeed",),
         software="megatron-deepspeed", package="deepspeed", newest="0.19", checked="0.19.8",

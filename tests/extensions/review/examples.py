@@ -17,6 +17,7 @@ data-parallel-product: megatron-lm | gpus=16 dp=3 tp=2 pp=2 cp=1 | dp=4
 heads-over-tensor: megatron-lm | heads=12 tp=8 | tp=4
 groups-over-tensor: megatron-lm | kv_groups=6 tp=4 | tp=3
 groups-not-multiple: nemo | kv_groups=1 tp=2 | tp=1
+groups-below-tensor: megatron-lm | kv_groups=2 tp=4 | tp=2
 kv-heads-over-tensor: torchtitan | kv_groups=4 tp=8 | tp=4
 automodel-kv-heads: nemo-automodel | kv_groups=4 tp=8 | tp=4
 experts-over-ranks: megatron-lm | experts=60 ep=8 | ep=4
@@ -88,6 +89,7 @@ single-schedule-stages: torchtitan | pp=4 layers=30 layers_per_stage=4 schedule=
 looped-schedule-stages: torchtitan | pp=4 layers=30 layers_per_stage=8 schedule=Interleaved1F1B | layers_per_stage=4
 v-schedule-stages: torchtitan | pp=4 layers=30 layers_per_stage=2 schedule=ZBVZeroBubble | layers_per_stage=4
 more-stages-than-layers: torchtitan | pp=8 layers=6 schedule=Interleaved1F1B | pp=4
+automodel-more-stages-than-layers: nemo-automodel | layers=6 pp=4 schedule=Interleaved1F1B | schedule=1F1B
 edge-weights-too-large: torchtitan | pp=8 layers=16 schedule=1F1B first_stage_less=4 | first_stage_less=1
 parts-per-rank: torchtitan | pp=2 modules_per_part=[["tok_embeddings"],["layers.0"],["norm","output"]] | pp=3
 parts-of-schedule: torchtitan | pp=2 schedule=Interleaved1F1B modules_per_part=[["tok_embeddings","layers.0"],["layers.1","output"]] | schedule=1F1B
@@ -111,7 +113,7 @@ split-backward-flex: torchtitan | pp=2 schedule=ZBVZeroBubble attention=flex | a
 split-backward-tied: nemo-automodel | pp=2 schedule=ZBVZeroBubble tied=true | tied=false
 split-backward-ddp: torchtitan | pp=2 schedule=ZBVZeroBubble dp_replicate=2 dp_shard=1 | dp_shard=2
 titan-tied-embedding: torchtitan | pp=2 tied=true | tied=false
-titan-varlen: torchtitan | pp=2 attention=varlen | attention=flex
+titan-varlen: torchtitan@0.2 | pp=2 attention=varlen | attention=flex
 titan-context-attention: torchtitan | cp=2 attention=sdpa | attention=flex
 gpipe-memory: torchtitan | pp=2 schedule=GPipe local_batch=8 micro_batch=1 | schedule=1F1B
 reshard-each-microbatch: torchtitan | pp=2 fsdp_reshard=always | fsdp_reshard=default
@@ -216,12 +218,13 @@ graphs-experts-and-router: megatron-lm | cuda_graph_impl=local cuda_graph_module
 graphs-preprocess: megatron-lm | cuda_graph_impl=transformer_engine cuda_graph_modules=moe_preprocess | cuda_graph_modules=moe_preprocess,moe_router
 graphs-dense: megatron-lm | cuda_graph_impl=local cuda_graph_modules=moe_router experts= | experts=8
 graphs-dropless-experts: megatron-lm | cuda_graph_impl=local cuda_graph_modules=moe experts=8 capacity_factor= pad_to_capacity=false | cuda_graph_modules=moe_router
-graphs-recomputed-experts: megatron-lm | cuda_graph_impl=transformer_engine cuda_graph_modules=moe_router recompute_modules=moe | recompute_modules=layernorm
+graphs-recomputed-experts: megatron-lm | cuda_graph_impl=transformer_engine cuda_graph_modules=moe_router recompute_granularity=selective recompute_modules=moe | recompute_modules=layernorm
 graphs-exchange-overlap: megatron-lm | ep_a2a_overlap=true cuda_graph_impl=transformer_engine cuda_graph_modules=mlp | cuda_graph_modules=attn
 graphs-iteration-modules: megatron-lm | cuda_graph_impl=full_iteration cuda_graph_modules=attn | cuda_graph_modules=
 two-graph-switches: megatron-lm | enable_cuda_graph=true external_cuda_graph=false cuda_graph_impl=local | enable_cuda_graph=false
 graphs-allocator: megatron-lm | cuda_graph_impl=transformer_engine alloc_conf=expandable_segments:True pp=2 | alloc_conf=expandable_segments:False
-unstable-loss-fusion: megatron-lm | loss_fusion=true loss_fusion_impl=te | loss_fusion_impl=native
+refused-loss-fusion: megatron-lm | loss_fusion=true loss_fusion_impl=te | loss_fusion_impl=native
+unstable-loss-fusion: megatron-lm@0.18 | loss_fusion=true loss_fusion_impl=te | loss_fusion_impl=native
 hybrid-context-pipeline: megatron-lm | hybrid_context_parallel=true pp=2 | pp=1
 hierarchical-context: megatron-lm | hierarchical_cp=2,2 cp=8 | cp=4
 hierarchical-context-missing: megatron-lm | cp=4 cp_comm_type=a2a+p2p hierarchical_cp= | hierarchical_cp=2,2
@@ -238,4 +241,10 @@ last-stage-heavy: primus | layers=43 mtp_layers=1 pp=4 vpp= layout=Et*10|t*11|t*
 stages-uneven: megatron-lm | layers=40 pp=4 vpp= layout=Et*4|t*16|t*10|t*10L | layout=Et*10|t*10|t*10|t*10L
 vision-on-first-stage: megatron-lm | layers=40 pp=4 vpp= vision=true layout= | first_stage_layers=7 layout=
 idle-pipeline: megatron-lm | model_name=llama3-70b device=h200 gpus=64 tp=8 pp=4 cp=1 vpp= micro_batch=1 global_batch=8 seq_length=4096 layers=80 layout= | global_batch=128
+neox-groups-over-tensor: gpt-neox | kv_groups=4 heads=32 tp=8 | tp=4
+neox-zero-with-experts: gpt-neox | experts=8 zero_stage=2 pp=1 | zero_stage=1
+neox-bf16-gradients: gpt-neox | precision=bfloat16 zero_stage=1 | precision=fp16
+nanotron-too-few-microbatches: nanotron | pp=8 schedule=1f1b microbatches=1 | microbatches=7
+nanotron-kv-heads-over-tensor: nanotron | kv_groups=4 tp=8 | tp=4
+nanotron-heads-over-groups: nanotron | heads=16 kv_groups=5 | kv_groups=4
 """

@@ -2,15 +2,22 @@
 """``pipeplan review``: what it prints, what it exits with, and the patch that it writes."""
 
 import json
+import os
+import re
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import pipeplan
 from pipeplan.cli import main
-from pipeplan.extensions.review import RULES
+from pipeplan.extensions.review import RULES, SettingPlace
+from pipeplan.extensions.review.answers.sources import SUFFIXES
+from pipeplan.foundation.errors import InputError
+from pipeplan.model import counted
 
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
@@ -76,7 +83,7 @@ def test_an_uneven_layout_is_a_warning_with_its_figures_and_a_verified_change(wr
 
 def test_findings_of_several_files_stand_under_their_file(write, capsys):
     files = write(STALE), write(BALANCED, "other.sh")
-    assert main(["review", *files]) == 1
+    assert main(["review", "--hook", *files]) == 1
     text = capsys.readouterr().out
     assert text.count("[layout-layers]") == 1
     assert text.startswith("run.sh: Megatron-LM")
@@ -132,6 +139,228 @@ def test_traces_of_a_run_are_reviewed_with_the_configuration(tmp_path, monkeypat
     assert result["run"]["step_time_s"] == pytest.approx(timeline.makespan / 1000, rel=0.05)
 
 
+MODEL_LEFT_OUT = """torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py --hidden-size 8192 --num-attention-heads 64 \\
+  --tensor-model-parallel-size 4 --sequence-parallel --pipeline-model-parallel-size 4 --micro-batch-size 1 --bf16
+"""
+
+
+@pytest.fixture
+def without_layers(tmp_path):
+    (tmp_path / "run.sh").write_text(MODEL_LEFT_OUT)
+    return "run.sh"
+
+
+def test_what_was_not_judged_is_counted_with_the_option_that_says_it(without_layers, capsys):
+    result = answer(capsys, without_layers, code=3)
+    for question in result["questions"]:
+        assert sum(fact["rules"] for fact in question["missing"]) == question["not_judged"]
+    missing = [fact for question in result["questions"] for fact in question["missing"]]
+    layers = [fact for fact in missing if fact["what"] == "the number of layers"]
+    assert {fact["give"] for fact in layers} == {"--model"}
+    assert result["configurations"][0]["unknown"] == ["the number of layers"]
+    assert main(["review", without_layers]) == 3
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"not judged: {counted(layers[0]['rules'], 'rule')}, because the number of layers is not stated" in text
+    assert "is not stated: give --model" in text
+    assert "does it start: nothing found" not in text
+    more = answer(capsys, without_layers, "--model", "llama3-70b", code=0)
+    assert more["questions"][0]["judged"] > result["questions"][0]["judged"]
+    assert "the number of layers" not in {fact["what"] for one in more["questions"] for fact in one["missing"]}
+
+
+def test_nothing_found_is_said_where_every_rule_was_judged(write, capsys):
+    arguments = (write(BALANCED), "--model", "llama3-70b", "--cluster", "b200-sxm:4x8")
+    result = answer(capsys, *arguments, code=0)
+    main(["review", *arguments])
+    text = capsys.readouterr().out
+    findings = {finding["question"] for finding in result["findings"]}
+    whole = [
+        question["question"]
+        for question in result["questions"]
+        if not question["not_judged"] and question["judged"] and question["question"] not in findings
+    ]
+    assert whole
+    assert text.count("nothing found") == len(whole)
+
+
+def test_strict_makes_what_is_unknown_a_failure_and_a_hook_lets_it_pass(without_layers, capsys):
+    assert main(["review", without_layers, "--strict"]) == 1
+    assert main(["review", without_layers, "--hook"]) == 0
+    assert main(["review", without_layers, "--hook", "--strict"]) == 1
+
+
+def test_an_unknown_trainer_is_said_and_is_not_clean(tmp_path, capsys):
+    (tmp_path / "c.yaml").write_text("parallelism: {pp_size: 2, tp_size: 1}\nmodel: {num_layers: 24}\n")
+    result = answer(capsys, "c.yaml", code=3)
+    assert result["configurations"][0]["unknown"] == ["the trainer"]
+    main(["review", "c.yaml"])
+    assert "unknown trainer: only rules of every trainer were judged; --trainer names it" in capsys.readouterr().out
+
+
+def test_rules_that_keys_of_a_fork_silence_are_not_judged(write, capsys, monkeypatch):
+    place = SettingPlace("run.sh", 2, "--num-layer-list")
+    monkeypatch.setattr("pipeplan.extensions.review.rule.silenced", lambda facts, rule: place)
+    result = answer(capsys, write(STALE), code=0)
+    assert result["findings"] == []
+    assert result["configurations"][0]["not_read"] == ["--num-layer-list"]
+    assert all(question["judged"] == 0 for question in result["questions"])
+    main(["review", "run.sh"])
+    assert capsys.readouterr().out.count("not read: --num-layer-list") == 1
+
+
+def test_one_unreadable_file_does_not_hide_the_others(write, capsys, tmp_path):
+    (tmp_path / "broken.yaml").write_text("pipeline_model_parallel_size: [4\n")
+    (tmp_path / "values.yaml").write_text("image: {{ name }}\n")
+    (tmp_path / "empty.py").write_text("")
+    result = answer(capsys, write(STALE), "broken.yaml", "values.yaml", "empty.py", "missing.sh", code=2)
+    assert result["findings"][0]["rule"] == "layout-layers"
+    assert [file["file"] for file in result["files"]["unreadable"]] == ["broken.yaml", "missing.sh"]
+    assert result["files"]["skipped"] == 2
+    assert answer(capsys, "empty.py", "--hook", code=0)["files"]["skipped"] == 1
+    assert pipeplan.review("run.sh", "missing.sh").verdict == "unreadable"
+    with pytest.raises(InputError):
+        pipeplan.review("missing.sh")
+
+
+def test_a_folder_is_walked_and_summed_up_on_a_page(write, capsys, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "run.sh").write_text(SCRIPT.format(layout=STALE))
+    repository = tmp_path / "repository"
+    for place in ("jobs", "more/jobs", ".hidden", "node_modules"):
+        (repository / place).mkdir(parents=True)
+        (repository / place / "run.sh").write_text(SCRIPT.format(layout=STALE))
+    (repository / "jobs" / "good.sh").write_text(SCRIPT.format(layout=BALANCED))
+    (repository / "jobs" / "link.sh").symlink_to(outside / "run.sh")
+    (repository / "linked").symlink_to(outside)
+    os.mkfifo(repository / "jobs" / "pipe.sh")
+    (repository / "config.json").write_text('{"num_hidden_layers": 4}')
+    (repository / "broken.yaml").write_text("pipeline_model_parallel_size: [4\n")
+    result = answer(capsys, "repository", code=1)
+    assert sorted(finding["file"] for finding in result["findings"] if finding["severity"] == "error") == [
+        "repository/jobs/run.sh",
+        "repository/more/jobs/run.sh",
+    ]
+    assert len(result["configurations"]) == 3
+    assert result["patch"] == ""
+    files = result["files"]
+    assert files["looked_at"] == 7
+    assert files["skipped"] == 3
+    assert [file["file"] for file in files["unreadable"]] == ["repository/broken.yaml"]
+    assert main(["review", "repository", "-o", "fix.patch"]) == 1
+    text = capsys.readouterr().out
+    assert "2 [layout-layers] jobs/run.sh:3, more/jobs/run.sh:3" in text
+    assert len(text.splitlines()) < 60
+    assert (tmp_path / "fix.patch").read_text().count("+++ ") == 2
+
+
+def test_two_files_are_compared_with_what_the_change_costs(write, capsys):
+    files = write(UNEVEN), write(BALANCED, "after.sh")
+    cluster = ("--model", "llama3-70b", "--cluster", "b200-sxm:4x8")
+    comparison = answer(capsys, *files, *cluster, code=1)["comparison"]
+    assert [each["setting"] for each in comparison["settings"]] == ["pipeline_model_parallel_layout"]
+    assert "stages-unbalanced" in {finding["rule"] for finding in comparison["gone"]}
+    before, after = comparison["step_time_s"]
+    assert after < 0.9 * before
+    assert main(["review", *files, *cluster]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("run.sh -> after.sh")
+    assert "gone: warning [stages-unbalanced]" in text
+    assert answer(capsys, *files, *cluster, "--hook", code=1)["comparison"] is None
+
+
+def test_findings_as_sarif_are_at_their_lines_and_columns(write, capsys, tmp_path):
+    (tmp_path / "with space").mkdir()
+    name = write(STALE, "with space/run.sh")
+    assert main(["review", name, "missing.sh", "-o", "review.sarif"]) == 2
+    log = json.loads((tmp_path / "review.sarif").read_text())
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    first = run["results"][0]
+    assert rules[first["ruleIndex"]]["id"] == first["ruleId"] == "layout-layers"
+    assert rules[first["ruleIndex"]]["help"]["text"]
+    assert first["level"] == "error"
+    place = first["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "with%20space/run.sh"
+    region = place["region"]
+    line = Path(name).read_text().split("\n")[region["startLine"] - 1]
+    assert line[region["startColumn"] - 1 : region["endColumn"] - 1] == STALE.strip("'")
+    assert run["invocations"][0]["executionSuccessful"] is False
+
+
+def test_annotations_of_a_workflow_are_escaped(write, capsys):
+    name = write(STALE, "50%,a:b.sh")
+    main(["review", name, "--annotate"])
+    (error,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("::error ")]
+    assert error.startswith("::error file=50%25%2Ca%3Ab.sh,line=3,col=")
+    assert ",title=pipeplan layout-layers::the layout has 76 transformer layers, and the model 80%0A" in error
+
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_the_hook_and_the_action_take_the_files_that_a_folder_holds():
+    suffixes = {suffix.removeprefix(".") for suffix in SUFFIXES}
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    action = (ROOT / "action.yml").read_text()
+    assert hook["files"] in action
+    assert {suffix for suffix in suffixes if re.search(hook["files"], f"a/b.{suffix}")} == suffixes
+    assert not re.search(hook["files"], "README.md")
+
+
+def test_the_action_reviews_what_a_pull_request_changes(tmp_path, monkeypatch):
+    step: Any
+    (step,) = [
+        step
+        for step in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"]
+        if step.get("name") == "Review"
+    ]
+    folder = tmp_path / "venv" / "pipeplan" / "bin"
+    folder.mkdir(parents=True)
+    (folder / "pipeplan").write_text('#!/bin/sh\nprintf "%s\\n" "$@" > "$RUNNER_TEMP/words"\nexit 1\n')
+    (folder / "pipeplan").chmod(0o755)
+    git: Any = partial(subprocess.run, check=True, capture_output=True, text=True)
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    git(["git", "init", "-q", "origin"])
+    for name in ("old.sh", "kept.sh", "notes.md"):
+        (tmp_path / "origin" / name).write_text("1\n")
+    for command in (["add", "."], [*who, "commit", "-qm", "base"]):
+        git(["git", "-C", "origin", *command])
+    git(["git", "clone", "-q", "origin", "checkout"])
+    base = git(["git", "-C", "checkout", "rev-parse", "HEAD"]).stdout.strip()
+    (tmp_path / "checkout" / "new $(touch hacked).yaml").write_text("1\n")
+    (tmp_path / "checkout" / "notes.md").write_text("2\n")
+    (tmp_path / "checkout" / "old.sh").unlink()
+    for command in (["add", "-A"], [*who, "commit", "-qm", "change"]):
+        git(["git", "-C", "checkout", *command])
+
+    def words(code: int, **inputs: str) -> list[str]:
+        environment = {"PATHS": "", "STRICT": "false", "ARGUMENTS": "", "SARIF": "r.sarif", "BASE": base} | inputs
+        assert environment.keys() == step["env"].keys()
+        done = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=tmp_path / "checkout",
+            env=os.environ | environment | {"RUNNER_TEMP": str(tmp_path / "venv")},
+            check=False,
+        )
+        assert done.returncode == code
+        lines: list[str] = (tmp_path / "venv" / "words").read_text().splitlines()
+        return lines
+
+    start = ["review", "--hook", "--annotate", "-o", "r.sarif"]
+    assert words(1) == [*start, "--", "new $(touch hacked).yaml"]
+    assert words(1, BASE="") == [*start, "--", "."]
+    inputs = {"PATHS": "a b\nc\n", "ARGUMENTS": "--cluster 'h100-sxm:8x4'", "STRICT": "true"}
+    assert words(1, **inputs) == [*start, "--cluster", "h100-sxm:8x4", "--strict", "--", "a b", "c"]
+    (tmp_path / "venv" / "words").write_text("")
+    head = git(["git", "-C", "checkout", "rev-parse", "HEAD"]).stdout.strip()
+    git(["git", "-C", "origin", "config", "uploadpack.allowAnySHA1InWant", "true"])
+    git(["git", "-C", "origin", "fetch", "-q", "../checkout", "HEAD"])
+    assert words(0, BASE=head) == []
+    assert not (tmp_path / "checkout" / "hacked").exists()
+
+
 def test_a_review_without_an_estimate_says_what_it_did_not_judge_and_which_options_it_needs(
     tmp_path, monkeypatch, capsys
 ):
@@ -144,11 +373,11 @@ def test_a_review_without_an_estimate_says_what_it_did_not_judge_and_which_optio
     flags = "torchtitan.sh"
     assert main([*plan, "-o", flags]) == 0
     capsys.readouterr()
-    assert main(["review", flags]) == 0
+    assert main(["review", flags]) == 3
     said = " ".join(capsys.readouterr().out.split())
-    assert "where it loses: nothing found; step time and memory not judged (no estimate)" in said
+    assert "does it fit: not judged" in said
     assert "does not name a model that pipeplan knows: review it with --model config.json" in said
-    assert main(["review", flags, "--model", "config.json"]) == 0
-    assert "where it loses: nothing found step" in " ".join(capsys.readouterr().out.split())
-    assert main(["review", flags, flags]) == 0
-    assert "torchtitan.sh (no estimate), torchtitan.sh (no estimate)" in " ".join(capsys.readouterr().out.split())
+    assert main(["review", flags, "--model", "config.json"]) in (0, 3)
+    assert "the number of layers" not in capsys.readouterr().out
+    assert main(["review", "--hook", flags, flags]) == 0
+    assert "torchtitan.sh (unknown: the number of layers" in " ".join(capsys.readouterr().out.split())

@@ -7,6 +7,7 @@ import pytest
 from pipeplan.extensions.review import RULES, SETTINGS, SEVERITIES, ReviewFacts, judged
 from pipeplan.extensions.review.facts import Entry
 from pipeplan.extensions.review.repairs import REPAIRS
+from pipeplan.extensions.review.rule import judgement
 from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.extensions.review.values import value_of
 from pipeplan.trainers import in_releases, trainer_kind
@@ -85,3 +86,50 @@ def test_a_rule_is_a_complete_row():
 )
 def test_releases(release, releases, inside):
     assert in_releases(release, releases) is inside
+
+
+def unjudged(trainer: str, words: str) -> dict[str, str]:
+    """Missing setting of each rule that cannot be judged."""
+    return {
+        rule.rule.id: rule.missing
+        for rule in judgement(ReviewFacts(trainer_kind(trainer), entries(words)), RULES).unjudged
+    }
+
+
+def test_a_switch_that_is_left_out_hides_no_condition_that_excludes_the_fault():
+    assert "gather-overlap-optimizer" not in unjudged("megatron-lm", "distributed_optimizer=true")
+    assert unjudged("megatron-lm", "distributed_optimizer=false")["gather-overlap-optimizer"] == "overlap_param_gather"
+
+
+def test_rules_of_experts_are_judged_for_a_dense_model():
+    experts = {"expert-grid", "experts-over-ranks", "experts-without-sequence", "experts-over-tensor-ranks"}
+    assert not experts & unjudged("megatron-lm", "experts=").keys()
+    assert experts <= unjudged("megatron-lm", "layers=8").keys()
+
+
+def test_layers_are_judged_without_a_number_of_gpus():
+    facts = ReviewFacts(trainer_kind("megatron-bridge"), entries("layers=78 pp=8 layout="))
+    assert "layers-per-rank" in flagged(facts)
+    # 80 layers divide, whatever the layout is.
+    assert "layers-per-rank" not in unjudged("megatron-bridge", "layers=80 pp=8")
+    assert unjudged("megatron-bridge", "layers=78 pp=8")["layers-per-rank"] == "layout"
+
+
+def test_degrees_that_are_left_out_are_no_sign_of_enough_gpus():
+    assert unjudged("megatron-lm", "gpus=8 pp=2")["too-few-gpus"] == "tp"
+    assert "too-few-gpus" not in unjudged("megatron-lm", "gpus=8 pp=2 tp=2 cp=1")
+    assert "too-few-gpus" in flagged(ReviewFacts(trainer_kind("megatron-lm"), entries("gpus=8 pp=16")))
+
+
+@pytest.mark.parametrize(
+    ("trainer", "words", "refused"),
+    [
+        ("megatron-lm", "global_batch=0", True),
+        ("verl", "global_batch=0", False),
+        ("torchtitan", "pp=0", True),
+        ("nemo-automodel", "pp=0", False),
+        ("deepspeed", "pp=0", False),
+    ],
+)
+def test_a_zero_is_an_error_only_where_the_trainer_refuses_it(trainer, words, refused):
+    assert ("degree-below-one" in flagged(ReviewFacts(trainer_kind(trainer), entries(words)))) is refused

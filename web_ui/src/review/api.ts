@@ -8,6 +8,7 @@ export type {
   Review,
   ReviewChange as Change,
   ReviewedConfiguration as Reviewed,
+  ReviewedQuestion as Question,
   ReviewFinding as Finding,
 } from "../records.js";
 

@@ -10,7 +10,7 @@ import { make, onDrop, part } from "../dom.js";
 import { type Review, review } from "./api.js";
 import { listing } from "./listing.js";
 import { PatchView } from "./patch.js";
-import { changes, estimate, verdict } from "./summary.js";
+import { changes, estimate, questions, verdict } from "./summary.js";
 
 /** Maximum length of a text; the server has the same limit. */
 const MOST_LETTERS = 1024 * 1024;
@@ -130,7 +130,10 @@ export class ReviewPage {
     this.answer.classList.remove("stale");
     this.heading.textContent = verdict(result);
     const [only] = result.configurations;
-    const parts = result.configurations.length === 1 && only !== undefined ? [estimate(only), ...changes(only)] : [];
+    const parts =
+      result.configurations.length === 1 && only !== undefined
+        ? [...questions(only), estimate(only), ...changes(only)]
+        : [];
     this.body.replaceChildren(make("h3", {}, "Findings"), listing(text, result.findings), ...parts);
     this.patch.show(result.patch);
   }

@@ -2,14 +2,15 @@
 
 import { make } from "../dom.js";
 import { figure, percent } from "../format.js";
-import type { Change, Finding, Review, Reviewed } from "./api.js";
+import type { Change, Finding, Question, Review, Reviewed } from "./api.js";
 
 /** Return the result of a review as a sentence. */
-export function verdict({ findings, configurations }: Review): string {
+export function verdict({ verdict, findings, configurations }: Review): string {
   const counts = (["error", "warning"] as const)
     .map((severity) => counted(findings, severity))
     .filter((text) => text !== "");
-  const text = counts.length === 0 ? "Nothing is wrong" : counts.join(" and ");
+  const nothing = verdict === "unknown" ? "No fault found, and not everything is judged" : "Nothing is wrong";
+  const text = counts.length === 0 ? nothing : counts.join(" and ");
   const [only] = configurations;
   if (configurations.length > 1) return `${text} in ${configurations.length} configurations`;
   return only === undefined || only.trainer === "" ? text : `${text}, for ${only.trainer}`;
@@ -18,6 +19,35 @@ export function verdict({ findings, configurations }: Review): string {
 function counted(findings: readonly Finding[], severity: Finding["severity"]): string {
   const count = findings.filter((finding) => finding.severity === severity).length;
   return count === 0 ? "" : `${count} ${severity}${count === 1 ? "" : "s"}`;
+}
+
+const QUESTIONS: Readonly<Record<Question["question"], string>> = {
+  starts: "Does it start",
+  right: "Is it right",
+  loses: "Where it loses",
+  fits: "Does it fit",
+};
+
+/** Return how far each question was answered, and what was not read. */
+export function questions({ questions, unknown, not_read: notRead }: Reviewed): HTMLElement[] {
+  const rows = questions.flatMap(({ question, judged, not_judged: unjudged, missing }) => [
+    make("dt", {}, QUESTIONS[question]),
+    make(
+      "dd",
+      {},
+      `${judged} rules judged, ${unjudged} not`,
+      ...missing.map(({ sentence }) => make("div", { class: "note" }, sentence)),
+    ),
+  ]);
+  const notes = [
+    ...(unknown.length > 0 ? [`Unknown: ${unknown.join(", ")}.`] : []),
+    ...(notRead.length > 0 ? [`Not read: ${notRead.join(", ")}.`] : []),
+  ];
+  return [
+    make("h3", {}, "What was judged"),
+    make("dl", { class: "facts" }, ...rows),
+    ...notes.map((text) => make("p", { class: "note" }, text)),
+  ];
 }
 
 /** Return the estimate as a list of facts, or the reason why there is none. */

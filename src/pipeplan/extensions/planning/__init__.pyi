@@ -9,9 +9,9 @@ from pipeplan.extensions.planning.calibration import write_calibration as write_
 from pipeplan.extensions.planning.choice.describing import configuration_document as configuration_document
 from pipeplan.extensions.planning.choice.finalists import best_layout_of as best_layout_of
 from pipeplan.extensions.planning.choice.legality import UNUSUAL as UNUSUAL
-from pipeplan.extensions.planning.choice.plans import DEFAULT_TOKENS as DEFAULT_TOKENS
 from pipeplan.extensions.planning.choice.plans import plan as plan
 from pipeplan.extensions.planning.choice.request import CHOICES as CHOICES
+from pipeplan.extensions.planning.choice.request import DEFAULT_TOKENS as DEFAULT_TOKENS
 from pipeplan.extensions.planning.choice.request import PlanListener as PlanListener
 from pipeplan.extensions.planning.choice.request import PlanProgress as PlanProgress
 from pipeplan.extensions.planning.choice.request import read_fixed as read_fixed

@@ -8,8 +8,9 @@ _HOMES = {
     "estimating": "Estimated",
     "facts": "NotSet ReviewFacts SettingPlace",
     "improving": "VerifiedChange combined estimate_or_none improvements",
+    "patches": "Patches patches_of",
     "readers": "Reading read_configurations read_text_of",
-    "rule": "SEVERITIES RuleFault RuleRow Severity judged",
+    "rule": "QUESTIONS SEVERITIES Judgement Question RuleFault RuleRow Severity UnjudgedRule judged judgement",
     "rules": "RULES",
     "settings": "SETTINGS",
 }

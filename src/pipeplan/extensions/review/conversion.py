@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from math import gcd, lcm
 from pathlib import PurePath
 from typing import Any
 
@@ -13,8 +14,15 @@ from pipeplan.extensions.planning.hardware import Cluster, Preset, preset
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
 from pipeplan.extensions.review.facts import NotSet, ReviewFacts
 from pipeplan.extensions.review.models import named_model, shape_of_sizes, similar_model
+from pipeplan.extensions.review.settings import SETTINGS
 from pipeplan.extensions.review.software import software_of
-from pipeplan.extensions.review.stages import layers_of_stages
+from pipeplan.extensions.review.stages import (
+    LOSS_LAYERS,
+    MTP_LAYERS,
+    balanced_counts,
+    chunks_of,
+    layers_of_stages,
+)
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.strategies import is_strategy, strategy
@@ -57,6 +65,10 @@ class Configured:
         Sentences about what the configuration does not say.
     guessed
         Whether the layers of the stages are assumed.
+    recomputed
+        Share of each stage's layers that are recomputed as the configuration says; the others keep all.
+    host_states
+        Share of the optimizer's states that are on the host.
     """
 
     model: ModelShape
@@ -64,6 +76,8 @@ class Configured:
     configuration: Configuration
     assumed: tuple[str, ...]
     guessed: bool
+    recomputed: float = 1.0
+    host_states: float = 0.0
 
 
 def configured(c: ReviewFacts) -> Configured:
@@ -73,20 +87,30 @@ def configured(c: ReviewFacts) -> Configured:
     phase = c.get("phase", "train")
     if not c.trains:
         raise NotSet("phase")
+    if c.cluster is None:
+        _usual_node(str(c.device))  # before the model, which takes its time
     assumed: list[str] = []
     model = _model(c, assumed)
     tp, pp, cp = (int(c.get(name, 1) or 1) for name in ("tp", "pp", "cp"))
     machines, data = _machines(c, tp * pp * cp, assumed)
     micro, batch = _batch(c, data, pp, assumed)
     # A single rank has nobody to share gradients and parameters with.
-    zero = _zero(c) if data * cp > 1 else min(_zero(c), 1)
+    zero = _zero(c, assumed) if data * cp > 1 else min(_zero(c, []), 1)
     sequence = c.get("seq_length", None)
     if sequence is None:
         sequence = _USUAL_SEQUENCE
         assumed.append(f"sequences of {_USUAL_SEQUENCE:,} tokens")
     ep = int(c.get("ep", 1) or 1)
-    etp = int(c.get("etp", None) or (1 if ep > 1 else tp))
+    core = "megatron-core" in c.trainer.scopes
+    # Megatron's expert tensor degree is the tensor degree, unless set; a file that leaves it out mostly inherits 1.
+    etp = int(c.get("etp", None) or (tp if (core and c.has("etp")) or ep == 1 else 1))
+    sequence_parallel = tp > 1 and c.get("sequence_parallel", True)
+    if tp > 1 and not c.has("sequence_parallel") and core:
+        assumed.append("sequence parallelism")
     modules = c.get("offload_modules", None) if c.get("fine_grained_offloading", False) else None
+    offloaded = offloaded_share(model, modules, c.get("recompute_modules", None) or ()) if modules else 0.0
+    if c.get("cpu_offloading", False) and c.get("cpu_offloading_layers", 0):
+        offloaded = min(1.0, c.cpu_offloading_layers / (model.layers / pp))
     try:
         layers, guessed = _split(c, model, assumed) if pp > 1 else (None, False)
         chunks = len(layers) // pp if layers else 1
@@ -104,44 +128,88 @@ def configured(c: ReviewFacts) -> Configured:
             schedule=_schedule(c, pp, chunks),
             group_size=c.get("group_size", None) if chunks > 1 else None,
             layers=layers,
-            sequence_parallel=tp > 1 and c.get("sequence_parallel", True),
+            sequence_parallel=sequence_parallel,
             zero=zero,
             replicate=_copies(c) if zero else 1,
             precision=_precision(c, assumed),
-            recompute=_recompute(c, model, layers, assumed),
+            recompute=_recompute(c),
             software=software_of(c),
-            offload=offloaded_share(model, modules, c.get("recompute_modules", None) or ()) if modules else 0.0,
+            offload=offloaded,
             lora_rank=_lora_rank(c, phase, assumed),
         )
     except PipeplanError as error:
         raise NotSet(str(error)) from None
     if configuration.microbatches < 1:
         raise NotSet("global_batch")
-    return Configured(model, machines, configuration, tuple(assumed), guessed)
+    recomputed = _recomputed_share(c, model, layers)
+    host = 1.0 if c.get("optimizer_cpu_offload", False) else 0.0
+    if host:
+        assumed.append("the host updates the weights in no time")
+    return Configured(model, machines, configuration, tuple(assumed), guessed, recomputed, host)
 
 
 def missing_facts(c: ReviewFacts) -> str:
     """Return what a configuration that cannot be estimated does not say, and the options that say it, in words."""
     if not c.trains:
         return "only training steps are estimated, and this job does not train"
+    gpu = "a GPU that pipeplan knows" if c.has("device") else "the GPU"
     named = {
         "a model that pipeplan knows": _knows_model(c),
-        "the GPU": c.has("device") or c.cluster is not None,
+        gpu: c.cluster is not None or (c.has("device") and _knows_gpu(c)),
         "the degrees": c.has("pp") or c.has("tp") or c.has("local_batch"),
     }
     missing = [words for words, known in named.items() if not known]
     if not missing:
-        return "the split of the layers into stages is unknown"
-    options = " ".join(_SAID_BY[words] for words in missing if words in _SAID_BY)
-    remedy = f": review it with {options}" if options else ""
+        return _refusal(c)
+    # Examples of options that say what a configuration leaves out.
+    options = {"a model that pipeplan knows": "--model config.json", gpu: f"--cluster {_cluster_like(c)}"}
+    examples = " ".join(options[words] for words in missing if words in options)
+    remedy = f": review it with {examples}" if examples else ""
     return f"the configuration does not name {' and '.join(missing)}{remedy}"
 
 
-_SAID_BY = {"a model that pipeplan knows": "--model config.json", "the GPU": "--cluster h100-sxm:8x4"}
-"""Examples of options that say what a configuration leaves out."""
+_REFUSALS = {
+    "layout": "the split of the layers into stages is unknown",
+    "gpus": "the degrees do not divide the GPUs",
+    "global_batch": "the global batch is smaller than a microbatch of every replica",
+    "layers": "the model's pattern has another number of layers",
+}
+"""Reasons why a configuration that names all cannot be estimated, by the setting that the conversion misses."""
+
+
+def _refusal(c: ReviewFacts) -> str:
+    """Return why a configuration that names all cannot be estimated."""
+    from pipeplan.extensions.review.estimating import estimated  # loads the planner
+
+    try:
+        estimated(c).estimate  # noqa: B018  (its refusal is the answer)
+    except NotSet as missing:
+        name = str(missing)
+        return _REFUSALS.get(name, f"{SETTINGS[name].keys[0]} is not stated" if name in SETTINGS else name)
+    return "the estimate is refused"
+
+
+def _cluster_like(c: ReviewFacts) -> str:
+    """Return an example of a cluster with as many GPUs as the configuration has, or the fewest that its degrees need."""
+    try:
+        gpus = c.world
+    except NotSet:
+        gpus = lcm(c.model_parallel, 8)
+    per_node = gcd(int(c.get("gpus_per_node", 8)), gpus)
+    return f"h100-sxm:{per_node}x{gpus // per_node}"
+
+
+def _knows_gpu(c: ReviewFacts) -> bool:
+    try:
+        _usual_node(str(c.device))
+    except NotSet:
+        return False
+    return True
 
 
 def _knows_model(c: ReviewFacts) -> bool:
+    if c.has("hidden", "heads") and (c.has("layers") or c.get("hybrid_pattern", None)):
+        return True
     try:
         _model(c, [])
     except NotSet:
@@ -163,16 +231,31 @@ def _split(facts: ReviewFacts, model: ModelShape, assumed: list[str]) -> tuple[t
         return layers_of_stages(c), False
     except NotSet:
         missing = {name: value for name, value in _SPLIT.items() if not c.has(name)}
-        layers = layers_of_stages(c.changed(missing))
+        own = c.changed(missing)
+    try:
+        layers = layers_of_stages(own)
         assumed.append("the trainer's own split of the layers")
-        return layers, True
+    except NotSet:
+        # A layout that the file leaves to code balances the layers, or it would not be set.
+        if c.has("layout") or c.pp < 2 or "megatron-core" not in c.trainer.scopes:
+            raise
+        layers = balanced_counts(model.layers, c.pp * chunks_of(c), LOSS_LAYERS + MTP_LAYERS * model.mtp_layers)
+        assumed.append("a balanced split of the layers")
+    return layers, True
+
+
+_NAMED_SIZE = re.compile(r"\d[bt](?![a-z])", re.IGNORECASE)
+"""Matches the number of parameters in a model's name: ``-30B``, ``_1T``."""
 
 
 def _model(c: ReviewFacts, assumed: list[str]) -> ModelShape:
     """Return the model's shape, with the layers and MTP layers that the configuration sets."""
     name = str(c.get("model_name", ""))
-    model = c.shape or named_model(name) or shape_of_sizes(_sizes(c))
-    if model is None and (model := similar_model(name)) is not None:
+    model = c.shape or named_model(name)
+    if model is None and (model := shape_of_sizes(_sizes(c))) is not None and not c.has("vocab"):
+        assumed.append(f"a vocabulary of {model.vocabulary:,}")
+    # A successor may be of another size, which its name or the number of layers tells.
+    if model is None and (c.has("layers") or _NAMED_SIZE.search(name)) and (model := similar_model(name)) is not None:
         assumed.append(f"sizes of {model.name}")
     if model is None:
         raise NotSet("model_name")
@@ -222,9 +305,18 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
             between=usual.node.between,
             domain=max(per_node, min(usual.node.domain or per_node, gpus)),
         )
+    elif _says_other(c, cluster.gpus):
+        assumed.append(f"the {cluster.gpus} GPUs of the options, not the {c.world} of the configuration")
     if cluster.gpus % replica:
         raise NotSet("gpus")
     return cluster, cluster.gpus // replica
+
+
+def _says_other(c: ReviewFacts, gpus: int) -> bool:
+    try:
+        return c.world != gpus
+    except NotSet:
+        return False
 
 
 _GPU_MEMORY = re.compile(r"\b(\d+) ?g(?:i?b)?\b", re.IGNORECASE)
@@ -258,6 +350,8 @@ def _multiple(least: int, *steps: int) -> int:
 def _batch(c: ReviewFacts, data: int, pp: int, assumed: list[str]) -> tuple[int, int]:
     """Return the microbatch size and the global batch that the schedule runs at once."""
     micro = int(c.get("micro_batch", 1) or 1)
+    if "megatron-core" in c.trainer.scopes and not c.has("micro_batch"):
+        assumed.append("a micro batch of 1")
     if "pytorch" in c.trainer.scopes and c.has("local_batch"):
         if pp > 1:
             return micro, int(c.local_batch) * data
@@ -272,12 +366,19 @@ def _batch(c: ReviewFacts, data: int, pp: int, assumed: list[str]) -> tuple[int,
     return micro, count * micro * data
 
 
+_WHOLE = frozenset({"full", "none", "sft", "false", ""})
+"""Ways to fine-tune in which all weights are trained."""
+
+
 def _lora_rank(c: ReviewFacts, phase: str, assumed: list[str]) -> int:
-    """Return the rank of low-rank adapters; 0 where all weights are trained."""
-    if not c.get("lora_rank", None) and phase in ("peft", "lora"):
+    """Return the rank of low-rank adapters; 0 where all weights are trained, whatever rank a trainer defaults to."""
+    way, rank = c.get("peft", None), int(c.get("lora_rank", 0) or 0)
+    if way is not None and str(way).lower() in _WHOLE:
+        return 0
+    if not rank and (way or phase in ("peft", "lora")):
         assumed.append(f"adapters of rank {_USUAL_RANK}")
         return _USUAL_RANK
-    return int(c.get("lora_rank", 0) or 0)
+    return rank
 
 
 def _schedule(c: ReviewFacts, pp: int, chunks: int) -> str:
@@ -291,13 +392,15 @@ def _schedule(c: ReviewFacts, pp: int, chunks: int) -> str:
     return _SCHEDULES.get(str(c.get("schedule", "1f1b")).lower(), usual)
 
 
-def _zero(c: ReviewFacts) -> Any:
+def _zero(c: ReviewFacts, assumed: list[str]) -> Any:
     if c.trainer.name == "deepspeed":
         return int(c.get("zero_stage", 0))
     if "pytorch" in c.trainer.scopes:
         return _zero_of_torch(c)
     if c.get("megatron_fsdp", False) or c.get("torch_fsdp2", False):
         return {"optim": 1, "optim_grads": 2, "no_shard": 0}.get(str(c.get("sharding_strategy", "")), 3)
+    if not c.has("distributed_optimizer"):
+        assumed.append("the distributed optimizer")
     return 1 if c.get("distributed_optimizer", True) else 0
 
 
@@ -325,24 +428,26 @@ def _precision(c: ReviewFacts, assumed: list[str]) -> Precision:
     return "bf16"
 
 
-def _recompute(
-    c: ReviewFacts, model: ModelShape, layers: tuple[int, ...] | None, assumed: list[str]
-) -> tuple[str, ...]:
+def _recompute(c: ReviewFacts) -> tuple[str, ...]:
     """Return the modules that every stage recomputes, the nearest that the planner has."""
     mode = str(c.get("ac_mode", "") or "").lower()
     if c.get("activation_checkpointing", False) or mode == "full":
         return ("full",)
-    if mode == "selective":
+    if mode in ("selective", "memory_budget"):
         return ("selective-op",)
     granularity = c.get("recompute_granularity", None)
-    some = c.get("recompute_num_layers", None)
-    if granularity == "full" or (granularity is None and some):
-        held = max(layers or (model.layers,))
-        if c.get("recompute_method", "block" if some else "uniform") == "block" and some and 2 * some < held:
-            assumed.append(f"no recomputation, because only {some} of {held} layers per stage are recomputed")
-            return ()
+    if granularity == "full" or (not c.has("recompute_granularity") and c.get("recompute_num_layers", None)):
         return ("full",)
     modules = c.get("recompute_modules", None)
-    if granularity == "selective" or c.get("recompute_activations", False) or modules:
+    selective = granularity == "selective" or c.get("recompute_activations", False)
+    if selective or (modules and not c.has("recompute_granularity")):
         return tuple(module for module in modules or ("core_attn",) if module in RECOMPUTE)
     return ()
+
+
+def _recomputed_share(c: ReviewFacts, model: ModelShape, layers: tuple[int, ...] | None) -> float:
+    """Return the share of a stage's layers that are recomputed: Megatron's ``block`` counts those of each stage."""
+    some = c.get("recompute_num_layers", None)
+    if not some or _recompute(c) != ("full",) or c.get("recompute_method", "block") != "block":
+        return 1.0
+    return float(min(1.0, some / max(layers or (model.layers,))))

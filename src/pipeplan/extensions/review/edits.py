@@ -1,22 +1,26 @@
 """Patches: changes of settings as edits of the text that they were read from, in its own form.
 
-An edit replaces the value where the text has it, and else adds a line beside a setting of the same kind. The patched text is
-read again: a patch is proposed only if it then says exactly the changes.
+An edit replaces the value where the text has it, and else adds a line beside a setting of the same kind. What other
+configurations of a Python file share, a line at the end of the configuration's own function overrides.
 """
 
 from __future__ import annotations
 
+import ast
 import difflib
 import json
+import posixpath
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
-from pipeplan.extensions.review.readers import Reading, SourceText, is_quoted, read_text_of
+from pipeplan.extensions.review.facts import Entry, ReviewFacts, SettingPlace
+from pipeplan.extensions.review.readers import Reading, SourceText, is_quoted
 from pipeplan.extensions.review.settings import SETTINGS
-from pipeplan.foundation.errors import PipeplanError
+from pipeplan.model import one_line
 
 _CORE_SPELLINGS = {
     "vpp": "virtual_pipeline_model_parallel_size",
@@ -67,10 +71,34 @@ _BESIDE = {
     "local_batch": ("global_batch", "micro_batch"),
     "global_batch": ("micro_batch", "local_batch"),
     "microbatches": ("schedule", "pp"),
+    "nodes": ("gpus_per_node",),
+    "gpus_per_node": ("nodes",),
 }
 """Settings beside which a new one is written; of all others those of the pipeline."""
 
 _PIPELINE = ("pp", "vpp", "layout", "first_stage_layers", "last_stage_layers", "tp", "cp", "ep", "schedule")
+
+_BRIDGE_PARTS = {
+    "overlap_grad_reduce": "ddp",
+    "distributed_optimizer": "ddp",
+    "ckpt_format": "checkpoint",
+    "micro_batch": "train",
+    "global_batch": "train",
+}
+"""Parts of Megatron-Bridge's configuration with settings that are not the model's."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Edit of a line (from 0): of the columns from ``start`` to ``end``; of no columns (-1): a new line behind it.
+
+    ``new`` is the new text; None removes the line.
+    """
+
+    line: int
+    start: int = -1
+    end: int = -1
+    new: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,43 +117,59 @@ class Patch:
     text: str | None
 
 
-@dataclass
-class _Lines:
-    """Lines of a text with edits of columns and insertions, applied from the end."""
+class NoPatch(Exception):
+    """A text cannot hold a change; the reason in words."""
 
-    lines: list[str]
-    replacements: dict[int, list[tuple[int, int, str]]] = field(default_factory=dict)
-    insertions: dict[int, list[str]] = field(default_factory=dict)
-    removed: set[int] = field(default_factory=set)
 
-    def text(self) -> str:
-        """Return the edited text."""
-        edited: list[str] = []
-        for number, line in enumerate(self.lines):
-            changed = line
-            for start, end, new in sorted(self.replacements.get(number, []), reverse=True):
-                changed = changed[:start] + new + changed[end:]
-            if number not in self.removed:
-                edited.append(changed)
-            edited += self.insertions.get(number, [])
-        return "\n".join(edited)
+_NOTHING: Mapping[SettingPlace, str] = MappingProxyType({})
 
 
 def patched(reading: Reading, changes: Mapping[str, Any]) -> Patch:
-    """Return a patch of changes for the text of a configuration."""
-    source, facts = reading.source, reading.facts
-    text = _edited(source, facts, changes)
-    if text is None or text == source.text or not _says(source, facts, text, changes):
-        return Patch(_listed(facts, changes), None)
-    name = source.file.replace("\\", "/").lstrip("/")
-    diff = difflib.unified_diff(
-        source.text.splitlines(keepends=True), text.splitlines(keepends=True), f"a/{name}", f"b/{name}", n=1
-    )
-    return Patch("".join(part if part.endswith("\n") else f"{part}\n" for part in diff), text)
+    """Return a patch of changes for the text of one configuration, which is not judged again."""
+    source = reading.source
+    try:
+        text = edited_text(source.text, edits_of(reading, changes))
+    except NoPatch:
+        return Patch("".join(f"{key}: {plain(value)}\n" for key, value in _listed(reading.facts, changes)), None)
+    return Patch(diff_of(source.file, source.text, text), text)
 
 
-def _listed(facts: ReviewFacts, changes: Mapping[str, Any]) -> str:
-    return "".join(f"{spelling(facts, name, 'list')}: {plain(value)}\n" for name, value in changes.items())
+def _listed(facts: ReviewFacts, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((spelling(facts, name, "list"), value) for name, value in changes.items())
+
+
+def diff_of(file: str, before: str, after: str) -> str:
+    """Return the unified diff of a file, with three lines of context; empty without a difference."""
+    name = posixpath.normpath(file.replace("\\", "/")).lstrip("/")
+    # A tab ends a name with spaces, for patch and git alike.
+    end = "\t" if " " in name else ""
+    lines = difflib.unified_diff(_lines_of(before), _lines_of(after), f"a/{name}{end}", f"b/{name}{end}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _lines_of(text: str) -> list[str]:
+    """Return the lines with their ends; other separators than the line feed are part of a line, as they are for patch."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def edited_text(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with edits, of which equal ones are made once. Raises NoPatch if two change the same columns."""
+    lines = text.split("\n")
+    last: Edit | None = None
+    # From the end, so that what comes before keeps its place; new lines in their order.
+    for edit in sorted(set(edits), key=lambda edit: (edit.line, edit.start, edit.end, edit.new or ""), reverse=True):
+        line = lines[edit.line]
+        if edit.start >= 0:
+            if last is not None and (last.line, last.start >= 0) == (edit.line, True) and last.start < edit.end:
+                raise NoPatch(f"two changes of line {edit.line + 1}")
+            lines[edit.line] = line[: edit.start] + (edit.new or "") + line[edit.end :]
+        elif edit.new is None:
+            lines[edit.line] = "\0"
+        else:
+            end = "\r" if line.endswith("\r") else ""
+            lines.insert(edit.line + 1, edit.new + end)
+        last = edit
+    return "\n".join(line for line in lines if line != "\0")
 
 
 def spelling(facts: ReviewFacts, name: str, form: str) -> str:
@@ -149,159 +193,278 @@ def _lists(value: Any) -> Any:
     return [_lists(part) for part in value] if isinstance(value, tuple | list) else value
 
 
-def _edited(source: SourceText, facts: ReviewFacts, changes: Mapping[str, Any]) -> str | None:
-    if source.form in ("log", "layout"):
-        return _layout_text(source, changes) if source.form == "layout" else None
-    lines = _Lines(source.text.split("\n"))
+def edits_of(reading: Reading, changes: Mapping[str, Any], shared: Mapping[SettingPlace, str] = _NOTHING) -> list[Edit]:
+    """Return the edits of a configuration's text that make changes.
+
+    Parameters
+    ----------
+    shared
+        Places that the changes must leave as they are, with the other configurations that share them.
+
+    Raises
+    ------
+    NoPatch
+        If the text cannot hold the changes.
+    """
+    source, facts = reading.source, reading.facts
+    if source.form == "log":
+        raise NoPatch("the file is a log: change the arguments where they are set")
+    if source.form == "layout":
+        return [_whole_layout(source, changes)]
+    edits: list[Edit] = []
     for name, value in changes.items():
         entry = facts.settings.get(name)
         place = entry.place if entry is not None and not entry.assumed else SettingPlace()
-        if place.line and place.start >= 0:
-            done = _replace(lines, source, place, name, value)
-        elif place.line and source.form == "python":
-            done = _override(lines, facts, place, name, value)
+        if (value is None or value is False) and (entry is None or entry.assumed):
+            continue
+        own = place.file == source.file and place not in shared
+        if own and place.line and place.start >= 0:
+            if name == "gpus" and "nodes" in changes and "$" in _text_at(source, place):
+                continue  # computed from the nodes
+            edits += _replace(source, place, name, value)
+        elif source.form == "python":
+            edits += _in_python(reading, name, value, place if own else None, shared)
         elif value is None or value is False:
-            done = entry is None or entry.assumed
+            raise NoPatch(_elsewhere(place, name, shared))
         else:
-            done = _insert(lines, source, facts, name, value)
-        if not done:
-            return None
-    return lines.text()
+            edits += _insert(source, facts, name, value, shared)
+        if own and name in _DIRECTIVES and source.form == "shell":
+            edits += _directives(source, place, name, entry.value if entry is not None else None, value)
+    return edits
 
 
-def _override(lines: _Lines, facts: ReviewFacts, place: SettingPlace, name: str, value: Any) -> bool:
-    """Set a setting again behind the call that sets it: ``cfg.model.x = ...`` beside ``set_layout(cfg.model)``."""
-    owner = next(
-        (
-            match[1]
-            for other in _PIPELINE
-            if (entry := facts.settings.get(other)) is not None and entry.place.line and entry.place.start > 0
-            if (match := re.match(r"\s*((?:\w+\.)+)\w+\s*=", lines.lines[entry.place.line - 1]))
-        ),
-        None,
-    )
-    if owner is None:
-        return False
-    line = lines.lines[place.line - 1]
-    indent = line[: len(line) - len(line.lstrip())]
-    key = spelling(facts, name, "python")
+def _elsewhere(place: SettingPlace, name: str, shared: Mapping[SettingPlace, str]) -> str:
+    """Return why a setting cannot be changed at its place."""
+    key = SETTINGS[name].keys[0]
+    if place in shared:
+        return f"{key} in line {place.line} is shared with {shared[place]}, which needs another value"
+    return f"{key} is set at {one_line(str(place))}" if place.line else f"the text has no place for {key}"
+
+
+_DIRECTIVES = {"nodes": r"--nodes|-N", "gpus_per_node": r"--gpus-per-node|--gres|--gpus-on-node"}
+"""Directives of Slurm that say the same as an argument of a launcher."""
+
+
+def _directives(source: SourceText, place: SettingPlace, name: str, old: Any, value: Any) -> Iterator[Edit]:
+    """Yield the edits of further directives that say the old value, which a launcher's argument repeats."""
+    pattern = re.compile(rf"#SBATCH\s+(?:{_DIRECTIVES[name]})(?:[=\s]+|=\S*:)(?:gpu:(?:\w+:)?)?({old})\s*$")
+    for number, line in enumerate(source.text.split("\n")):
+        if number + 1 != place.line and (match := pattern.match(line)):
+            yield Edit(number, match.start(1), match.end(1), str(value))
+
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@lru_cache(maxsize=4)
+def _functions_of(text: str) -> dict[str, _Function]:
+    """Return the functions of a Python module by their names."""
+    try:
+        return {node.name: node for node in ast.parse(text).body if isinstance(node, _Function)}
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+
+
+def _in_python(
+    reading: Reading, name: str, value: Any, call: SettingPlace | None, shared: Mapping[SettingPlace, str]
+) -> list[Edit]:
+    """Set a setting beside another one of the configuration's own, or behind all that its function sets.
+
+    Parameters
+    ----------
+    call
+        Place of a call that sets it, such as ``set_layout(cfg.model)``; it must come before.
+    """
+    source, facts = reading.source, reading.facts
+    function = _functions_of(source.text).get(facts.name)
+    lines = source.text.split("\n")
     text = _literal(SourceText("", "", "python"), value, "")
-    lines.insertions.setdefault(place.line - 1, []).append(f"{indent}{owner}{key} = {text}")
-    return line.rstrip().endswith(")")
+    entry = facts.settings.get(name)
+    new = entry is None or entry.assumed
+    inside = range(0, len(lines) + 1) if function is None else range(function.lineno, (function.end_lineno or 0) + 1)
+    anchor = _anchor(source, facts, name, lambda place: place.line in inside and place not in shared)
+    if new and anchor is not None and (edits := _beside(lines, facts, name, text, anchor)):
+        return edits
+    path = _path_of(facts, name)
+    if function is None or not path:
+        raise NoPatch(_elsewhere(entry.place if entry is not None else SettingPlace(), name, shared))
+    if call is not None and call.line in inside and lines[call.line - 1].rstrip().endswith(")"):
+        owner = anchor and re.match(r"\s*(\w+)\.", lines[anchor.line - 1])
+        indent = re.match(r"\s*", lines[call.line - 1])
+        if owner and indent:
+            return [Edit(call.line - 1, new=f"{indent[0]}{owner[1]}.{path} = {text}")]
+    last = function.body[-1]
+    if not isinstance(last, ast.Return) or not isinstance(last.value, ast.Name):
+        raise NoPatch(_elsewhere(entry.place if entry is not None else SettingPlace(), name, shared))
+    return [Edit(last.lineno - 2, new=f"{' ' * last.col_offset}{last.value.id}.{path} = {text}")]
 
 
-def _layout_text(source: SourceText, changes: Mapping[str, Any]) -> str | None:
-    ending = "\n" if source.text.endswith("\n") else ""
-    return f"{changes['layout']}{ending}" if changes.keys() == {"layout"} and changes["layout"] else None
+def _path_of(facts: ReviewFacts, name: str) -> str:
+    """Return the attribute of a configuration that holds a setting: ``model.pipeline_dtype``; empty if unknown.
+
+    A key may begin with the variable of the configuration: ``cfg.model.pipeline_dtype``.
+    """
+    for other in (name, *_BESIDE.get(name, ()), *_PIPELINE):
+        entry = facts.settings.get(other)
+        parts = [] if entry is None or not entry.place.line else entry.place.key.split(".")
+        if len(parts) < 2 or not all(part.isidentifier() for part in parts):
+            continue
+        owner = parts[len(parts) > 2 : -1]
+        if other == name:
+            return ".".join((*owner, parts[-1]))
+        if "megatron-bridge" in facts.trainer.scopes and owner == ["model"]:
+            owner = [_BRIDGE_PARTS.get(name, "model")]
+        return ".".join((*owner, spelling(facts, name, "python")))
+    return ""
 
 
-def _replace(lines: _Lines, source: SourceText, place: SettingPlace, name: str, value: Any) -> bool:
+def _beside(lines: list[str], facts: ReviewFacts, name: str, text: str, anchor: SettingPlace) -> list[Edit]:
+    """Return the edit that sets a setting in the line behind another one, in the same form; empty for other forms."""
+    number, key = anchor.line - 1, spelling(facts, name, "python")
+    line = lines[number]
+    if assigned := re.match(r"(\s*)((?:\w+(?:\[[^\]]*\])?\.)+)\w+\s*=(?!=)", line):
+        owner = assigned[2]
+        if (
+            (part := _BRIDGE_PARTS.get(name))
+            and "megatron-bridge" in facts.trainer.scopes
+            and owner.endswith(".model.")
+        ):
+            owner = f"{owner[: -len('model.')]}{part}."
+        return [Edit(number, new=f"{assigned[1]}{owner}{key} = {text}")]
+    if keyword := re.match(r"(\s*)\w+=.*,\s*(?:#.*)?$", line):
+        return [Edit(number, new=f"{keyword[1]}{key}={text},")]
+    if quoted := re.match(r"""(\s*)(["'])\w+\2:.*,\s*(?:#.*)?$""", line):
+        return [Edit(number, new=f"{quoted[1]}{quoted[2]}{key}{quoted[2]}: {text},")]
+    if anchor.start > 0 and re.search(r"[(,]\s*\w+=$", line[: anchor.start]):
+        return [Edit(number, anchor.end, anchor.end, f", {key}={text}")]
+    return []
+
+
+def _text_at(source: SourceText, place: SettingPlace) -> str:
+    return source.text.split("\n")[place.line - 1][place.start : place.end]
+
+
+def _assigned(source: SourceText, place: SettingPlace) -> SettingPlace:
+    """Return the place where a script's variable gets its value, if a place only repeats it; else the place itself."""
+    variable = re.fullmatch(r"""["']?\$\{?(\w+)\}?["']?""", _text_at(source, place)) if source.form == "shell" else None
+    if variable is None:
+        return place
+    assignment = re.compile(
+        rf"""\s*(?:export\s+)?{variable[1]}=["']?(?:\$\{{{variable[1]}:-)?([\w.-]+)[}}"']*\s*(?:#.*)?$"""
+    )
+    lines = list(enumerate(source.text.split("\n"), 1))
+    assigned = [(number, line) for number, line in lines if re.match(rf"\s*(?:export\s+)?{variable[1]}=", line)]
+    value = assignment.match(assigned[0][1]) if len(assigned) == 1 else None
+    return place if value is None else replace(place, line=assigned[0][0], start=value.start(1), end=value.end(1))
+
+
+def _whole_layout(source: SourceText, changes: Mapping[str, Any]) -> Edit:
+    if changes.keys() != {"layout"} or not changes["layout"] or len(source.text.strip().split("\n")) > 1:
+        raise NoPatch("the file has room for a layout alone")
+    return Edit(0, 0, len(source.text.split("\n")[0].rstrip("\r")), changes["layout"])
+
+
+def _replace(source: SourceText, place: SettingPlace, name: str, value: Any) -> list[Edit]:
     number = place.line - 1
-    line = lines.lines[number]
+    line = source.text.split("\n")[number]
+    if value is None and source.form == "yaml" and line.lstrip().startswith("--"):
+        # An argument has no null.
+        return [Edit(number)]
     if source.form != "shell":
-        new = _literal(source, value, line[place.start : place.end])
-        lines.replacements.setdefault(number, []).append((place.start, place.end, new))
-        return True
+        return [Edit(number, place.start, place.end, _literal(source, value, line[place.start : place.end]))]
     if SETTINGS[name].kind == "flag" or value is None:
         if value is True and not place.key.startswith("--no-"):
-            return True
-        return _remove_flag(lines, number, place)
-    new = _shell_value(source, place, value, line[place.start - 1 : place.start])
-    lines.replacements.setdefault(number, []).append((place.start, place.end, new))
-    return True
+            return []
+        return [_without_flag(line, place)]
+    at = _assigned(source, place)
+    before = source.text.split("\n")[at.line - 1][at.start - 1 : at.start]
+    return [Edit(at.line - 1, at.start, at.end, _shell_value(source, at, value, before))]
 
 
-def _remove_flag(lines: _Lines, number: int, place: SettingPlace) -> bool:
-    """Remove a flag and its value; the whole line if nothing else is on it."""
-    line = lines.lines[number]
+def _without_flag(line: str, place: SettingPlace) -> Edit:
+    """Return the edit that removes a flag and its value; the whole line if nothing else is on it."""
     start = line.rfind(place.key, 0, max(place.start, place.end, len(place.key)) + 1)
     if start < 0:
-        return False
+        raise NoPatch(f"{one_line(place.key)} is not in its line {place.line}")
     end = max(place.end, start + len(place.key))
     rest = (line[:start] + line[end:]).strip()
-    if rest in ("", "\\"):
-        lines.removed.add(number)
-    else:
-        lines.replacements.setdefault(number, []).append((start, end + (line[end : end + 1] == " "), ""))
-    return True
+    if rest == "\\":
+        return Edit(place.line - 1)
+    if not rest:
+        # The line before may go on here, so that its end stays.
+        return Edit(place.line - 1, 0, len(line.rstrip("\r")), "")
+    return Edit(place.line - 1, start, end + (line[end : end + 1] == " "), "")
 
 
-def _insert(lines: _Lines, source: SourceText, facts: ReviewFacts, name: str, value: Any) -> bool:
-    anchor = _anchor(source, facts, name)
+def _insert(
+    source: SourceText, facts: ReviewFacts, name: str, value: Any, shared: Mapping[SettingPlace, str]
+) -> list[Edit]:
+    anchor = _anchor(source, facts, name, lambda place: place not in shared)
     if anchor is None:
-        return False
-    number = anchor.line - 1
-    line = lines.lines[number]
+        raise NoPatch(f"the text has no setting beside which {SETTINGS[name].keys[0]} belongs")
+    number, lines = anchor.line - 1, source.text.split("\n")
+    line = lines[number]
     indent = line[: len(line) - len(line.lstrip())]
     key = spelling(facts, name, source.form)
     if source.form == "shell":
-        underscores = "_" in anchor.key and "-" not in anchor.key.lstrip("-")
-        flag = f"--{key}" if underscores else f"--{key.replace('_', '-')}"
-        value_text = "" if value is True else f" {_shell_value(source, anchor, value)}"
-        continued = line.rstrip().endswith("\\")
-        end = " \\" if continued else ""
-        own_line = line.lstrip().startswith("--") and not line.rstrip().endswith((")", '"', "'"))
-        if own_line and (continued or not (number and lines.lines[number - 1].rstrip().endswith("\\"))):
-            lines.insertions.setdefault(number, []).append(f"{indent}{flag}{value_text}{end}")
-        else:
-            lines.replacements.setdefault(number, []).append((anchor.end, anchor.end, f" {flag}{value_text}"))
-        return True
-    text = _literal(source, value, "")
-    if source.form in ("list", "python"):
-        in_list = source.form == "list"
-        return _insert_in_list(lines, anchor, key, value) if in_list else _insert_python(lines, number, key, text)
-    stripped = line.strip()
+        return [_inserted_flag(source, lines, anchor, key, value)]
+    if source.form == "list":
+        return [_inserted_argument(lines, anchor, key, value)]
+    text, stripped = _literal(source, value, ""), line.strip()
     if source.form == "yaml":
         dashes = "--" if stripped.startswith("--") else ""
-        new = f"{indent}{dashes}{key.replace('_', '-') if dashes else key}: {text}"
-    elif source.form == "toml":
-        new = f"{indent}{key} = {text}"
-    else:
-        if not stripped.startswith('"'):
-            return False
-        # Before the anchor, so that no comma is missing behind it.
-        lines.insertions.setdefault(number - 1, []).append(f'{indent}"{key}": {text},')
-        return number > 0
-    lines.insertions.setdefault(number, []).append(new)
-    return True
+        return [Edit(number, new=f"{indent}{dashes}{key.replace('_', '-') if dashes else key}: {text}")]
+    if source.form == "toml":
+        return [Edit(number, new=f"{indent}{key} = {text}")]
+    if not stripped.startswith('"') or not number:
+        raise NoPatch(f"the text has no line beside which {key} belongs")
+    # Before the anchor, so that no comma is missing behind it.
+    return [Edit(number - 1, new=f'{indent}"{key}": {text},')]
 
 
-def _insert_in_list(lines: _Lines, anchor: SettingPlace, key: str, value: Any) -> bool:
-    """Insert an argument behind another one of a list: ``"--num-layers", "46"``."""
+def _inserted_flag(source: SourceText, lines: list[str], anchor: SettingPlace, key: str, value: Any) -> Edit:
+    """Return the edit that adds a flag behind another one: on a line of its own if that one is."""
+    number = anchor.line - 1
+    line = lines[number].rstrip()
+    if key == "nnodes" and anchor.key.endswith("num_gpus"):
+        key = "num_nodes"
+    underscores = "_" in anchor.key and "-" not in anchor.key.lstrip("-")
+    flag = f"--{key}" if underscores else f"--{key.replace('_', '-')}"
+    added = flag if value is True else f"{flag} {_shell_value(source, anchor, value)}"
+    continued = line.endswith("\\")
+    own_line = line.lstrip().startswith("--") and not line.endswith((")", '"', "'"))
+    if own_line and (continued or not (number and lines[number - 1].rstrip().endswith("\\"))):
+        indent = line[: len(line) - len(line.lstrip())]
+        return Edit(number, new=f"{indent}{added}{' ' + chr(92) if continued else ''}")
+    return Edit(number, anchor.end, anchor.end, f" {added}")
+
+
+def _inserted_argument(lines: list[str], anchor: SettingPlace, key: str, value: Any) -> Edit:
+    """Return the edit that adds an argument behind another one of a list: ``"--num-layers", "46"``."""
     at = anchor.end + 1
-    quote = lines.lines[anchor.line - 1][anchor.end : at]
+    quote = lines[anchor.line - 1][anchor.end : at]
+    if quote not in ("'", '"'):
+        raise NoPatch(f"{one_line(anchor.key)} is not a text in a list")
     flag = f"--{key.replace('_', '-')}"
     further = "".join(f", {quote}{word}{quote}" for word in ((flag,) if value is True else (flag, value)))
-    lines.replacements.setdefault(anchor.line - 1, []).append((at, at, further))
-    return quote in ("'", '"')
+    return Edit(anchor.line - 1, at, at, further)
 
 
-def _insert_python(lines: _Lines, number: int, key: str, text: str) -> bool:
-    line = lines.lines[number]
-    assigned = re.match(r"(\s*)((?:\w+(?:\[[^\]]*\])?\.)+)\w+\s*=(?!=)", line)
-    if assigned:
-        lines.insertions.setdefault(number, []).append(f"{assigned[1]}{assigned[2]}{key} = {text}")
-        return True
-    keyword = re.match(r"(\s*)\w+=.*,\s*(?:#.*)?$", line)
-    if keyword:
-        lines.insertions.setdefault(number, []).append(f"{keyword[1]}{key}={text},")
-        return True
-    quoted = re.match(r"""(\s*)(["'])\w+\2:.*,\s*(?:#.*)?$""", line)
-    if quoted:
-        lines.insertions.setdefault(number, []).append(f"{quoted[1]}{quoted[2]}{key}{quoted[2]}: {text},")
-        return True
-    return False
-
-
-def _anchor(source: SourceText, facts: ReviewFacts, name: str) -> SettingPlace | None:
+def _anchor(
+    source: SourceText, facts: ReviewFacts, name: str, free: Callable[[SettingPlace], bool]
+) -> SettingPlace | None:
     """Return the place of a setting beside which another one belongs."""
     for other in (*_BESIDE.get(name, ()), *_PIPELINE, "global_batch", "micro_batch"):
         entry = facts.settings.get(other)
-        if entry is None or entry.assumed or not entry.place.line or entry.place.file != source.file:
+        if entry is None or not _is_anchor(entry, source) or not free(entry.place):
             continue
         if source.form != "shell" or entry.place.key.startswith("--"):
             return entry.place
     return None
+
+
+def _is_anchor(entry: Entry, source: SourceText) -> bool:
+    return not entry.assumed and bool(entry.place.line) and entry.place.file == source.file
 
 
 def _shell_value(source: SourceText, place: SettingPlace, value: Any, before: str = "") -> str:
@@ -327,19 +490,3 @@ def _literal(source: SourceText, value: Any, old: str) -> str:
         return json.dumps(value)
     quote = old[:1] if old[:1] in ("'", '"') else '"' if re.search(r"[|*:#{}\[\],&!%@`]", value) else ""
     return f"{quote}{value}{quote}"
-
-
-def _says(source: SourceText, facts: ReviewFacts, text: str, changes: Mapping[str, Any]) -> bool:
-    """Return True if the patched text, read again, has the changes in this configuration."""
-    try:
-        again = read_text_of(text, source.file, trainer=facts.trainer.name or None, release=facts.release)
-    except PipeplanError:
-        return False
-    named: Sequence[ReviewFacts] = [reading.facts for reading in again if reading.facts.name == facts.name]
-    return len(named) == 1 and all(_same(named[0].get(name, None), value) for name, value in changes.items())
-
-
-def _same(value: Any, other: Any) -> bool:
-    if isinstance(value, tuple) or isinstance(other, tuple):
-        return str(_lists(value)) == str(_lists(other))
-    return bool(value == other) or (not value and not other) or str(value) == str(other)

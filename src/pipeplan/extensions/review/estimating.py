@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
+from typing import Any
+
+from msgspec.structs import asdict
+from msgspec.structs import replace as changed
 
 from pipeplan.extensions.planning import (
     Configuration,
     Estimate,
     Fit,
-    best_layout_of,
     costs_of,
     default_limit,
     estimate,
@@ -20,10 +23,10 @@ from pipeplan.extensions.planning import (
     widest_limit,
 )
 from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.results import GpuMemory
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.extensions.review.conversion import Configured, configured
 from pipeplan.extensions.review.facts import NotSet, ReviewFacts
-from pipeplan.extensions.search.layouts import WorkClock
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import GIBIBYTE
 
@@ -36,9 +39,13 @@ class Estimated(Configured):
     def estimate(self) -> Estimate:
         """The prediction. Raises NotSet if the configuration cannot be estimated."""
         try:
-            return estimate(self.model, self.cluster, self.configuration, with_error_bar=False)
+            whole = estimate(self.model, self.cluster, self.configuration, with_error_bar=False)
+            if self.recomputed < 1:
+                plain = replace(self.configuration, recompute=())
+                whole = between(estimate(self.model, self.cluster, plain, with_error_bar=False), whole, self.recomputed)
         except PipeplanError as error:
             raise NotSet(str(error)) from None
+        return without_states(whole, self.host_states) if self.host_states else whole
 
     @property
     def gpu(self) -> str:
@@ -114,6 +121,39 @@ class Estimated(Configured):
         return self.estimate.time.bubble / self.estimate.step_time
 
 
+def between(first: Estimate, second: Estimate, share: float) -> Estimate:
+    """Return the estimate of a step of which a share is as in the second estimate, and the rest as in the first."""
+
+    def mixed(one: float, other: float) -> float:
+        return (1 - share) * one + share * other
+
+    def parts(one: Any, other: Any) -> Any:
+        return type(one)(**{name: mixed(value, getattr(other, name)) for name, value in asdict(one).items()})
+
+    memory = tuple(map(parts, first.memory, second.memory))
+    step_time = mixed(first.step_time, second.step_time)
+    faster = first.step_time / step_time
+    return changed(
+        second,
+        step_time=step_time,
+        time=parts(first.time, second.time),
+        tokens_per_second=first.tokens_per_second * faster,
+        mfu=first.mfu * faster,
+        **_peaks(memory),
+    )
+
+
+def without_states(made: Estimate, share: float) -> Estimate:
+    """Return an estimate with a share of the optimizer's states on the host."""
+    memory = tuple(changed(rank, optimizer=(1 - share) * rank.optimizer) for rank in made.memory)
+    return changed(made, **_peaks(memory))
+
+
+def _peaks(memory: tuple[GpuMemory, ...]) -> dict[str, Any]:
+    peaks = tuple(rank.total for rank in memory)
+    return {"memory": memory, "peak_memory_by_rank_gib": peaks, "peak_memory_gib": max(peaks)}
+
+
 @dataclass(frozen=True, slots=True)
 class BestSplit:
     """Best layout that the planner finds, and the step time with it in seconds."""
@@ -134,6 +174,9 @@ def best_split(model: ModelShape, cluster: Cluster, configuration: Configuration
     """Return the best layout of a configuration, whatever its own; None if the planner finds none."""
     count = min(configuration.microbatches, _FEW * configuration.pipeline)
     few = replace(configuration, global_batch=count * configuration.data * configuration.microbatch_size)
+    from pipeplan.extensions.planning import best_layout_of  # loads the search
+    from pipeplan.extensions.search.layouts import WorkClock
+
     try:
         schedule = schedule_of(few, costs_of(stage_costs(model, cluster, few), few))
         best = best_layout_of(model, cluster, configuration, schedule, seconds=_SECONDS, clock=WorkClock())
@@ -153,8 +196,19 @@ def with_last_layer(counts: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(count - (stage == fullest) + (stage == len(counts) - 1) for stage, count in enumerate(counts))
 
 
-@lru_cache(maxsize=128)
 def estimated(c: ReviewFacts) -> Estimated:
     """Return the estimate of a configuration. Raises NotSet if it does not say enough, or cannot be."""
-    made = configured(c)
-    return Estimated(made.model, made.cluster, made.configuration, made.assumed, made.guessed)
+    made = _estimated_or_missing(c)
+    if isinstance(made, str):
+        raise NotSet(made)
+    return made
+
+
+@lru_cache(maxsize=128)
+def _estimated_or_missing(c: ReviewFacts) -> Estimated | str:
+    """Return the estimate of a configuration, or what it misses: most rules of estimates ask again."""
+    try:
+        made = configured(c)
+    except NotSet as missing:
+        return str(missing)
+    return Estimated(**{field.name: getattr(made, field.name) for field in fields(made)})

@@ -6,7 +6,7 @@ then not judged: what a configuration does not say is not a fault.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -29,6 +29,29 @@ LONGEST_NAME = 200
 
 class NotSet(Exception):
     """A rule needs a setting that the configuration leaves out."""
+
+
+def decided(condition: Callable[[ReviewFacts], Any], facts: ReviewFacts) -> Any:
+    """Return what a condition says of a configuration, whether a switch that it leaves out is on or off.
+
+    Raises
+    ------
+    NotSet
+        If the switch decides, or another setting is missing.
+    """
+    try:
+        return condition(facts)
+    except NotSet as missing:
+        name = str(missing)
+        if name not in SETTINGS or SETTINGS[name].kind != "flag" or facts.has(name):
+            raise
+        try:
+            decides = any(decided(condition, facts.changed({name: value})) for value in (False, True))
+        except NotSet:
+            decides = True
+        if decides:
+            raise missing from None
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +139,10 @@ class ReviewFacts:
         """Return True if the configuration has all of these settings."""
         return all(self.get(name) is not UNKNOWN for name in names)
 
+    def lacks(self, *names: str) -> bool:
+        """Return False if the configuration has all of these settings. Raises NotSet for the first that it leaves out."""
+        return not all((getattr(self, name), True) for name in names)
+
     def place_of(self, names: Iterable[str]) -> SettingPlace:
         """Return the place of the first of these settings that the file itself has."""
         entries = [self.settings[name] for name in names if name in self.settings]
@@ -131,6 +158,11 @@ class ReviewFacts:
     def trains(self) -> bool:
         """True unless the configuration is of a job that only generates text, evaluates or converts a model."""
         return self.get("phase", "train") not in ("inference", "eval", "export")
+
+    @property
+    def dense(self) -> bool:
+        """True if the model is known to have no experts."""
+        return self.get("experts", 1) is None
 
     # Degrees
 
@@ -243,10 +275,10 @@ class ReviewFacts:
 
     @property
     def part_letters(self) -> tuple[str, ...]:
-        """Letters of each of torchtitan's model parts. Raises NotSet without them."""
-        if not self.modules_per_part or isinstance(self.modules_per_part, str):
+        """Letters of each of torchtitan's model parts; empty if they are not set. Raises NotSet if they are unknown."""
+        if isinstance(self.modules_per_part, str):
             raise NotSet("modules_per_part")
-        return part_letters(self.modules_per_part)
+        return part_letters(self.modules_per_part or ())
 
     @property
     def middle_layers(self) -> int:
@@ -291,6 +323,17 @@ class ReviewFacts:
     def is_grace(self) -> bool:
         """True for GPUs beside a Grace or Vera CPU in one NVLink domain. Raises NotSet if the GPU is unknown."""
         return any(word in str(self.device).lower() for word in ("gb200", "gb300", "vr200"))
+
+    @property
+    def fp8(self) -> Any:
+        """Format of 8-bit products, None without them: as set, or as the precision says. Raises NotSet if unknown."""
+        value = self.get("fp8")
+        if value is UNKNOWN and self.has("precision"):
+            word = str(self.precision).lower()
+            return word if "fp8" in word or "mx" in word else None
+        if value is UNKNOWN:
+            raise NotSet("fp8")
+        return value
 
     @property
     def quantized(self) -> bool:

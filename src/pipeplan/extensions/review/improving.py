@@ -67,7 +67,8 @@ def improvements(c: ReviewFacts, rules: Sequence[RuleRow]) -> Iterator[VerifiedC
         )
         if step is None:
             return
-        changes, after = step
+        changes = needed(c, step[0], rules)
+        after = c.changed(changes)
         left = {fault.rule.id for fault in judged(after, rules)}
         removed = tuple(fault.rule.id for fault in faults if fault.rule.id not in left)
         yield VerifiedChange(changes, removed, estimate_or_none(c), estimate_or_none(after))
@@ -121,6 +122,30 @@ def _score(faults: Sequence[RuleFault]) -> tuple[int, int]:
     errors = sum(fault.rule.severity == "error" for fault in faults)
     warnings = sum(_WEIGHTS.get(fault.rule.id, 1) for fault in faults if fault.rule.severity == "warning")
     return errors, warnings
+
+
+_TOGETHER = {
+    *("gpus", "nodes", "gpus_per_node"),
+    "sequence_parallel",
+    *("recompute_granularity", "recompute_method", "recompute_num_layers", "recompute_modules"),
+}
+"""Settings that a trainer takes together, though a review may tell the same from some of them."""
+
+
+def needed(c: ReviewFacts, changes: Changes, rules: Sequence[RuleRow]) -> Changes:
+    """Return changes without those that change neither the judgement nor the estimate."""
+    for name in sorted(changes.keys() - _TOGETHER):
+        fewer = {other: value for other, value in changes.items() if other != name}
+        same = c.get(name, None) == changes[name] and not c.settings[name].assumed if name in c.settings else False
+        if fewer and (same or _figures(c.changed(fewer), rules) == _figures(c.changed(changes), rules)):
+            changes = fewer
+    return changes
+
+
+def _figures(c: ReviewFacts, rules: Sequence[RuleRow]) -> tuple[Any, ...]:
+    made = estimate_or_none(c)
+    estimate = None if made is None else (made.estimate.step_time, made.peak_gib)
+    return [(fault.rule.id, fault.message) for fault in judged(c, rules)], estimate
 
 
 def _time(c: ReviewFacts) -> float:

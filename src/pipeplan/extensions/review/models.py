@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from pipeplan.extensions.planning.flags import function_name, layers_of_pattern, short_form_of
+from pipeplan.extensions.planning.flags import layers_of_pattern, short_form_of
 from pipeplan.extensions.planning.workload import ModelShape, from_dict, known_model, model_names, parameter_counts
+from pipeplan.extensions.review.sizes import sizes_of_name
 from pipeplan.foundation.errors import PipeplanError, ShapeError
 
 _SPARSE_ATTENTION = re.compile(r"glm-?5|deepseek-?v3\.?2", re.IGNORECASE)
@@ -17,13 +18,57 @@ _SPARSE_ATTENTION = re.compile(r"glm-?5|deepseek-?v3\.?2", re.IGNORECASE)
 _VISION = re.compile(r"(?:^|[-_ .\d])(?:vl|vlm|omni|vision|4\.?5v|4\.?6v)(?:$|[-_ ])", re.IGNORECASE)
 
 _NOISE = re.compile(
-    r"\(.*?\)|[-_ ](?:proxy|moe|hf|instruct|preview|base|chat|it|pretrain|sft|megatron|config|recipe|fp8|bf16)(?=$|[-_ ])",
+    r"\(.*?\)|[-_ ](?:moe|hf|instruct|preview|base|chat|it|pretrain|sft|rl|grpo|megatron|mcore|dist|torch|slime|mbridge"
+    r"|config|recipe|fp8|bf16|fp16|int4|int8|nvfp4|mxfp4|awq|gptq|ckpt|checkpoint|release|thinking|math|coder|text|v[0-3]\.\d|\d{4})"
+    r"(?=$|[-_ ])|^(?:meta|nvidia|hf|ai21|mcore)[-_ ](?=[a-z])",
     re.IGNORECASE,
 )
+"""Words of a name that leave the model's sizes as they are: its training, its number format, the form of its checkpoint."""
 
+_REDUCED = re.compile(
+    r"proxy|debug|test|toy|dummy|smoke|reduced|pruned|random|mini[-_ ]?model|tiny(?!llama)"
+    r"|(?<![a-z\d])\d+[-_ ]?(?:l|layers?)(?![a-z])",
+    re.IGNORECASE,
+)
+"""Matches the name of a model that is smaller than the one whose name it has."""
 
-_ALIASES = {"deepseek-v3-16b": "deepseek-v2-lite", "qwq-32b": "qwen2.5-32b"}
-"""Trainers' names of shapes that are published under another name."""
+_ALIASES = {
+    "deepseekv316b": "deepseek-v2-lite",
+    "deepseekv216b": "deepseek-v2-lite",
+    "deepseek216b": "deepseek-v2-lite",
+    "deepseek671b": "deepseek-v3",
+    "deepseekv3671b": "deepseek-v3",
+    "deepseekv3.1": "deepseek-v3",
+    "deepseekr1": "deepseek-v3",
+    "qwq32b": "qwen2.5-32b",
+    "glm4.5106ba12b": "glm-4.5-air",
+    "glm4.5v": "glm-4.5-air",
+    "glm4.6v": "glm-4.5-air",
+    "glm4.6": "glm-4.5",
+    "glm4.7": "glm-4.5",
+    "glm4.730ba3b": "glm-4.7-flash",
+    "glm5.1": "glm-5",
+    "llama417b16e": "llama4-scout",
+    "llama417b128e": "llama4-maverick",
+    "minimaxm2.1": "minimax-m2",
+    "minimaxm2.5": "minimax-m2",
+    "minimaxm2.7": "minimax-m2",
+    "nemotron3nano": "nemotron-3-nano-30b-a3b",
+    "nemotron3super": "nemotron-3-super-120b-a12b",
+    "moonlight": "moonlight-16b-a3b",
+}
+"""Names, without dashes, of models whose sizes are those of one that is published under another name."""
+
+_RENAMED = (
+    (r"^qwen[-_ ]?2(?=[-_ ](?:0\.5|1\.5|7|72)b$)", "qwen2.5"),
+    (r"^deepseek-r1(?:-\d{4})?-distill-(qwen)", r"\g<1>2.5"),
+    (r"^deepseek-r1(?:-\d{4})?-distill-(llama)", r"\g<1>3"),
+    (r"[-_ ]?(?:vl|omni)(?=$|[-_ ])", ""),  # the language model of a vision model
+    (r"^([a-z]+)(\d)(\d)(?=$|[-_ ])", r"\1\2.\3"),
+    (r"^(kimi|glm|minimax|deepseek)[-_ ]?([mkv]?\d)(\d)(?=$|[-_ ])", r"\1-\2.\3"),
+    (r"(llama)[-_ ]?3[._]?[13](?!.*405)", r"\g<1>3"),
+)
+"""Parts of names, and what a published model of the same sizes has in their place."""
 
 _SIZE = re.compile(r"[-_ ](\d+(?:\.\d+)?)([bt])(?:[-_ ]a\d+b)?$", re.IGNORECASE)
 """Matches the number of parameters at the end of a name: ``-355B``, ``-30B-A3B``, ``-1T``."""
@@ -34,20 +79,42 @@ _CLOSE = 0.2
 
 @cache
 def named_model(name: str) -> ModelShape | None:
-    """Return the shape of the model that a configuration names, in any usual spelling; None if it is unknown."""
-    if re.search(r"proxy|debug|test|toy", name, re.IGNORECASE):
+    """Return the shape of the model that a configuration names, in any usual spelling; None if it is unknown.
+
+    A name may be that of a hub, a folder with the model's checkpoint, or one of a trainer's own. A reduced model
+    (``deepseek_v3_debugmodel``, ``-proxy``, ``-4layer``) is none of those that it is named after.
+    """
+    last = _last_part(name)
+    if _REDUCED.search(last) or len(last) > _LONGEST:
         return None
-    plain = _NOISE.sub("", name.rsplit("/", 1)[-1]).strip(" -_")
-    plain = _ALIASES.get(plain.lower(), plain)
-    named = (known_model(spelling) for spelling in (name, *_spellings(plain)))
+    plain = _without_noise(last)
+    named = (known_model(_ALIASES.get(_joined(one), one)) for one in (last, *_spellings(plain)))
     return next((shape for shape in named if shape is not None), None) or _by_family(plain)
 
 
+def _last_part(name: str) -> str:
+    """Return the model in a hub's name, a path, a folder of a hub's cache or the name of a file."""
+    return re.sub(r"\.ya?ml$", "", name.strip().rstrip("/").rsplit("/", 1)[-1].rsplit("--", 1)[-1])
+
+
+def _without_noise(name: str) -> str:
+    return _NOISE.sub("", _NOISE.sub("", name)).strip(" -_")
+
+
+_LONGEST = 100
+"""Maximum number of characters of a model's name."""
+
+
+def _joined(name: str) -> str:
+    return re.sub(r"[-_ ]", "", name.lower())
+
+
 def _spellings(name: str) -> tuple[str, ...]:
-    """Return spellings to try: the name itself, the version whose shape it shares, and a vision model's language model."""
-    older = re.sub(r"(llama)[-_ ]?3\.[13](?!.*405)", r"\g<1>3", name, flags=re.IGNORECASE)
-    language = re.sub(r"[-_ ]?vl(?=$|[-_ ])", "", name, flags=re.IGNORECASE)
-    return tuple(dict.fromkeys((name, older, language)))
+    """Return spellings to try: the name itself, and those of models whose sizes it shares."""
+    spellings = [name, re.sub(r"(?<=\d)[pP](?=\d)", ".", name), re.sub(r"(?<=\d)_(?=\d(?:[-_ b]|$))", ".", name)]
+    for pattern, other in _RENAMED:
+        spellings += [re.sub(pattern, other, one, flags=re.IGNORECASE) for one in spellings]
+    return tuple(dict.fromkeys(spellings))
 
 
 @cache
@@ -84,7 +151,8 @@ def _parameters(size: re.Match[str]) -> float:
 def _by_family(name: str) -> ModelShape | None:
     """Return the shape of a name without its size, if its parameters are of that number: ``GLM-4.5-355B``."""
     size = _SIZE.search(name)
-    shape = None if size is None else known_model(name[: size.start()])
+    family = "" if size is None else name[: size.start()]
+    shape = known_model(_ALIASES.get(_joined(family), family))
     if size is None or shape is None:
         return None
     return shape if abs(parameter_counts(shape).total / _parameters(size) - 1) < _CLOSE else None
@@ -169,12 +237,6 @@ def _published(sizes: Mapping[str, Any]) -> ModelShape | None:
 
 
 @cache
-def models_by_function() -> dict[str, str]:
-    """Return the published models by the names of functions that configure them: ``qwen2_5_72b``, and ``qwen25_72b``."""
-    return {function_name(shape, joined=joined): shape.name for shape in _shapes() for joined in (False, True)}
-
-
-@cache
 def _shapes() -> tuple[ModelShape, ...]:
     """Return the shapes of all published models."""
     shapes = (known_model(name) for name in model_names())
@@ -256,11 +318,21 @@ def _leading_dense(pattern: str) -> int | None:
     return None if listed is None else listed[1].count("0")
 
 
-def properties_of(name: str) -> dict[str, Any]:
-    """Return the settings that a model's name implies, for rules: sizes of a known shape, and traits of its family."""
+def properties_of(name: str, trainer: str = "") -> dict[str, Any]:
+    """Return the settings that a model's name implies, for rules: sizes of a known shape, and traits of its family.
+
+    Parameters
+    ----------
+    trainer
+        Name of the trainer, whose own file of a model of that name may differ from the published one.
+    """
     properties: dict[str, Any] = {}
-    shape = named_model(name)
-    if shape is not None:
+    last = _last_part(name)
+    sizes = sizes_of_name(last, trainer) or (None if _REDUCED.search(last) else sizes_of_name(_without_noise(last)))
+    shape = named_model(name) if sizes is None else None
+    if sizes is not None:
+        properties |= sizes
+    elif shape is not None:
         properties |= {
             "layers": shape.layers,
             "heads": shape.heads,
@@ -274,5 +346,7 @@ def properties_of(name: str) -> dict[str, Any]:
     properties = {name: value for name, value in properties.items() if value is not None or name == "experts"}
     if _SPARSE_ATTENTION.search(name):
         properties["attention_variant"] = "dsa"
+    elif shape is not None and shape.sparse is None and not shape.pattern:
+        properties["attention_variant"] = None
     properties["vision"] = _VISION.search(name) is not None
     return properties

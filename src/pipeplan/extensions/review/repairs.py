@@ -34,19 +34,17 @@ def _divisors_below(value: int) -> list[int]:
 
 
 def _world(c: ReviewFacts, gpus: int) -> Changes:
-    """Return the change to a number of GPUs, by nodes if the configuration counts them."""
-    changes: Changes = {}
-    if c.has("gpus"):
-        changes["gpus"] = gpus
-    if c.has("nodes"):
-        per_node = c.get("gpus_per_node", 0) or (c.world // c.nodes if c.has("gpus") else 8)
-        if gpus % per_node == 0:
-            changes["nodes"] = gpus // per_node
-        elif gpus < per_node:
-            changes |= {"nodes": 1, "gpus_per_node": gpus}
-        else:
-            return {}
-    return changes
+    """Return the change to a number of GPUs, by nodes if the launcher counts them; empty if its numbers contradict."""
+    counted = {name for name in ("gpus", "nodes", "gpus_per_node") if c.has(name)}
+    if counted <= {"gpus"}:
+        return {"gpus": gpus}
+    per_node = int(c.get("gpus_per_node", 0) or c.world // c.get("nodes", 1))
+    if not per_node or (c.has("gpus", "nodes") and c.gpus != c.nodes * per_node):
+        return {}
+    total: Changes = {"gpus": gpus} if c.has("gpus") else {}
+    if gpus % per_node == 0:
+        return {**total, "nodes": gpus // per_node}
+    return {**total, "nodes": 1, "gpus_per_node": gpus} if gpus < per_node else {}
 
 
 def _gpus(c: ReviewFacts, step: int) -> Iterator[Changes]:

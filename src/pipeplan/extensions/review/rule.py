@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pipeplan.extensions.review.facts import NotSet, ReviewFacts, SettingPlace
+from pipeplan.extensions.review.facts import NotSet, ReviewFacts, SettingPlace, decided
+from pipeplan.extensions.review.forks import silenced
 from pipeplan.trainers import NEWEST, in_releases
 
 Severity = Literal["error", "warning", "advice"]
@@ -93,10 +94,11 @@ class RuleFault:
 
 @dataclass(frozen=True, slots=True)
 class UnjudgedRule:
-    """Rule that could not be judged, and the setting or fact that it misses."""
+    """Rule that could not be judged: the setting or fact that it misses, or the place of the key that silences it."""
 
     rule: RuleRow
     missing: str
+    unread: SettingPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,8 @@ class Judgement:
     faults
         Faults, the most severe first.
     unjudged
-        Rules of its trainer that need what the configuration does not say.
+        Rules of its trainer that need what the configuration does not say, or whose subject it sets by keys that are not
+        read.
     judged
         Number of rules that were judged, by question.
     """
@@ -126,10 +129,15 @@ def judgement(facts: ReviewFacts, rules: Iterable[RuleRow]) -> Judgement:
     for rule in rules:
         if not rule.applies(facts):
             continue
+        if (unread := silenced(facts, rule)) is not None:
+            unjudged.append(UnjudgedRule(rule, unread.key, unread))
+            continue
         try:
             fault = _fault(rule, facts)
         except NotSet as missing:
-            unjudged.append(UnjudgedRule(rule, str(missing)))
+            # A rule on the estimate of a training step is none of a job that does not train.
+            if facts.trains or str(missing) != "phase":
+                unjudged.append(UnjudgedRule(rule, str(missing)))
             continue
         judged[rule.question] += 1
         faults += [] if fault is None else [fault]
@@ -144,7 +152,7 @@ def judged(facts: ReviewFacts, rules: Iterable[RuleRow]) -> tuple[RuleFault, ...
 
 def _fault(rule: RuleRow, facts: ReviewFacts) -> RuleFault | None:
     """Return the fault of a configuration by a rule; None without it. Raises NotSet if the rule cannot be judged."""
-    if not rule.when(facts):
+    if not decided(rule.when, facts):
         return None
     figures = _Figures(facts)
     message, remedy = rule.message.format(c=facts, e=figures), rule.remedy.format(c=facts, e=figures)

@@ -8,11 +8,8 @@ from typing import Any
 from pipeplan.extensions.review.estimating import estimated, with_last_layer
 from pipeplan.extensions.review.facts import ReviewFacts
 from pipeplan.extensions.review.layouts import written_layout
-from pipeplan.extensions.review.stages import chunks_of, layers_of_stages
+from pipeplan.extensions.review.stages import LOSS_LAYERS, MTP_LAYERS, balanced_counts, chunks_of, layers_of_stages
 from pipeplan.trainers import AUTOMODEL, TORCHTITAN, ModuleNames, module_names
-
-MTP_LAYERS, LOSS_LAYERS = 1.3, 0.3
-"""Work of an MTP layer with its loss, and of the output layer, in transformer layers, where the model is unknown."""
 
 _ALONE = {
     "layout": None,
@@ -29,21 +26,6 @@ def without_others(c: ReviewFacts, changes: dict[str, Any]) -> dict[str, Any]:
     """Return changes to a split together with the removal of the other kinds of split that the configuration sets."""
     removed = {name: value for name, value in _ALONE.items() if c.get(name, None) and name not in changes}
     return {**removed, **changes}
-
-
-def balanced_counts(layers: int, stages: int, tail: float) -> tuple[int, ...]:
-    """Return the layers of each stage so that the slowest stage has the least, with ``tail`` more layers' work on the last.
-
-    Layers that are left over go to the stages before the last one, whose activations are held the shortest.
-    """
-    best = min(range(layers // stages + 1), key=lambda last: (_slowest(layers - last, stages - 1, last + tail), -last))
-    rest, more = divmod(layers - best, stages - 1)
-    counts = [rest + (stage >= stages - 1 - more) for stage in range(stages - 1)]
-    return (*counts, best)
-
-
-def _slowest(layers: int, stages: int, last: float) -> float:
-    return max(-(-layers // stages), last)
 
 
 def tail_of(c: ReviewFacts) -> float:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
 from math import ceil
 
 from pipeplan.extensions.review.facts import NotSet, ReviewFacts
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.trainers import uneven_layers
+
+MTP_LAYERS, LOSS_LAYERS = 1.3, 0.3
+"""Work of an MTP layer with its loss, and of the output layer, in transformer layers, where the model is unknown."""
 
 
 def stages_of(c: ReviewFacts) -> tuple[str, ...]:
@@ -46,6 +51,24 @@ def chunks_of(c: ReviewFacts) -> int:
 
 
 def _megatron_counts(c: ReviewFacts) -> tuple[int, ...]:
+    """Return the layers of each stage, without those that MindSpeed leaves empty (``--noop-layers``)."""
+    counts = list(_numbers(c, "layer_list") or _split_counts(c))
+    starts = list(accumulate(counts))
+    for layer in _numbers(c, "noop_layers"):
+        if layer < starts[-1]:
+            counts[bisect_right(starts, layer)] -= 1
+    return tuple(counts)
+
+
+def _numbers(c: ReviewFacts, name: str) -> tuple[int, ...]:
+    """Return the numbers of a list of layers; empty if it is not set. Raises NotSet for other words."""
+    words = c.get(name, None) or ()
+    if not all(word.isdecimal() for word in words):
+        raise NotSet(name)
+    return tuple(map(int, words))
+
+
+def _split_counts(c: ReviewFacts) -> tuple[int, ...]:
     try:
         counts = uneven_layers(
             c.layers,
@@ -92,3 +115,18 @@ def torch_counts(layers: int, stages: int, weights: tuple[int, int]) -> tuple[in
     if min(counts) < 0:
         raise NotSet("layout")
     return tuple(counts)
+
+
+def balanced_counts(layers: int, stages: int, tail: float) -> tuple[int, ...]:
+    """Return the layers of each stage so that the slowest stage has the least, with ``tail`` more layers' work on the last.
+
+    Layers that are left over go to the stages before the last one, whose activations are held the shortest.
+    """
+    best = min(range(layers // stages + 1), key=lambda last: (_slowest(layers - last, stages - 1, last + tail), -last))
+    rest, more = divmod(layers - best, stages - 1)
+    counts = [rest + (stage >= stages - 1 - more) for stage in range(stages - 1)]
+    return (*counts, best)
+
+
+def _slowest(layers: int, stages: int, last: float) -> float:
+    return max(-(-layers // stages), last)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from pipeplan.extensions.review.defaults import SPLIT, defaults_of
 from pipeplan.extensions.review.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
+from pipeplan.extensions.review.forks import unread_flags
 from pipeplan.extensions.review.models import properties_of
-from pipeplan.extensions.review.settings import SETTINGS, UNKNOWN, setting_of, switch_of
+from pipeplan.extensions.review.settings import NONE_AT_ZERO, SETTINGS, UNKNOWN, setting_of, switch_of
 from pipeplan.extensions.review.values import value_of
 from pipeplan.trainers import TrainerKind
 
@@ -44,32 +46,23 @@ class ReadSettings:
     others: tuple[SettingPlace, ...] = ()
 
 
-Defaults = Literal["none", "split", "all"]
-"""Defaults of a trainer's parser: of no setting, of those of the pipeline split, or of all."""
-
-_SPLIT = frozenset(
-    {"tp", "pp", "vpp", "cp", "ep", "layout", "first_stage_layers", "last_stage_layers", "account_embedding"}
-    | {"account_loss", "layers_per_virtual_stage", "hybrid_pattern", "group_size", "mtp_layers"}
-)
-
-
 def facts_of(read: ReadSettings, trainer: TrainerKind, *, release: str = "") -> ReviewFacts:
     """Return the facts of a configuration that was read."""
     settings: dict[str, Entry] = {}
     for one in read.entries:
-        for setting_name, value in _values(one, trainer.name):
-            settings[setting_name] = Entry(value, one.place)
-    for model_setting, value in properties_of(str(_value_in(settings, "model_name") or "")).items():
-        if model_setting not in settings:
-            settings[model_setting] = Entry(value, SettingPlace(key="the model's name"), assumed=True)
-    defaults = _defaults(read.entries, trainer) if read.whole else "none"
-    if "megatron-core" in trainer.scopes:
-        for setting in SETTINGS.values():
-            split = defaults == "split" and setting.name not in _SPLIT
-            if defaults != "none" and not split and setting.name not in settings and setting.default is not UNKNOWN:
-                settings[setting.name] = Entry(setting.default, SettingPlace(key=setting.keys[0]), assumed=True)
-        if defaults == "all" and settings["untied"].value is False and "tied" not in settings:
-            settings["tied"] = Entry(True, SettingPlace(key="untie_embeddings_and_output_weights"), assumed=True)
+        for name, value in _values(one, trainer.name):
+            if name != "model_name":
+                settings[name] = Entry(value, one.place)
+    if model := _model_name(read.entries, trainer.name):
+        settings["model_name"] = model
+    if trainer.name == "nemo-rl" and not _trains_on_all(read.entries):
+        settings = {name: entry for name, entry in settings.items() if name not in ("nodes", "gpus_per_node")}
+    _add_adapters(settings)
+    for name, value in properties_of(str(_value_in(settings, "model_name") or ""), trainer.name).items():
+        if name not in settings:
+            settings[name] = Entry(value, SettingPlace(key="the model's name"), assumed=True)
+    if read.whole:
+        _add_defaults(settings, read.entries, trainer.name)
     if trainer.name == "torchtitan":
         implied = [_of_tokens(settings, one) for one in read.entries if counts_tokens(one.key)]
         settings |= {name: entry for part in implied for name, entry in part.items() if name not in settings}
@@ -78,17 +71,73 @@ def facts_of(read: ReadSettings, trainer: TrainerKind, *, release: str = "") -> 
         {key: entry for key, entry in settings.items() if entry.value is not UNKNOWN},
         release,
         read.name[:LONGEST_NAME],
+        unread=unread_flags(read.others, trainer.name),
     )
 
 
-def _defaults(entries: Sequence[RawEntry], trainer: TrainerKind) -> Defaults:
-    """Return which defaults apply: all of Megatron-LM's if a file sets degrees and the model, else none."""
-    keys = {one.key.lstrip("-").replace("-", "_") for one in entries}
-    names = {setting.name for one in entries if (setting := setting_of(one.key, trainer.name)) is not None}
-    if not names & {"tp", "pp"}:
-        return "none"
-    whole = bool(names & {"layers", "hybrid_pattern"}) and "use_checkpoint_args" not in keys
-    return "all" if whole and trainer.name == "megatron-lm" else "split"
+def _model_name(entries: Sequence[RawEntry], trainer: str) -> Entry | None:
+    """Return the model's name: the first key's that names a known model, else the last key's; None without one.
+
+    A script has the model's hub name, folders of checkpoints and the tokenizer's in keys of their own.
+    """
+    names: dict[str, Entry] = {}
+    for one in entries:
+        setting = setting_of(one.key, trainer)
+        if setting is not None and setting.name == "model_name" and (text := value_of(setting, one.raw)) is not UNKNOWN:
+            names[one.key] = Entry(text, one.place)
+    known = (entry for entry in names.values() if "layers" in properties_of(str(entry.value), trainer))
+    return next(known, None) or next(reversed(names.values()), None)
+
+
+def _trains_on_all(entries: Sequence[RawEntry]) -> bool:
+    """Return True if NeMo RL trains on all GPUs of its cluster: it generates on the same ones, or not at all."""
+    shared = [str(one.raw).lower() for one in entries if one.key.endswith("generation.colocated.enabled")]
+    return shared[-1] == "true" if shared else any(one.key.startswith(("sft.", "dpo.")) for one in entries)
+
+
+def _add_adapters(settings: dict[str, Entry]) -> None:
+    """Add what a file says of adapters: trainers spell it as a rank above 0, as a scheme or as both."""
+    scheme, rank = _value_in(settings, "peft"), settings.get("lora_rank")
+    if scheme is not None and "lora" not in str(scheme).lower() and "dora" not in str(scheme).lower():
+        settings.pop("lora_rank", None)
+    elif scheme is not None and "phase" not in settings:
+        settings["phase"] = Entry("peft", settings["peft"].place)
+    elif rank is not None and isinstance(rank.value, int) and rank.value > 0 and "phase" not in settings:
+        settings["phase"] = Entry("peft", rank.place)
+
+
+_SIZED = frozenset({"megatron-lm", "mindspeed", "pai-megatron-patch", "slime"})
+"""Trainers whose parser has the model's sizes beside all else."""
+
+
+def _add_defaults(settings: dict[str, Entry], entries: Sequence[RawEntry], trainer: str) -> None:
+    """Add the trainer's defaults of settings that a whole configuration of parallel training leaves out.
+
+    Megatron-LM gets the sizes of its model with its arguments: where they are missing, a script that is not read sets them,
+    and only what concerns the split is taken as left out.
+    """
+    if not settings.keys() & {"tp", "pp"}:
+        return
+    defaults, sized = defaults_of(trainer), True
+    if trainer in _SIZED:
+        keys = {one.key.lstrip("-").replace("-", "_") for one in entries}
+        own = any(name in settings and not settings[name].assumed for name in ("layers", "hybrid_pattern"))
+        sized = own and "use_checkpoint_args" not in keys
+    for name, value in defaults.items():
+        applies = (sized or name in SPLIT) and (name != "lora_rank" or _value_in(settings, "phase") == "peft")
+        if applies and name not in settings and value is not UNKNOWN:
+            settings[name] = Entry(value, SettingPlace(key=SETTINGS[name].keys[0]), assumed=True)
+    if trainer in _SIZED and sized:
+        _add_implied(settings)
+
+
+def _add_implied(settings: dict[str, Entry]) -> None:
+    """Add what Megatron's defaults imply: embeddings that are not untied are tied, and ungrouped heads have keys each."""
+    untied, heads = settings.get("untied"), settings.get("heads")
+    if untied is not None and untied.value is False and "tied" not in settings:
+        settings["tied"] = Entry(True, SettingPlace(key="untie_embeddings_and_output_weights"), assumed=True)
+    if _value_in(settings, "group_query_attention") is False and heads is not None and "kv_groups" not in settings:
+        settings["kv_groups"] = Entry(heads.value, SettingPlace(key="group_query_attention"), assumed=True)
 
 
 _MICROBATCH, _STEP = "num_tokens_per_microbatch_per_dp_rank", "num_tokens_per_train_step"
@@ -120,5 +169,9 @@ def _values(one: RawEntry, trainer: str) -> Iterator[tuple[str, Any]]:
         yield switched[0], UNKNOWN if one.raw is UNKNOWN else switched[1] != off
         return
     setting = setting_of(one.key, trainer)
-    if setting is not None:
-        yield setting.name, value_of(setting, one.raw)
+    if setting is None:
+        return
+    value = value_of(setting, one.raw)
+    off = value == 0 and setting.name in NONE_AT_ZERO.get(trainer, NONE_AT_ZERO[""])
+    if not (setting.kind == "count" and (off or value == -1)):
+        yield setting.name, value

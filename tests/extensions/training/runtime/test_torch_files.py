@@ -1,12 +1,15 @@
 """Our CSV files with communication in PyTorch's own reader, and PyTorch's in ours, over the installed release."""
 
+from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("torch", reason="PyTorch is not installed")
 
+import torch
 from torch.distributed.pipelining.schedules import (
     _format_pipeline_order,
     _PipelineScheduleRuntime,
@@ -19,7 +22,7 @@ from pipeplan.extensions.training.runtime import torch_internals
 from pipeplan.formats import TORCH_RELEASES, has_waits, torch_release
 from pipeplan.formats.pytorch_csv import torch_csv_comms
 from pipeplan.foundation.errors import PipeplanError
-from pipeplan.model import Schedule
+from pipeplan.model import Schedule, parse_schedule
 from pipeplan.strategies import STRATEGIES
 from tests.extensions.training.runtime.torch_schedules import from_torch, stand_in
 
@@ -73,6 +76,7 @@ def test_pytorch_refuses_the_form_of_other_releases_and_so_does_check(tmp_path: 
 
 
 HOSTILE = {
+    "a loss that is not there yet": "0F0,0F1,0B1,0B0\n1F1,1B1,1F0,1B0\n",
     "losses out of order": "0F1,0F0,0B1,0B0\n1F1,1F0,1B1,1B0\n",
     "two copies": "0F0,1F1,1B1,0B0\n1F0,0F1,1B0,0B1\n",
     "no backward": "0F0,0F1,0B0\n1F0,1B0,1F1\n",
@@ -87,7 +91,13 @@ HOSTILE = {
 }
 """Files of PyTorch's format that it refuses or trains wrongly."""
 
-TRAINED_WRONGLY = {"losses out of order", "no reduction", "never freed", "gathered in vain"}
+TRAINED_WRONGLY = {
+    "a loss that is not there yet",
+    "losses out of order",
+    "no reduction",
+    "never freed",
+    "gathered in vain",
+}
 """Those that PyTorch reads; see test_trained_by_csv, and for sharded stages ``_PipelineScheduleRuntime``."""
 
 
@@ -105,6 +115,27 @@ def test_check_refuses_what_pytorch_refuses_or_trains_wrongly(name: str, tmp_pat
     else:
         with pytest.raises((AssertionError, ValueError)):
             live._load_csv(str(path), format=form)
+
+
+@pytest.mark.parametrize("ahead", [1, 2, 3])
+@pytest.mark.parametrize("order", [*permutations(range(3))])
+def test_check_names_the_backward_whose_loss_pytorch_does_not_have(order: tuple[int, ...], ahead: int) -> None:
+    """Forwards run in this order, each ``ahead`` of them before the first backward."""
+    steps = [(kind, step - late) for step in range(3 + ahead) for kind, late in (("F", 0), ("B", ahead))]
+    ops = [f"0{kind}{order[place]}" for kind, place in steps if 0 <= place < 3]
+    live = _PipelineScheduleRuntime([stand_in(0, 1, 1)], 3, loss_fn=lambda *_: torch.zeros(()))
+    last, stops = SimpleNamespace(is_last=True), list[str]()
+    for op in ops:
+        if "F" in op:
+            live._maybe_compute_loss(last, None, [None] * 3, int(op[-1]))
+            continue
+        try:
+            live._maybe_get_loss(last, int(op[-1]))
+        except RuntimeError:
+            stops = [f"rank 0, op {ops.index(op)} ({op})"]
+            break
+    problems = check(parse_schedule(" ".join(ops)), pytorch=True).problems
+    assert [problem.where for problem in problems if "is not available" in problem.message] == stops
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 from pipeplan.extensions.planning.choice.legality import UNUSUAL
 from pipeplan.extensions.planning.choice.planning import ORDER_SHARE
 from pipeplan.extensions.planning.choice.request import (
+    DEFAULT_TOKENS,
     NO_TRAINERS,
     PlanListener,
     PlanRequest,
@@ -23,9 +24,6 @@ from pipeplan.extensions.planning.plan_records import Objective, PlanResult
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.foundation.errors import InputError, UnknownNameError
 from pipeplan.trainers import Trainer
-
-DEFAULT_TOKENS = 1e12
-"""Tokens for which totals are given unless the user names a number."""
 
 ALL = "all"
 """Name that waives every rule of practice."""

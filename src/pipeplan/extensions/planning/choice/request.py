@@ -23,6 +23,9 @@ from pipeplan.model import Schedule
 from pipeplan.strategies import strategy
 from pipeplan.trainers import Trainer
 
+DEFAULT_TOKENS = 1e12
+"""Tokens for which totals are given unless the user names a number."""
+
 NO_TRAINERS: Mapping[str, Trainer] = MappingProxyType({})
 
 Fixed = Mapping[str, tuple[Any, ...]]

@@ -1,4 +1,4 @@
-"""Answer of a review: the records of its findings, its patch, and their table."""
+"""Answer of a review: the records of its findings, of what was not judged, of its files and of its patch."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.answers.parts import facts, figure, line
-from pipeplan.extensions.review import plain
+from pipeplan.extensions.review import Question, Severity
+from pipeplan.extensions.review.answers.unjudged import ReviewedQuestion
 from pipeplan.formats import TrainerSettings
-from pipeplan.foundation.readable import change as relative
-from pipeplan.foundation.readable import percent
 from pipeplan.foundation.records import Record
 from pipeplan.model import counted
 
 if TYPE_CHECKING:
     from pipeplan.answers.parts import Part
 
-Severity = Literal["error", "warning", "advice"]
-Question = Literal["starts", "right", "loses", "fits"]
+Verdict = Literal["clean", "findings", "unknown", "unreadable"]
 
 
 class ReviewFinding(Record, frozen=True, kw_only=True):
@@ -37,12 +34,14 @@ class ReviewFinding(Record, frozen=True, kw_only=True):
         Place of the setting at fault: file, line, and the key as written.
     file, line
         The same place; line 0 if the file has no line for it.
+    column, end_column
+        First column of the value, counted from 1, and the column behind its last one; 0 if unknown.
     message, remedy
         Sentences: what is wrong, and what to do.
     source
         File and function of the trainer that refuses it, or the issue that reports it.
-    configuration
-        Name of the configuration, in a file that holds several.
+    configuration, configuration_file
+        Name of the configuration, in a file that holds several; and this file, which may read the setting from another one.
     """
 
     rule: str
@@ -51,10 +50,13 @@ class ReviewFinding(Record, frozen=True, kw_only=True):
     where: str
     file: str
     line: int
+    column: int = 0
+    end_column: int = 0
     message: str
     remedy: str
     source: str
     configuration: str
+    configuration_file: str
 
 
 class ReviewChange(Record, frozen=True, kw_only=True):
@@ -88,6 +90,12 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
         Name in its file, the file, and the trainer.
     settings
         Settings that were read, by the names of rules.
+    questions
+        How far each question was answered.
+    unknown
+        What keeps it from being called clean: the number of layers, a degree, the trainer.
+    not_read
+        Keys of parallel training that are not read; the rules of their subject are not judged.
     step_time_s, peak_memory_gib, peak_memory_by_rank_gib
         Estimated step time and memory; null without an estimate.
     memory_limit_gib, fit
@@ -108,14 +116,17 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
         Reason why there is no estimate; empty if there is one.
     changes
         Changes in the order in which they are made.
-    patch
-        All changes in the form of the input.
+    unpatched
+        Reason why the patch does not make its changes; empty if it does, or if there are none.
     """
 
     name: str
     file: str
     trainer: str
     settings: dict[str, Any]
+    questions: tuple[ReviewedQuestion, ...]
+    unknown: tuple[str, ...]
+    not_read: tuple[str, ...]
     step_time_s: float | None
     peak_memory_gib: float | None
     peak_memory_by_rank_gib: tuple[float, ...] | None
@@ -129,7 +140,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     assumed: tuple[str, ...]
     not_estimated: str
     changes: tuple[ReviewChange, ...]
-    patch: str
+    unpatched: str
 
 
 class ReviewedRun(Record, frozen=True, kw_only=True):
@@ -157,45 +168,112 @@ class ReviewedRun(Record, frozen=True, kw_only=True):
     sentences: tuple[str, ...]
 
 
+class UnreadableFile(Record, frozen=True, kw_only=True):
+    """File that could not be read, and the reason."""
+
+    file: str
+    reason: str
+
+
+class ReviewedFiles(Record, frozen=True, kw_only=True):
+    """Files of a review.
+
+    Attributes
+    ----------
+    folders
+        Folders that were walked; their configurations have no patch, unless it is written to a file.
+    looked_at
+        Number of files.
+    skipped
+        Number of them that hold no configuration.
+    unreadable
+        Files that could not be read; those in a folder do not change the verdict.
+    """
+
+    folders: tuple[str, ...]
+    looked_at: int
+    skipped: int
+    unreadable: tuple[UnreadableFile, ...]
+
+
+class SettingDifference(Record, frozen=True, kw_only=True):
+    """Setting that differs between two configurations, by the trainer's own key; null: not stated."""
+
+    setting: str
+    before: Any
+    after: Any
+
+
+class ReviewComparison(Record, frozen=True, kw_only=True):
+    """Comparison of two configurations: what changed, and what it costs.
+
+    Attributes
+    ----------
+    before, after
+        Files of both.
+    settings
+        Settings that differ.
+    new, gone
+        Findings of rules that only the second, and only the first configuration breaks.
+    step_time_s, peak_memory_gib
+        Estimates before and after; null unless both have one.
+    """
+
+    before: str
+    after: str
+    settings: tuple[SettingDifference, ...]
+    new: tuple[ReviewFinding, ...]
+    gone: tuple[ReviewFinding, ...]
+    step_time_s: tuple[float, float] | None
+    peak_memory_gib: tuple[float, float] | None
+
+
 PATCH_ENDINGS = (".patch", ".diff")
 """Suffixes of the file with the patch."""
 
-_QUESTIONS: tuple[tuple[Question, str], ...] = (
-    ("starts", "does it start"),
-    ("right", "is it right"),
-    ("loses", "where it loses"),
-    ("fits", "does it fit"),
-)
-
-_MOST_LISTED = 40
-"""Number of findings of one question that the table lists; --json has all."""
+SARIF_ENDING = ".sarif"
+"""Suffix of the file with the findings for code scanning."""
 
 
 @final
 class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
     """Review of one or more configurations.
 
-    ``to_frame()`` has a row per finding. ``save("fix.patch")`` writes the patch.
+    ``to_frame()`` has a row per finding. ``save("fix.patch")`` writes the patch, ``save("review.sarif")`` the findings for
+    code scanning.
 
     Attributes
     ----------
+    verdict
+        ``findings``: there are errors or warnings; ``unknown``: there are none, but the layers or degrees of a configuration
+        or its trainer are unknown; ``unreadable``: one of several files could not be read; ``clean``: none of these.
     findings
         Everything that a rule finds, the errors of each configuration first.
+    questions
+        How far each question was answered, over all configurations.
     patch
         Changes in the form of the input: a unified diff, or the settings one per line; empty if there are none.
     step_time_s, peak_memory_gib
         Estimate of the configuration as it is; null for several configurations, and without an estimate.
+    comparison
+        What differs between the configurations of two files; null otherwise.
     configurations
         Every configuration with its estimate and its changes.
+    files
+        How many files were looked at, and which could not be read.
     run
         What the traces of a run show; null without traces.
     """
 
+    verdict: Verdict
     findings: tuple[ReviewFinding, ...]
+    questions: tuple[ReviewedQuestion, ...]
     patch: str
     step_time_s: float | None
     peak_memory_gib: float | None
+    comparison: ReviewComparison | None
     configurations: tuple[ReviewedConfiguration, ...]
+    files: ReviewedFiles
     run: ReviewedRun | None
 
     @property
@@ -203,33 +281,33 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """True if there are neither errors nor warnings."""
         return all(finding.severity == "advice" for finding in self.findings)
 
+    @property
+    def annotations(self) -> tuple[str, ...]:
+        """Findings as commands of GitHub's workflows, which show them at their lines; the errors first."""
+        from pipeplan.extensions.review.answers.reports import annotations_of
+
+        return tuple(annotations_of(self))
+
     def _own_file(self, name: str) -> TrainerSettings | None:
-        """Return the patch for a file of its suffix."""
+        """Return the patch or the findings for a file of their suffix."""
+        if name.lower().endswith(SARIF_ENDING):
+            from pipeplan.extensions.review.answers.reports import sarif_of
+
+            return TrainerSettings(text=sarif_of(self))
         return TrainerSettings(text=self.patch) if name.lower().endswith(PATCH_ENDINGS) else None
 
     def _table(self) -> Iterator[Part]:
-        """Return each configuration: its findings by question, its estimate, its changes and its patch."""
-        for place, configuration in enumerate(self.configurations):
-            own = self._of(configuration)
-            if len(self.configurations) > 1 and not own:
-                continue
-            if place:
-                yield line()
-            yield from _configuration(configuration, own)
-        clean = [configuration for configuration in self.configurations if not self._of(configuration)]
-        if len(self.configurations) > 1 and clean:
-            yield line()
-            yield line(f"without findings: {', '.join(map(_in_list, clean))}")
-        if self.run is not None:
-            yield from _run(self.run)
+        """Return the comparison, the summary of folders, or each configuration with its findings by question."""
+        from pipeplan.extensions.review.answers.table import parts_of
 
-    def _of(self, configuration: ReviewedConfiguration) -> list[ReviewFinding]:
+        return parts_of(self)
+
+    def of(self, configuration: ReviewedConfiguration) -> list[ReviewFinding]:
         """Return the findings of one configuration; configurations of several files may have the same name."""
         alone = len(self.configurations) == 1
+        own = (configuration.name, configuration.file)
         return [
-            finding
-            for finding in self.findings
-            if alone or (finding.configuration, finding.file) == (configuration.name, configuration.file)
+            finding for finding in self.findings if alone or (finding.configuration, finding.configuration_file) == own
         ]
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
@@ -239,105 +317,3 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         errors = sum(finding.severity == "error" for finding in self.findings)
         warnings = sum(finding.severity == "warning" for finding in self.findings)
         return f"<Review: {counted(errors, 'error')}, {counted(warnings, 'warning')}>"
-
-
-def _in_list(configuration: ReviewedConfiguration) -> str:
-    """Return the name of a configuration, with a note if its time and memory were not judged."""
-    name = configuration.name or configuration.file
-    return f"{name} (no estimate)" if configuration.not_estimated else name
-
-
-_UNJUDGED = "nothing found; step time and memory not judged (no estimate)"
-"""End of the question where a configuration loses, if it has no estimate."""
-
-
-def _configuration(configuration: ReviewedConfiguration, findings: Sequence[ReviewFinding]) -> Iterator[Part]:
-    name = f"{configuration.file} {configuration.name}".strip()
-    yield line(f"{name}: {configuration.trainer or 'unknown trainer'}", "bold")
-    for question, title in _QUESTIONS:
-        own = [finding for finding in findings if finding.question == question]
-        yield line()
-        judged = question != "loses" or configuration.step_time_s is not None
-        yield line(title if own else f"{title}: {'nothing found' if judged else _UNJUDGED}", "bold" if own else "")
-        for finding in own[:_MOST_LISTED]:
-            yield line(f"{finding.severity} [{finding.rule}] {finding.where}", indent=2)
-            yield line(f"{finding.message}.", indent=4)
-            yield line(f"{finding.remedy}.", indent=4)
-        if len(own) > _MOST_LISTED:
-            yield line(f"and {len(own) - _MOST_LISTED} more: --json lists all", indent=2)
-    yield line()
-    yield from _estimate(configuration)
-    yield from _changes(configuration)
-
-
-def _estimate(configuration: ReviewedConfiguration) -> Iterator[Part]:
-    if configuration.step_time_s is None:
-        yield line(f"no estimate: {configuration.not_estimated}")
-        return
-    rows = [("step", f"{figure(configuration.step_time_s)} s")]
-    if configuration.peak_memory_gib is not None and configuration.memory_limit_gib is not None:
-        rows.append(
-            (
-                "peak memory",
-                f"{configuration.peak_memory_gib:.1f} GiB of {configuration.memory_limit_gib:.1f}: {configuration.fit}",
-            )
-        )
-    work = configuration.work_by_rank_s or ()
-    if len(work) > 1 and configuration.bubble is not None:
-        mean = sum(work) / len(work)
-        rows.append(
-            (
-                "heaviest rank",
-                f"{configuration.heaviest_rank}, {percent(max(work) / mean - 1)} more work than the mean",
-            )
-        )
-        idle = f"{percent(configuration.bubble)} of the step, over all ranks"
-        rows.append(("bubble", f"{idle}{_reasons(configuration.idle)}"))
-    if configuration.lower_bound_s is not None:
-        rows.append(("lower bound", f"{figure(configuration.lower_bound_s)} s for the pipeline with these stages"))
-    yield facts(rows)
-    yield from (line(f"assumed: {sentence}") for sentence in configuration.assumed)
-
-
-def _reasons(idle: Mapping[str, float] | None) -> str:
-    if not idle:
-        return ""
-    most = sorted(idle.items(), key=lambda item: -item[1])[:3]
-    return ": " + ", ".join(f"{percent(share)} {reason}" for reason, share in most)
-
-
-def _changes(configuration: ReviewedConfiguration) -> Iterator[Part]:
-    if not configuration.changes:
-        return
-    yield line()
-    yield line("what to change", "bold")
-    for step in configuration.changes:
-        yield line(_words(step), indent=2)
-        removed = f"removes {' and '.join(step.removes)}"
-        yield line("; ".join((removed, *_effect(step))), indent=4)
-    yield line()
-    yield configuration.patch.rstrip("\n")
-
-
-def _words(change: ReviewChange) -> str:
-    return ", ".join(
-        f"drop {key}" if value is None or value is False else f"{key} {plain(value)}"
-        for key, value in change.settings.items()
-    )
-
-
-def _effect(change: ReviewChange) -> Iterator[str]:
-    """Yield the figures of a change: its step time, the share that it saves, its peak memory."""
-    if change.step_time_s is not None:
-        gain = "" if not change.gain else f" ({relative(-change.gain)})"
-        yield f"step {figure(change.step_time_s)} s{gain}"
-    if change.peak_memory_gib is not None:
-        yield f"peak {change.peak_memory_gib:.1f} GiB"
-
-
-def _run(run: ReviewedRun) -> Iterator[Part]:
-    yield line()
-    yield line(f"run in {run.source}", "bold")
-    predicted = "" if run.predicted is None else f" ({run.predicted:+.0%} of the estimate)"
-    yield line(f"measured step: {figure(run.step_time_s)} s{predicted}")
-    yield from (line(sentence) for sentence in run.sentences)

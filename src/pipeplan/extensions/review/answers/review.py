@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pipeplan.answers.explaining.explanation import explained
 from pipeplan.answers.simulating.result import idle_times_of
-from pipeplan.costs import COUNT, Options, Settings, option, options_of
+from pipeplan.costs import COUNT, Options, option, options_of
 from pipeplan.extensions.planning.answers.one_configuration import simulated
 from pipeplan.extensions.planning.answers.options import ClusterLike, FilePath, ModelLike
 from pipeplan.extensions.planning.flags import cluster_of, model_of
 from pipeplan.extensions.review import (
     RULES,
     Estimated,
+    Judgement,
     Reading,
     ReviewFacts,
     RuleFault,
     VerifiedChange,
-    combined,
     estimate_or_none,
     improvements,
-    judged,
+    judgement,
     missing_facts,
-    patched,
+    patches_of,
     read_configurations,
     read_text_of,
     spelling,
 )
+from pipeplan.extensions.review.answers.comparing import compared
 from pipeplan.extensions.review.answers.result import (
     Review,
     ReviewChange,
     ReviewedConfiguration,
-    ReviewedRun,
     ReviewFinding,
+    Verdict,
 )
+from pipeplan.extensions.review.answers.runs import reviewed_run
+from pipeplan.extensions.review.answers.sources import Gathered, gathered
+from pipeplan.extensions.review.answers.unjudged import not_read, questions_of, summed, unknown_in
 from pipeplan.foundation.documents import json_text
 from pipeplan.foundation.errors import InputError, PipeplanError
 from pipeplan.foundation.files import path_of
-from pipeplan.foundation.readable import TIME_UNITS, change, percent
 from pipeplan.model import Reason, one_line, shortened
 from pipeplan.trainers import is_release, trainer_names
 
@@ -97,8 +100,9 @@ def review(*sources: FilePath | Mapping[str, Any], **options: Unpack[ReviewOptio
     Parameters
     ----------
     *sources
-        Files with a trainer's arguments, a recipe or a layout; or a trainer's arguments as a mapping. Nothing in them is
-        executed.
+        Files with a trainer's arguments, a recipe or a layout; folders, of which every configuration is reviewed, without a
+        patch; or a trainer's arguments as a mapping. Two files with one configuration each are compared. Nothing in them
+        is executed.
     **options
         The options of a review (:class:`~pipeplan.extensions.review.answers.review.ReviewOptions`).
 
@@ -122,7 +126,8 @@ def review(*sources: FilePath | Mapping[str, Any], **options: Unpack[ReviewOptio
     Raises
     ------
     InputError
-        For a file that cannot be read, and one without a setting that a review knows.
+        For a file that cannot be read, and one without a setting that a review knows. Of several files, these are in
+        ``files`` of the review.
 
     Examples
     --------
@@ -132,47 +137,115 @@ def review(*sources: FilePath | Mapping[str, Any], **options: Unpack[ReviewOptio
     return reviewed(sources, options_of(ReviewOptions, options))
 
 
-def reviewed(sources: Sequence[FilePath | Mapping[str, Any]], options: ReviewOptions) -> Review:
-    """See :func:`review`."""
+def reviewed(
+    sources: Sequence[FilePath | Mapping[str, Any]],
+    options: ReviewOptions,
+    *,
+    hook: bool = False,
+    patches: bool = False,
+    show: Callable[[float, str], object] = lambda share, description: None,
+) -> Review:
+    """See :func:`review`.
+
+    Parameters
+    ----------
+    hook
+        Whether the files are those of a commit: they may hold no configuration, and two of them are not compared.
+    patches
+        Whether the configurations in folders get patches, which take time.
+    show
+        Shows the share of the files that is done.
+    """
     _require_release(options)
     if not sources:
         raise InputError("a review needs a file with a configuration")
-    named = [
-        (source, _ALONE if len(sources) == 1 else f"{_ALONE}-{number}") for number, source in enumerate(sources, 1)
+    paths = [source if isinstance(source, Mapping) else path_of(source, "the configuration") for source in sources]
+    walks = any(isinstance(path, Path) and path.is_dir() for path in paths)
+    names = {id(path): _ALONE if len(paths) == 1 else f"{_ALONE}-{number}" for number, path in enumerate(paths, 1)}
+
+    def read(source: Path | Mapping[str, Any], only_runs: bool) -> list[_Judged]:
+        readings = _readings(source, names.get(id(source), _ALONE), options)
+        return [_judged(one, options) for one in readings if not only_runs or one.facts.own or _is_run(one.facts)]
+
+    result = gathered(paths, read, show, hook=hook)
+    pair = len(paths) == len(result.read) == len({one.reading.source.file for one in result.read}) == _PAIR
+    return _review(result, options, compares=pair and not hook, patches=patches or not walks)
+
+
+_PAIR = 2
+
+_OF_RUNS = ("tp", "pp", "cp", "ep", "layout", "dp_shard", "modules_per_part", "zero_stage")
+
+
+def _is_run(facts: ReviewFacts) -> bool:
+    """Return True if a configuration itself states a degree or a split, as that of a model alone does not."""
+    return any(name in facts.settings and not facts.settings[name].assumed for name in _OF_RUNS)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """Configuration that was read and judged."""
+
+    reading: Reading
+    judgement: Judgement
+
+
+def _judged(reading: Reading, options: ReviewOptions) -> _Judged:
+    reading = replace(reading, facts=_with_options(reading.facts, options))
+    return _Judged(reading, judgement(reading.facts, RULES))
+
+
+def _review(result: Gathered[_Judged], options: ReviewOptions, *, compares: bool, patches: bool) -> Review:
+    found = [[_finding(fault, one.reading) for fault in one.judgement.faults] for one in result.read]
+    findings = [finding for own in found for finding in own]
+    alone = len(result.read) == 1
+    steps = [list(improvements(one.reading.facts, RULES)) if patches else [] for one in result.read]
+    patch = patches_of([one.reading for one in result.read], steps, RULES, partial(_with_options, options=options))
+    configurations = [
+        _configuration(one, own, reason, alone=alone)
+        for one, own, reason in zip(result.read, steps, patch.reasons, strict=True)
     ]
-    return _review([reading for source, name in named for reading in _readings(source, name, options)], options)
-
-
-def _review(readings: Sequence[Reading], options: ReviewOptions) -> Review:
-    readings = [replace(reading, facts=_with_options(reading.facts, options)) for reading in readings]
-    findings: list[ReviewFinding] = []
-    configurations = []
-    for reading in readings:
-        faults = judged(reading.facts, RULES)
-        findings += [_finding(fault, reading) for fault in faults]
-        configurations.append(_configuration(reading, faults, alone=len(readings) == 1))
-    single = configurations[0] if len(configurations) == 1 else None
+    single = configurations[0] if alone else None
     run = None
     if options.trace is not None:
         if single is None:
             raise InputError("traces belong to one configuration: pass one file with one configuration", field="trace")
         run, further = reviewed_run(path_of(options.trace, "the traces", field="trace"), single)
         findings += further
+    comparison = None
+    if compares:
+        first, second = (one.reading.facts for one in result.read)
+        comparison = compared((first, second), (configurations[0], configurations[1]), (found[0], found[1]))
     return Review(
+        verdict=_verdict(findings, configurations, failed=result.failed),
         findings=tuple(findings),
-        patch="".join(configuration.patch for configuration in configurations),
+        questions=summed([configuration.questions for configuration in configurations]),
+        patch="".join(patch.diffs.values()),
         step_time_s=None if single is None else single.step_time_s,
         peak_memory_gib=None if single is None else single.peak_memory_gib,
+        comparison=comparison,
         configurations=tuple(configurations),
+        files=result.files,
         run=run,
     )
+
+
+def _verdict(
+    findings: Sequence[ReviewFinding], configurations: Sequence[ReviewedConfiguration], *, failed: bool
+) -> Verdict:
+    if failed:
+        return "unreadable"
+    if any(finding.severity != "advice" for finding in findings):
+        return "findings"
+    return "unknown" if any(configuration.unknown for configuration in configurations) else "clean"
 
 
 def reviewed_text(text: str, file: str, options: ReviewOptions) -> Review:
     """Return the review of a text; the suffix of ``file`` selects its form."""
     _require_release(options)
     readings = read_text_of(text, file, trainer=_trainer(options), release=options.trainer_version or "")
-    return _review(readings, options)
+    result = Gathered(read=[_judged(reading, options) for reading in readings], looked_at=1)
+    return _review(result, options, compares=False, patches=True)
 
 
 def _require_release(options: ReviewOptions) -> None:
@@ -187,12 +260,11 @@ def _trainer(options: ReviewOptions) -> str | None:
     return None if options.trainer == AUTO else options.trainer
 
 
-def _readings(source: FilePath | Mapping[str, Any], name: str, options: ReviewOptions) -> tuple[Reading, ...]:
+def _readings(source: Path | Mapping[str, Any], name: str, options: ReviewOptions) -> tuple[Reading, ...]:
     release = options.trainer_version or ""
     if isinstance(source, Mapping):
         return read_text_of(json_text(source, indent=1), f"{name}.json", trainer=_trainer(options), release=release)
-    path = path_of(source, "the configuration")
-    return read_configurations(path, trainer=_trainer(options), release=release)
+    return read_configurations(source, trainer=_trainer(options), release=release)
 
 
 def _with_options(facts: ReviewFacts, options: ReviewOptions) -> ReviewFacts:
@@ -201,11 +273,14 @@ def _with_options(facts: ReviewFacts, options: ReviewOptions) -> ReviewFacts:
     shape = None if options.model is None else model_of(options.model)
     cluster = None if options.cluster is None else cluster_of(options.cluster)
     if shape is not None:
-        changes |= {"layers": shape.layers, "heads": shape.heads, "experts": shape.experts and shape.experts.count}
+        changes |= {"layers": shape.layers, "heads": shape.heads, "kv_groups": shape.kv_heads, "hidden": shape.hidden}
+        changes |= {"experts": shape.experts and shape.experts.count, "tied": shape.tied_embeddings}
     if cluster is not None:
         changes |= {"gpus": cluster.gpus, "gpus_per_node": cluster.per_node, "device": cluster.gpu.name}
     changes |= {"global_batch": options.global_batch, "seq_length": options.sequence}
-    unsaid = {name: value for name, value in changes.items() if value is not None and not facts.has(name)}
+    # A model without experts says so.
+    changes = {name: value for name, value in changes.items() if value is not None or name == "experts"}
+    unsaid = {name: value for name, value in changes.items() if not facts.has(name)}
     return replace(facts.changed(unsaid), shape=shape, cluster=cluster)
 
 
@@ -218,27 +293,34 @@ def _finding(fault: RuleFault, reading: Reading) -> ReviewFinding:
         where=str(place),
         file=place.file or reading.source.file,
         line=place.line,
+        column=place.start + 1,
+        end_column=place.end + 1 if place.start >= 0 else 0,
         message=fault.message,
         remedy=fault.remedy,
         source=rule.source,
         configuration=reading.facts.name,
+        configuration_file=reading.source.file,
     )
 
 
-def _configuration(reading: Reading, faults: Sequence[RuleFault], *, alone: bool) -> ReviewedConfiguration:
-    facts = reading.facts
+def _configuration(
+    one: _Judged, steps: Sequence[VerifiedChange], unpatched: str, *, alone: bool
+) -> ReviewedConfiguration:
+    reading, facts = one.reading, one.reading.facts
     made = estimate_or_none(facts)
-    steps = list(improvements(facts, RULES))
-    changes = combined(steps)
+    trainer = facts.trainer.title if facts.trainer.name else ""
     return ReviewedConfiguration(
         name=facts.name,
         file=reading.source.file,
-        trainer=facts.trainer.title if facts.trainer.name else "",
+        trainer=trainer if facts.own is None else "pipeplan",
         settings={name: entry.value for name, entry in facts.settings.items() if not entry.assumed},
+        questions=questions_of(one.judgement, facts),
+        unknown=unknown_in(facts),
+        not_read=tuple(not_read(one.judgement, facts)),
         assumed=() if made is None else made.assumed,
-        not_estimated="" if made is not None else _why_not(facts, faults),
+        not_estimated="" if made is not None else _why_not(facts, one.judgement.faults),
         changes=tuple(_change(step, facts) for step in steps),
-        patch=patched(reading, changes).diff if changes else "",
+        unpatched=unpatched,
         **_estimates(made, alone=alone),
     )
 
@@ -309,67 +391,3 @@ def pipeline_figures(made: Estimated) -> tuple[float | None, dict[str, float] | 
     whole = float(totals.sum())
     shares = {reason.key: float(totals[reason]) / whole for reason in Reason if whole and totals[reason]}
     return float(result.lower_bound), shares
-
-
-_UNEVEN = 0.08
-"""Measured work of the heaviest rank over the mean, less 1, above which a review warns."""
-
-_SLOWER = 0.25
-"""Measured over estimated step time, less 1, above which a review warns; most predictions are nearer."""
-
-
-def reviewed_run(folder: Path, configuration: ReviewedConfiguration) -> tuple[ReviewedRun, list[ReviewFinding]]:
-    """Return what the traces of a run show, and findings about it.
-
-    Raises PipeplanError for a folder without traces that can be read.
-    """
-    explanation = explained(str(folder), Settings())
-    result = explanation.result
-    unit = 1 / TIME_UNITS.get(result.time_unit, 1.0)
-    step = unit * result.makespan
-    work = tuple(unit * value for value in result.work)
-    predicted = None if configuration.step_time_s is None else step / configuration.step_time_s - 1
-    run = ReviewedRun(
-        source=str(folder),
-        step_time_s=step,
-        predicted=predicted,
-        work_by_rank_s=work,
-        idle_by_rank_s=tuple(unit * value for value in result.idle),
-        sentences=explanation.sentences,
-    )
-    return run, _findings(run, configuration)
-
-
-def _findings(run: ReviewedRun, configuration: ReviewedConfiguration) -> list[ReviewFinding]:
-    mean = sum(run.work_by_rank_s) / len(run.work_by_rank_s)
-    heaviest = max(range(len(run.work_by_rank_s)), key=run.work_by_rank_s.__getitem__)
-    uneven = run.work_by_rank_s[heaviest] / mean - 1 if mean else 0.0
-    pipeline = configuration.settings.get("pp")
-    faults = []
-    if pipeline and pipeline != len(run.work_by_rank_s):
-        message = f"the traces have {len(run.work_by_rank_s)} pipeline ranks, and the configuration {pipeline}"
-        faults.append(("run-of-other-ranks", message, "pass the traces of a run of this configuration"))
-    if uneven > _UNEVEN:
-        message = f"in the run, rank {heaviest} worked {percent(uneven)} longer than the mean of the ranks"
-        remedy = "move layers from it to other ranks; `pipeplan profile --from` gives the costs for a search"
-        faults.append(("measured-unbalanced", message, remedy))
-    if run.predicted is not None and run.predicted > _SLOWER:
-        message = f"the run's step took {run.step_time_s:.3g} s, {change(run.predicted)} of the estimate"
-        faults.append(
-            ("measured-slower", message, "look at the longest waits: `pipeplan explain` of the traces names them")
-        )
-    return [
-        ReviewFinding(
-            rule=rule,
-            severity="warning",
-            question="loses",
-            where=run.source,
-            file=run.source,
-            line=0,
-            message=message,
-            remedy=remedy,
-            source="traces of the run",
-            configuration=configuration.name,
-        )
-        for rule, message, remedy in faults
-    ]

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from pipeplan.answers.answers import Listing
 from pipeplan.answers.parts import columns, line
-from pipeplan.extensions.review import RULES, RuleRow
-from pipeplan.extensions.review.answers.result import Question, Severity
+from pipeplan.extensions.review import RULES, Question, RuleRow, Severity
 from pipeplan.foundation.records import Record
 from pipeplan.model import counted
 

@@ -14,7 +14,7 @@ from pipeplan.extensions.review.readers import documents
 from pipeplan.extensions.review.readers.own import configuration_in, is_own, read_own
 from pipeplan.extensions.review.readers.recipes import recipes_in
 from pipeplan.extensions.review.readers.shell import is_known, read_in_shell
-from pipeplan.extensions.review.readers.source import Form, Reading, SourceText, configured_by, phase_of, text_near
+from pipeplan.extensions.review.readers.source import Form, Reading, SourceText, phase_of, text_near
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, facts_of
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
 from pipeplan.foundation.files import MEBIBYTE, read_text
@@ -45,6 +45,8 @@ _LONGEST_LAYOUT = 20_000
 """Maximum number of characters of a file with a layout string."""
 
 _TRAINERS_BY_TEXT = (
+    (r"batch_accumulation_per_replica|\bnanotron\b", "nanotron"),
+    (r"[\"']?pipe[-_]parallel[-_]size[\"']?\s*:", "gpt-neox"),
     (r"parallelism\.(?:pipeline|tensor|data)_parallel|torchtitan|^\s*\[parallelism\]|_parallel_degree", "torchtitan"),
     (r"nemo_automodel|\bautomodel\b", "nemo-automodel"),
     (r"megatron[._]bridge|AutoBridge|ConfigContainer", "megatron-bridge"),
@@ -54,9 +56,9 @@ _TRAINERS_BY_TEXT = (
     (r"nemo_rl|grpo:\s*$|megatron_cfg:", "nemo-rl"),
     (r"actor_rollout_ref|\bverl\b", "verl"),
     (r"openrlhf", "openrlhf"),
-    (r"--actor-num-gpus-per-node|--rollout-num-gpus", "slime"),
-    (r"[\"'\s{-]pipe[-_]parallel[-_]size\b", "gpt-neox"),
-    (r"\bnanotron\b|^[ ]+pp_engine:|\bpp_engine:|^[ ]+tp_linear_async_communication:", "nanotron"),
+    (r"MEGATRON_PATCH_PATH|pai[-_]megatron", "pai-megatron-patch"),
+    (r"mindspeed|--num-layer-list|--noop-layers", "mindspeed"),
+    (r"--actor-num-gpus-per-node|--rollout-num-gpus|\bslime\b", "slime"),
     (r"zero_optimization|train_micro_batch_size_per_gpu|--deepspeed\b|PipelineModule", "deepspeed"),
     (r"megatron|pretrain_gpt|model[-_]parallel[-_]size|num-layers-per-virtual", "megatron-lm"),
 )
@@ -279,16 +281,10 @@ def _of_python(source: SourceText, kind: TrainerKind, folder: Path | None) -> It
     if program := _program_in(source.text, source.file):
         yield from _of_launched(source, program, kind, folder)
         return
-    recipes = recipes_in(source.text, source.file)
+    recipes = recipes_in(source.text, source.file, folder)
     if not recipes and _ARGUMENTS.search(source.text):
         yield from _of_list(source, kind, folder)
-    for recipe in recipes:
-        named = (
-            []
-            if any(one.key == "model_name" for one in recipe.entries)
-            else configured_by(recipe.name, SettingPlace(source.file, 0, "the recipe's name"))
-        )
-        yield ReadSettings(entries=(*named, *recipe.entries), name=recipe.name), ()
+    yield from ((recipe, ()) for recipe in recipes)
 
 
 def _of_document(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipeplan.extensions.review.facts import SettingPlace
+from pipeplan.extensions.review.readers.recipe_names import model_of_recipe
 from pipeplan.extensions.review.readers.shell_state import OPEN, ShellState, Token
 from pipeplan.extensions.review.readers.shell_words import ScriptText
-from pipeplan.extensions.review.readers.source import OTHER_JOBS, SourceText, configured_by, phase_of, phase_of_command
+from pipeplan.extensions.review.readers.source import OTHER_JOBS, SourceText, phase_of, phase_of_command
 from pipeplan.extensions.review.settings import UNKNOWN, setting_of, switch_of
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
 
@@ -193,7 +194,7 @@ def _settings_of(tokens: Sequence[Token], at: int) -> Iterator[RawEntry]:
         entry = _of_flag(_OF_PROGRAMS.get(_dashed(flag[1]), flag[1]), flag, tokens, at)
         if flag[1] == "--config" and isinstance(entry.raw, str) and entry.raw.isidentifier():
             # torchtitan's function that configures the model.
-            yield from configured_by(entry.raw, replace(entry.place, start=-1, end=-1))
+            yield from model_of_recipe(entry.raw, replace(entry.place, start=-1, end=-1))
         else:
             yield entry
     elif (override := _OVERRIDE.fullmatch(token.text)) and OTHER_JOBS.isdisjoint(override[1].split(".")[:-1]):
@@ -251,6 +252,6 @@ def _environment(state: ShellState, text: str, file: str, *, starts: bool) -> It
         place = replace(token.place, key=name)
         if name == "RECIPE":
             # A launch script passes the name of Megatron-Bridge's recipe to its program.
-            yield from configured_by(token.text, replace(place, start=-1, end=-1))
+            yield from model_of_recipe(token.text, replace(place, start=-1, end=-1))
         elif name in _ENVIRONMENT and not (starts and name == "WORLD_SIZE"):
             yield RawEntry(_ENVIRONMENT[name], _raw([token.text], undecided=token.undecided), place)

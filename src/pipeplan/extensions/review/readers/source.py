@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
-from pipeplan.extensions.review.models import models_by_function, named_model
 from pipeplan.extensions.review.stated import RawEntry
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import MEBIBYTE, read_text
@@ -116,34 +115,3 @@ def phase_of_command(command: str, file: str) -> list[RawEntry]:
     if command.startswith("megatron export "):
         return [RawEntry("phase", "export", SettingPlace(file))]
     return [RawEntry("phase", "inference", SettingPlace(file))] if _SERVERS.search(command) else []
-
-
-_MODEL_SIZE = re.compile(r"e\d+|\d+e|a?\d+(?:[.p]\d+)?[bt]")
-"""Matches a size or a number of experts in the name of a recipe: ``70b``, ``a22b``, ``e128``."""
-
-_NUMBER_FORMAT = re.compile(r"_(float8|mxfp8|nvfp4)(?:_|$)")
-"""Matches the end of the name of a function of torchtitan that converts products."""
-
-
-def configured_by(name: str, place: SettingPlace) -> list[RawEntry]:
-    """Return what the name of the function that configures a training says: the model, and torchtitan's precision."""
-    number_format = _NUMBER_FORMAT.search(name)
-    precision = [] if number_format is None else [RawEntry("precision", number_format[1], place)]
-    return [*_model_by_name(name, place), *precision]
-
-
-def _model_by_name(name: str, place: SettingPlace) -> list[RawEntry]:
-    """Return the model that the name of a recipe begins with, if it is known: ``llama3_70b_pretrain``."""
-    words = name.lower().split("_")
-    for end in range(len(words), 0, -1):
-        begin = "-".join(words[:end])
-        if known := models_by_function().get(begin.replace("-", "_")):
-            return [RawEntry("model_name", known, place)]
-        if named_model(begin) is not None:
-            return [RawEntry("model_name", begin, place)]
-        if _MODEL_SIZE.fullmatch(words[end - 1]):
-            # The words before a size name a model of this size, or another one.
-            family = models_by_function().get("_".join(words[: end - 1]), "")
-            sized = f"{family}-{words[end - 1]}"
-            return [RawEntry("model_name", sized, place)] if family and named_model(sized) is not None else []
-    return []

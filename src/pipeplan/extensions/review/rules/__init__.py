@@ -11,6 +11,7 @@ from pipeplan.extensions.review.rules import (
     grid,
     layouts,
     memory,
+    neox_nanotron,
     precision,
     schedules,
 )
@@ -25,5 +26,6 @@ RULES: tuple[RuleRow, ...] = (
     *precision.RULES,
     *communication.RULES,
     *estimates.RULES,
+    *neox_nanotron.RULES,
 )
 """Every rule, by group in the order in which a review asks: does it start, is it right, where does it lose."""

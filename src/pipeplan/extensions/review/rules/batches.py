@@ -75,7 +75,7 @@ RULES = (
     ),
     RuleRow(
         id="eval-too-few-microbatches", group="batches", trainer="megatron-core",
-        when=lambda c: c.pp > 1 and c.chunks > 1 and c.has("eval_global_batch") and 0 < c.eval_count < c.pp,
+        when=lambda c: c.has("eval_global_batch") and c.pp > 1 and c.chunks > 1 and 0 < c.eval_count < c.pp,
         message="evaluation has {c.eval_count} microbatches, fewer than pp {c.pp}: the interleaved schedule raises",
         remedy="set eval-global-batch-size to at least micro batch x dp x pp",
         settings=("eval_global_batch", "vpp", "layers_per_virtual_stage"), repairs=("grow-eval-batch",),
@@ -155,7 +155,7 @@ RULES = (
     ),
     RuleRow(
         id="sequence-over-tensor", group="batches", trainer="megatron-core",
-        when=lambda c: c.sequence_parallel and c.tp > 1 and c.seq_length % prod((c.tp, c.get("cp", 1))),
+        when=lambda c: c.tp > 1 and c.sequence_parallel and c.seq_length % prod((c.tp, c.get("cp", 1))),
         message="sequence length {c.seq_length} is not a multiple of tp x cp, over which sequence parallelism cuts it",
         remedy="use a sequence length that is a multiple of tp x cp",
         settings=("seq_length", "tp", "cp"),

@@ -58,8 +58,8 @@ RULES = (
     ),
     RuleRow(
         id="connections-one", group="communication", trainer="megatron-lm",
-        when=lambda c: c.device_connections is not None and str(c.device_connections) != "1"
-        and prod((c.tp, c.get("cp", 1))) > 1
+        when=lambda c: prod((c.tp, c.get("cp", 1))) > 1
+        and c.device_connections is not None and str(c.device_connections) != "1"
         and not c.is_blackwell and not c.megatron_fsdp and not c.torch_fsdp2 and not c.ep_a2a_overlap,
         message="tensor and context parallelism need CUDA_DEVICE_MAX_CONNECTIONS=1 before Blackwell",
         remedy="export CUDA_DEVICE_MAX_CONNECTIONS=1",
@@ -67,21 +67,21 @@ RULES = (
     ),
     RuleRow(
         id="connections-fsdp", group="communication", trainer="megatron-core",
-        when=lambda c: str(c.device_connections) == "1" and (c.megatron_fsdp or c.get("torch_fsdp2", False)),
+        when=lambda c: (c.megatron_fsdp or c.get("torch_fsdp2", False)) and str(c.device_connections) == "1",
         message="FSDP refuses CUDA_DEVICE_MAX_CONNECTIONS=1",
         remedy="unset CUDA_DEVICE_MAX_CONNECTIONS",
         settings=("device_connections", "megatron_fsdp"), source=f"{_ARGUMENTS}; Megatron-Bridge training/config.py",
     ),
     RuleRow(
         id="connections-exchange", group="communication", trainer="megatron-core", question="loses", severity="warning",
-        when=lambda c: str(c.device_connections) == "1" and c.ep_a2a_overlap and not c.is_blackwell,
+        when=lambda c: c.get("ep", 2) > 1 and c.ep_a2a_overlap and str(c.device_connections) == "1" and not c.is_blackwell,
         message="CUDA_DEVICE_MAX_CONNECTIONS=1 orders the expert exchanges behind the kernels they should overlap",
         remedy="set CUDA_DEVICE_MAX_CONNECTIONS=32",
         settings=("device_connections", "ep_a2a_overlap"), source=_ARGUMENTS,
     ),
     RuleRow(
         id="fsdp2-pipeline", group="communication", trainer="megatron-lm",
-        when=lambda c: c.torch_fsdp2 and (c.pp > 1 or c.get("ep", 1) > 1),
+        when=lambda c: (c.pp > 1 or c.get("ep", 1) > 1) and c.torch_fsdp2,
         message="use-torch-fsdp2 supports neither pipeline nor expert parallelism",
         remedy="drop use-torch-fsdp2, or set pp 1 and ep 1",
         settings=("torch_fsdp2", "pp", "ep"), source=_ARGUMENTS,
@@ -101,12 +101,12 @@ RULES = (
         settings=("untied", "torch_fsdp2"), source=_ARGUMENTS,
     ),
     RuleRow(
-        id="fsdp-checkpoint", group="communication", trainer="megatron-core",
+        # Megatron-Bridge asks for it only if it saves or loads a checkpoint, which benchmarks do not.
+        id="fsdp-checkpoint", group="communication", trainer="megatron-lm",
         when=lambda c: c.megatron_fsdp and c.ckpt_format != "fsdp_dtensor",
         message="Megatron FSDP needs checkpoints in the format fsdp_dtensor, not {c.ckpt_format}",
         remedy="set ckpt-format fsdp_dtensor",
-        settings=("ckpt_format", "megatron_fsdp"), repairs=("fsdp-checkpoints",),
-        source=f"{_ARGUMENTS}; Megatron-Bridge training/config.py",
+        settings=("ckpt_format", "megatron_fsdp"), repairs=("fsdp-checkpoints",), source=_ARGUMENTS,
     ),
     RuleRow(
         id="checkpoint-without-fsdp", group="communication", trainer="megatron-lm",
@@ -124,28 +124,29 @@ RULES = (
     ),
     RuleRow(
         id="sharded-pipeline", group="communication", trainer="megatron-core", question="loses", severity="warning",
-        when=lambda c: c.megatron_fsdp and c.pp > 1 and str(c.sharding_strategy) == "optim_grads_params",
+        when=lambda c: c.pp > 1 and c.megatron_fsdp and str(c.sharding_strategy) == "optim_grads_params",
         message="sharded parameters are gathered again for every microbatch of a pipeline",
         remedy="use sharding strategy optim beside a pipeline, or pp 1",
         settings=("sharding_strategy", "pp"), source="arXiv 1910.02054, section 7",
     ),
     RuleRow(
         id="graphs-full-recompute", group="communication", trainer="megatron-core", releases=">=0.16",
-        when=lambda c: _by_layer(c) and c.recompute_granularity == "full",
+        when=lambda c: c.get("recompute_granularity", "full") == "full" and _by_layer(c)
+        and c.recompute_granularity == "full",
         message="full recomputation does not go with CUDA graphs of single layers",
         remedy="use selective recomputation, or cuda-graph-impl full_iteration",
         settings=("cuda_graph_impl", "recompute_granularity"), repairs=("no-graphs", "selective-recompute"), source=_CONFIG,
     ),
     RuleRow(
         id="graphs-offload", group="communication", trainer="megatron-core",
-        when=lambda c: _by_layer(c) and c.cpu_offloading,
+        when=lambda c: c.get("cpu_offloading", True) and _by_layer(c) and c.cpu_offloading,
         message="CUDA graphs do not go with CPU offloading",
         remedy="drop one of them",
         settings=("cuda_graph_impl", "cpu_offloading"), repairs=("no-graphs",), source=_CONFIG,
     ),
     RuleRow(
         id="graphs-nan-check", group="communication", trainer="megatron-lm",
-        when=lambda c: c.cuda_graph_impl == "full_iteration" and c.check_nan,
+        when=lambda c: c.get("check_nan", True) and c.cuda_graph_impl == "full_iteration" and c.check_nan,
         message="a CUDA graph of the whole iteration excludes the check for NaN",
         remedy="add no-check-for-nan-in-loss-and-grad",
         settings=("check_nan", "cuda_graph_impl"), source=_ARGUMENTS,
@@ -174,7 +175,7 @@ RULES = (
     ),
     RuleRow(
         id="graphs-dropless-experts", group="communication", trainer="megatron-core",
-        when=lambda c: _by_layer(c) and "moe" in _graph_modules(c) and c.experts
+        when=lambda c: not c.dense and _by_layer(c) and "moe" in _graph_modules(c) and c.experts
         and not (c.capacity_factor and c.pad_to_capacity),
         message="a CUDA graph of whole moe layers needs a capacity with padding",
         remedy="use moe_router in place of moe",
@@ -182,8 +183,9 @@ RULES = (
     ),
     RuleRow(
         id="graphs-recomputed-experts", group="communication", trainer="megatron-core",
-        when=lambda c: c.cuda_graph_impl == "transformer_engine" and "moe_router" in _graph_modules(c)
-        and "moe" in (c.recompute_modules or ()),
+        when=lambda c: c.get("recompute_granularity", "selective") == "selective"
+        and c.cuda_graph_impl == "transformer_engine" and "moe_router" in _graph_modules(c)
+        and "moe" in (c.recompute_modules or ()) and c.recompute_granularity == "selective",
         message="a CUDA graph of moe_router excludes recomputation of moe",
         remedy="drop moe from recompute-modules, or moe_router from cuda-graph-modules",
         settings=("cuda_graph_modules", "recompute_modules"), source=_CONFIG,
@@ -218,7 +220,17 @@ RULES = (
         settings=("alloc_conf", "cuda_graph_impl"), source=_ARGUMENTS,
     ),
     RuleRow(
-        id="unstable-loss-fusion", group="communication", trainer="megatron-lm", question="right", severity="warning",
+        # Scripts of forks rarely name their release, which may be older: no error.
+        id="refused-loss-fusion", group="communication", trainer="megatron-lm", releases=">=0.19", severity="warning",
+        when=lambda c: c.loss_fusion and c.loss_fusion_impl == "te",
+        message="Megatron-LM refuses Transformer Engine's fused cross entropy, which is unstable, from 0.19 on",
+        remedy="set cross-entropy-fusion-impl native",
+        settings=("loss_fusion_impl", "loss_fusion"), repairs=("native-loss",),
+        source=f"{_ARGUMENTS}; Megatron-LM #5115",
+    ),
+    RuleRow(
+        id="unstable-loss-fusion", group="communication", trainer="megatron-lm", releases="<0.19", question="right",
+        severity="advice",
         when=lambda c: c.loss_fusion and c.loss_fusion_impl == "te",
         message="Transformer Engine's fused cross entropy is unstable; Megatron-LM refuses it from 0.19 on",
         remedy="set cross-entropy-fusion-impl native",
@@ -226,7 +238,7 @@ RULES = (
     ),
     RuleRow(
         id="hybrid-context-pipeline", group="communication", trainer="megatron-lm",
-        when=lambda c: c.hybrid_context_parallel and c.pp > 1,
+        when=lambda c: c.pp > 1 and c.hybrid_context_parallel,
         message="hybrid context parallelism does not support pipeline parallelism",
         remedy="use pp 1, or context-parallel-size",
         settings=("hybrid_context_parallel", "pp"), source=_ARGUMENTS,
@@ -256,14 +268,14 @@ RULES = (
     ),
     RuleRow(
         id="latent-with-groups", group="communication", trainer="megatron-lm",
-        when=lambda c: c.mla and c.group_query_attention,
+        when=lambda c: c.group_query_attention and c.mla,
         message="latent attention excludes group-query-attention",
         remedy="drop group-query-attention",
         settings=("group_query_attention", "mla"), repairs=("no-groups",), source=_ARGUMENTS,
     ),
     RuleRow(
         id="replicated-state", group="communication", trainer="megatron-lm", question="loses", severity="warning",
-        when=lambda c: c.replicas > 1 and not c.distributed_optimizer and not c.megatron_fsdp and not c.torch_fsdp2
+        when=lambda c: not c.distributed_optimizer and c.replicas > 1 and not c.megatron_fsdp and not c.torch_fsdp2
         and "muon" not in str(c.get("optimizer", "")),
         message="every one of dp {c.replicas} replicas keeps the whole optimizer state",
         remedy="add use-distributed-optimizer",
@@ -271,7 +283,7 @@ RULES = (
     ),
     RuleRow(
         id="exposed-gradients", group="communication", trainer="megatron-lm", question="loses", severity="advice",
-        when=lambda c: c.replicas > 1 and not c.overlap_grad_reduce,
+        when=lambda c: not c.overlap_grad_reduce and c.replicas > 1,
         message="gradients are reduced after the last backward, without overlap",
         remedy="add overlap-grad-reduce and overlap-param-gather",
         settings=("overlap_grad_reduce",), repairs=("overlap-reduce",),
@@ -286,7 +298,7 @@ RULES = (
     ),
     RuleRow(
         id="replicated-activations", group="communication", trainer="megatron-core", question="loses", severity="advice",
-        when=lambda c: c.tp > 1 and not c.sequence_parallel and c.get("ep", 1) == 1,
+        when=lambda c: c.tp > 1 and c.get("ep", 1) == 1 and c.trains and not c.sequence_parallel,
         message="tensor ranks keep the same norms and dropouts {c.tp} times",
         remedy="add sequence-parallel",
         settings=("sequence_parallel",), repairs=("sequence-parallel",), source="arXiv 2205.05198, section 4.2",

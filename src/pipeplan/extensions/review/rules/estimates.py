@@ -51,7 +51,7 @@ def _loses_by_layout(c: ReviewFacts) -> bool:
 RULES = (
     RuleRow(
         id="memory-does-not-fit", group="estimates", trainer="any", severity="warning", question="fits",
-        when=lambda c: estimated(c).fit == "does not fit",
+        when=lambda c: not c.lacks("tp", "pp") and estimated(c).fit == "does not fit",
         message="the fullest rank needs about {e.peak_gib:.0f} GiB, and {e.gpu} has {e.limit_gib:.0f} GiB in comfort",
         remedy="recompute more, use a smaller micro batch, or more model parallelism",
         settings=("recompute_granularity", "activation_checkpointing", "micro_batch", "local_batch", "pp"),
@@ -60,7 +60,7 @@ RULES = (
     ),
     RuleRow(
         id="memory-tight", group="estimates", trainer="any", severity="warning", question="fits",
-        when=lambda c: estimated(c).fit == "tight",
+        when=lambda c: not c.lacks("tp", "pp") and estimated(c).fit == "tight",
         message="the fullest rank needs about {e.peak_gib:.0f} GiB: {e.gpu} has {e.limit_gib:.0f} GiB in comfort, within "
         "the error of the estimate",
         remedy="recompute more, or use a smaller micro batch",

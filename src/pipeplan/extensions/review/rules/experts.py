@@ -27,14 +27,14 @@ def _backend(c: ReviewFacts) -> str:
 RULES = (
     RuleRow(
         id="overlap-needs-chunks", group="experts", trainer="megatron-core",
-        when=lambda c: c.ep_a2a_overlap and c.pp > 1 and c.chunks == 1,
+        when=lambda c: c.pp > 1 and c.ep_a2a_overlap and c.chunks == 1,
         message="overlapped expert exchanges need virtual stages at pp {c.pp}",
         remedy="set virtual stages, or drop overlap-moe-expert-parallel-comm",
         settings=("ep_a2a_overlap", "vpp"), repairs=("no-exchange-overlap",), source=_CONFIG,
     ),
     RuleRow(
         id="overlap-needs-experts", group="experts", trainer="megatron-core",
-        when=lambda c: c.ep_a2a_overlap and c.ep == 1,
+        when=lambda c: c.get("ep", 1) == 1 and c.ep_a2a_overlap and c.ep == 1,
         message="overlapped expert exchanges need expert parallelism",
         remedy="drop overlap-moe-expert-parallel-comm, or set an ep above 1",
         settings=("ep_a2a_overlap", "ep"), repairs=("no-exchange-overlap",), source=_CONFIG,
@@ -57,7 +57,7 @@ RULES = (
     ),
     RuleRow(
         id="overlap-recomputed-experts", group="experts", trainer="megatron-core",
-        when=lambda c: c.ep_a2a_overlap and "moe" in _recomputed(c),
+        when=lambda c: "moe" in _recomputed(c) and c.ep_a2a_overlap,
         message="overlapped expert exchanges exclude recomputation of the module moe",
         remedy="recompute moe_act in place of moe, or drop overlap-moe-expert-parallel-comm",
         settings=("recompute_modules", "ep_a2a_overlap"), repairs=("no-exchange-overlap",), source=_CONFIG,
@@ -78,7 +78,7 @@ RULES = (
     ),
     RuleRow(
         id="overlap-mtp", group="experts", trainer="megatron-core",
-        when=lambda c: c.ep_a2a_overlap and c.mtp > 1,
+        when=lambda c: c.mtp > 1 and c.ep_a2a_overlap,
         message="overlapped expert exchanges support one MTP layer, not {c.mtp}",
         remedy="set mtp-num-layers 1, or drop overlap-moe-expert-parallel-comm",
         settings=("mtp_layers", "ep_a2a_overlap"), repairs=("no-exchange-overlap",), source=_CONFIG,
@@ -185,15 +185,17 @@ RULES = (
     ),
     RuleRow(
         id="top-one-softmax", group="experts", trainer="megatron-core", question="right",
-        when=lambda c: c.experts and c.topk == 1 and c.router_score == "softmax" and not c.router_pre_softmax
-        and "sinkhorn" not in c.load_balancing,
+        when=lambda c: c.get("topk", 1) == 1 and c.experts and c.topk == 1 and c.router_score == "softmax"
+        and not c.router_pre_softmax and "sinkhorn" not in c.load_balancing,
         message="a softmax over one selected expert has zero gradients",
         remedy="add moe-router-pre-softmax",
         settings=("topk", "router_pre_softmax"), repairs=("pre-softmax",), source=_CONFIG,
     ),
     RuleRow(
         id="expert-bias-score", group="experts", trainer="megatron-core",
-        when=lambda c: c.router_expert_bias and c.router_score not in ("sigmoid", "sqrtsoftplus"),
+        # MindSpeed's own check accepts softmax, too (features_manager/moe/moe_router.py).
+        when=lambda c: c.router_expert_bias and c.router_score not in ("sigmoid", "sqrtsoftplus")
+        and c.trainer.name != "mindspeed",
         message="the expert bias needs a sigmoid score, not {c.router_score}",
         remedy="set moe-router-score-function sigmoid",
         settings=("router_score", "router_expert_bias"), source=_CONFIG,
@@ -221,8 +223,8 @@ RULES = (
     ),
     RuleRow(
         id="allgather-many-experts", group="experts", trainer="megatron-core", question="loses", severity="warning",
-        when=lambda c: c.ep > 1 and str(c.dispatcher).lower() == "allgather",
-        message="the allgather dispatcher sends every token to every expert rank",
+        when=lambda c: not c.dense and c.ep > c.get("topk", 2) and str(c.dispatcher).lower() == "allgather",
+        message="the allgather dispatcher sends every token to all {c.ep} expert ranks, not only to those of its experts",
         remedy="set moe-token-dispatcher-type alltoall",
         settings=("dispatcher", "ep"), repairs=("alltoall",),
         source="Megatron-LM megatron/core/transformer/moe/README.md",
@@ -236,7 +238,7 @@ RULES = (
     ),
     RuleRow(
         id="experts-over-tensor-ranks", group="experts", trainer="megatron-core", question="loses", severity="advice",
-        when=lambda c: c.experts and c.etp is None and c.tp > 1 and c.ep > 1,
+        when=lambda c: not c.dense and c.get("etp", None) is None and c.tp > 1 and c.ep > 1 and c.experts and c.etp is None,
         message="without expert-tensor-parallel-size, each expert is cut over tp {c.tp} ranks",
         remedy="set expert-tensor-parallel-size 1 and a larger ep",
         settings=("etp", "tp"), source="arXiv 2504.14960",

@@ -27,6 +27,10 @@ _OFFLOADABLE = frozenset(
 )
 
 
+_OWN_RECOMPUTE = ("primus", "nemo-rl")
+"""Trainers that decide themselves which layers full recomputation has."""
+
+
 def _modules(c: ReviewFacts) -> frozenset[str]:
     """Return the recomputed modules of selective recomputation; empty for another granularity."""
     if c.get("recompute_granularity", "selective") not in ("selective", None):
@@ -38,19 +42,27 @@ def _offloaded(c: ReviewFacts) -> frozenset[str]:
     return frozenset(c.offload_modules or ())
 
 
+def _offloads(c: ReviewFacts) -> bool:
+    """Return True if layers are offloaded; Megatron-LM's argument for their number turns it on."""
+    layers = c.get("cpu_offloading_layers", 0) if "megatron-lm" in c.trainer.scopes else 0
+    return bool(layers or c.cpu_offloading)
+
+
 # A table, read by columns: formatted, it would have a line for every argument.
 # fmt: off
 RULES = (
     RuleRow(
         id="full-without-method", group="memory", trainer="megatron-core",
-        when=lambda c: c.recompute_granularity == "full" and not c.recompute_method,
+        # Primus takes lists of layers (recompute_layer_ids), NeMo RL sets both.
+        when=lambda c: c.recompute_granularity == "full" and c.trainer.name not in _OWN_RECOMPUTE and not c.recompute_method,
         message="full recomputation needs a recompute-method",
         remedy="set recompute-method uniform or block",
         settings=("recompute_method", "recompute_granularity"), repairs=("uniform-recompute",), source=_CONFIG,
     ),
     RuleRow(
         id="full-without-layers", group="memory", trainer="megatron-core",
-        when=lambda c: c.recompute_granularity == "full" and c.recompute_num_layers is None,
+        when=lambda c: c.recompute_granularity == "full" and c.trainer.name not in _OWN_RECOMPUTE
+        and c.recompute_num_layers is None,
         message="full recomputation needs recompute-num-layers",
         remedy="set recompute-num-layers 1",
         settings=("recompute_num_layers", "recompute_granularity"), repairs=("uniform-recompute",), source=_CONFIG,
@@ -136,14 +148,14 @@ RULES = (
     ),
     RuleRow(
         id="offload-pipeline", group="memory", trainer="megatron-core",
-        when=lambda c: (c.cpu_offloading or c.get("cpu_offloading_layers", 0)) and c.pp > 1,
+        when=lambda c: c.pp > 1 and _offloads(c),
         message="CPU offloading of layers does not support pipeline parallelism",
         remedy="use fine-grained-activation-offloading, or recomputation",
         settings=("cpu_offloading", "cpu_offloading_layers", "pp"), repairs=("no-offload",), source=_CONFIG,
     ),
     RuleRow(
         id="offload-recompute", group="memory", trainer="megatron-core",
-        when=lambda c: (c.cpu_offloading or c.get("cpu_offloading_layers", 0)) and c.recompute_granularity,
+        when=lambda c: c.get("recompute_granularity", "full") and _offloads(c) and c.recompute_granularity,
         message="CPU offloading of layers excludes recomputation",
         remedy="drop one of them",
         settings=("cpu_offloading", "cpu_offloading_layers", "recompute_granularity"), repairs=("no-offload",),
@@ -151,14 +163,14 @@ RULES = (
     ),
     RuleRow(
         id="offload-layers", group="memory", trainer="megatron-core",
-        when=lambda c: c.cpu_offloading_layers and not 0 <= c.cpu_offloading_layers < c.layers,
+        when=lambda c: c.cpu_offloading_layers and _offloads(c) and not 0 <= c.cpu_offloading_layers < c.layers,
         message="{c.cpu_offloading_layers} offloaded layers are not fewer than the {c.layers} of the model",
         remedy="offload fewer layers",
         settings=("cpu_offloading_layers", "layers"), source=_CONFIG,
     ),
     RuleRow(
         id="two-offloads", group="memory", trainer="megatron-core",
-        when=lambda c: c.fine_grained_offloading and (c.cpu_offloading or c.get("cpu_offloading_layers", 0)),
+        when=lambda c: c.fine_grained_offloading and _offloads(c),
         message="fine-grained offloading excludes CPU offloading of layers",
         remedy="drop one of them",
         settings=("fine_grained_offloading", "cpu_offloading"), source=_CONFIG,
@@ -215,7 +227,7 @@ RULES = (
     ),
     RuleRow(
         id="full-recompute-advice", group="memory", trainer="megatron-core", question="loses", severity="advice",
-        when=lambda c: c.recompute_granularity == "full" and c.recompute_method == "uniform" and c.pp > 1,
+        when=lambda c: c.pp > 1 and c.recompute_granularity == "full" and c.recompute_method == "uniform",
         message="every stage recomputes all layers, although later stages keep fewer microbatches",
         remedy="use recompute-method block with fewer layers, or selective modules, where memory allows",
         settings=("recompute_method", "recompute_granularity"), source="arXiv 2205.05198, section 5",

@@ -142,14 +142,14 @@ RULES = (
     ),
     RuleRow(
         id="residual-messages", group="precision", trainer="megatron-core", severity="advice", question="loses",
-        when=lambda c: c.fp32_residual and c.pp > 1,
+        when=lambda c: c.pp > 1 and c.fp32_residual,
         message="the residual stream in fp32 doubles the messages between stages",
         remedy="drop fp32-residual-connection unless it is needed",
         settings=("fp32_residual",), source=_CONFIG,
     ),
     RuleRow(
         id="fp32-training", group="precision", trainer="megatron-lm", severity="warning", question="loses",
-        when=lambda c: not c.bf16 and not c.fp16 and not c.fp8 and not c.fp4 and c.pp > 1 and not c.has("precision"),
+        when=lambda c: c.pp > 1 and not c.has("precision") and not c.bf16 and not c.fp16 and not c.fp8 and not c.fp4,
         message="neither bf16 nor fp16 is set: everything runs in fp32",
         remedy="add bf16",
         settings=("bf16",), repairs=("bf16",), source=_ARGUMENTS,

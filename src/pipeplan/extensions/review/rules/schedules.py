@@ -26,7 +26,7 @@ def _checkpoints(c: ReviewFacts) -> bool:
 RULES = (
     RuleRow(
         id="chunks-on-one-rank", group="schedules", trainer="megatron-core",
-        when=lambda c: c.pp == 1 and (c.vpp or 1) > 1,
+        when=lambda c: (c.get("vpp", None) or 1) > 1 and c.pp == 1,
         message="{c.vpp} virtual stages at pp 1: interleaving needs at least two ranks",
         remedy="drop the virtual stages",
         settings=("vpp", "pp"), repairs=("no-chunks",), source=f"{_ARGUMENTS}; {_STATE}",
@@ -70,7 +70,7 @@ RULES = (
     ),
     RuleRow(
         id="defer-embedding-alone", group="schedules", trainer="megatron-core",
-        when=lambda c: c.defer_embedding_wgrad and c.pp == 1,
+        when=lambda c: c.pp == 1 and c.defer_embedding_wgrad,
         message="deferred weight gradients of the embedding need pipeline parallelism",
         remedy="drop defer-embedding-wgrad-compute",
         settings=("defer_embedding_wgrad", "pp"), source=_PARALLEL,
@@ -84,7 +84,7 @@ RULES = (
     ),
     RuleRow(
         id="hyper-connections-pipeline", group="schedules", trainer="megatron-core",
-        when=lambda c: c.mhc and c.pp > 1,
+        when=lambda c: c.pp > 1 and c.mhc,
         message="hyper-connections do not support pipeline parallelism: messages have the wrong shape",
         remedy="use pp 1",
         settings=("mhc", "pp"),
@@ -92,7 +92,7 @@ RULES = (
     ),
     RuleRow(
         id="hyper-connections-mtp", group="schedules", trainer="megatron-core",
-        when=lambda c: c.mhc and c.mtp_layers,
+        when=lambda c: c.mtp > 0 and c.mhc,
         message="hyper-connections do not go with MTP layers",
         remedy="set mtp-num-layers 0",
         settings=("mhc", "mtp_layers"),
@@ -166,11 +166,11 @@ RULES = (
         settings=("tied", "pp"), source="torchtitan torchtitan/models/common/decoder.py update_from_config",
     ),
     RuleRow(
-        id="titan-varlen", group="schedules", trainer="torchtitan",
+        id="titan-varlen", group="schedules", trainer="torchtitan", releases="<0.3",
         when=lambda c: c.pp > 1 and "varlen" in str(c.attention).lower(),
         message="variable-length attention does not support pipeline parallelism",
         remedy="use flex attention, or pp 1",
-        settings=("attention", "pp"), source="torchtitan #3777",
+        settings=("attention", "pp"), source="torchtitan #3777; #3856 removes the check",
     ),
     RuleRow(
         id="titan-context-attention", group="schedules", trainer="torchtitan",
@@ -203,7 +203,7 @@ RULES = (
     ),
     RuleRow(
         id="unknown-partition-method", group="schedules", trainer="deepspeed",
-        when=lambda c: not any(str(c.partition_method).lower().startswith(word)
+        when=lambda c: c.has("partition_method") and not any(str(c.partition_method).lower().startswith(word)
                                for word in ("uniform", "parameters", "type:", "profile", "best")),
         message="DeepSpeed has no partition method '{c.partition_method}'",
         remedy="use uniform, parameters or type:REGEX",
@@ -211,7 +211,7 @@ RULES = (
     ),
     RuleRow(
         id="profile-partition", group="schedules", trainer="deepspeed",
-        when=lambda c: str(c.partition_method).lower().startswith("profile"),
+        when=lambda c: str(c.get("partition_method", "")).lower().startswith("profile"),
         message="the partition method 'profile' is not implemented",
         remedy="use parameters, or type:REGEX",
         settings=("partition_method",), source="DeepSpeed deepspeed/runtime/pipe/module.py PipelineModule._partition_layers",

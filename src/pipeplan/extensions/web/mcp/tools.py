@@ -174,12 +174,16 @@ if extension("review"):
     TOOLS["review"] = Tool(
         function=pipeplan.review,
         about="Review a configuration of a trainer: does it start, is it right, where does it lose, what to change.",
-        names={"files": _TEXTS | {"description": "Files with a trainer's arguments, a recipe or a layout."}},
+        names={
+            "files": _TEXTS | {"description": "Files with a trainer's arguments, a recipe or a layout; or folders."}
+        },
         options=ReviewOptions,
         settings=None,
         listed="trainer trainer_version model cluster global_batch sequence trace",
-        short="""findings.severity findings.rule findings.where findings.message findings.remedy patch step_time_s
-        peak_memory_gib configurations.name configurations.file configurations.trainer configurations.fit
+        short="""verdict findings.severity findings.rule findings.where findings.message findings.remedy questions.question
+        questions.judged questions.not_judged questions.missing.sentence patch step_time_s peak_memory_gib comparison
+        configurations.unknown configurations.not_read
+        configurations.name configurations.file configurations.trainer configurations.fit
         configurations.bubble configurations.assumed configurations.not_estimated configurations.changes.settings
         configurations.changes.removes configurations.changes.gain configurations.changes.step_time_s
         run.step_time_s run.predicted run.sentences""",

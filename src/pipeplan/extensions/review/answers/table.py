@@ -1,0 +1,336 @@
+"""Text of a review: a comparison, the summary of a folder on one page, or each configuration with its findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pipeplan.answers.parts import columns, facts, figure, line
+from pipeplan.extensions.review import Question, plain
+from pipeplan.foundation.readable import change as relative
+from pipeplan.foundation.readable import percent
+from pipeplan.model import counted
+from pipeplan.trainers import TRAINER_KINDS
+
+if TYPE_CHECKING:
+    from pipeplan.answers.parts import Part
+    from pipeplan.extensions.review.answers.result import (
+        Review,
+        ReviewChange,
+        ReviewComparison,
+        ReviewedConfiguration,
+        ReviewedFiles,
+        ReviewedRun,
+        ReviewFinding,
+    )
+    from pipeplan.extensions.review.answers.unjudged import ReviewedQuestion
+
+_TITLES: Mapping[Question, str] = {
+    "starts": "does it start",
+    "right": "is it right",
+    "loses": "where it loses",
+    "fits": "does it fit",
+}
+
+_MOST_LISTED = 40
+"""Number of findings of one question that the table lists; --json has all."""
+
+_MOST_RULES, _MOST_PLACES, _MOST_FILES = 12, 2, 6
+"""Rules, places of a rule, and files that the summary of a folder lists; --json has all."""
+
+_FEWEST_FILES = 2
+"""Number of files with findings from which on the summary lists those with the most."""
+
+UNKNOWN_TRAINER = f"""unknown trainer: only rules of every trainer were judged; --trainer names it: {
+    ", ".join(kind.names[0] for kind in TRAINER_KINDS)
+}"""
+
+
+def parts_of(review: Review) -> Iterator[Part]:
+    """Return the parts of a review's text."""
+    if review.files.folders:
+        yield from _Summary(review).parts()
+    elif review.comparison is not None:
+        yield from _comparison(review.comparison)
+        for configuration in review.configurations:
+            yield line()
+            yield from _shortly(configuration, review.of(configuration))
+    else:
+        yield from _configurations(review)
+    if not review.files.folders:
+        if review.patch:
+            yield line()
+            yield review.patch.rstrip("\n")
+        yield from _files(review.files)
+    if review.run is not None:
+        yield from _run(review.run)
+
+
+def _configurations(review: Review) -> Iterator[Part]:
+    several = len(review.configurations) > 1
+    listed = [each for each in review.configurations if not several or review.of(each)]
+    for place, configuration in enumerate(listed):
+        if place:
+            yield line()
+        yield from _configuration(configuration, review.of(configuration))
+    silent = [each for each in review.configurations if each not in listed]
+    if silent:
+        yield from [line()] if listed else []
+        yield line(f"without findings: {', '.join(map(_in_list, silent))}")
+
+
+def _files(files: ReviewedFiles) -> Iterator[Part]:
+    for file in files.unreadable:
+        yield line(f"cannot be read: {file.file}: {file.reason}")
+    if files.skipped:
+        yield line(f"skipped: {counted(files.skipped, 'file')} without a configuration")
+
+
+def _in_list(configuration: ReviewedConfiguration) -> str:
+    """Return the name of a configuration, with a note on what is unknown of it."""
+    name = configuration.name or configuration.file
+    if configuration.unknown:
+        return f"{name} (unknown: {', '.join(configuration.unknown)})"
+    return f"{name} (no estimate)" if configuration.not_estimated else name
+
+
+def _title(configuration: ReviewedConfiguration) -> Part:
+    name = f"{configuration.file} {configuration.name}".strip()
+    return line(f"{name}: {configuration.trainer or 'unknown trainer'}", "bold")
+
+
+def _configuration(configuration: ReviewedConfiguration, findings: Sequence[ReviewFinding]) -> Iterator[Part]:
+    yield _title(configuration)
+    if not configuration.trainer:
+        yield line(UNKNOWN_TRAINER)
+    for answered in configuration.questions:
+        own = [finding for finding in findings if finding.question == answered.question]
+        yield line()
+        yield from _question(answered, own)
+    yield from _not_read(configuration)
+    yield line()
+    yield from _estimate(configuration)
+    yield from _changes(configuration)
+
+
+def _question(answered: ReviewedQuestion, findings: Sequence[ReviewFinding]) -> Iterator[Part]:
+    title = _TITLES[answered.question]
+    yield line(title if findings else f"{title}: {_nothing(answered)}", "bold" if findings else "")
+    for finding in findings[:_MOST_LISTED]:
+        yield line(f"{finding.severity} [{finding.rule}] {finding.where}", indent=2)
+        yield line(f"{finding.message}.", indent=4)
+        yield line(f"{finding.remedy}.", indent=4)
+    if len(findings) > _MOST_LISTED:
+        yield line(f"and {len(findings) - _MOST_LISTED} more: --json lists all", indent=2)
+    yield from (line(fact.sentence, indent=2) for fact in answered.missing)
+
+
+def _nothing(answered: ReviewedQuestion) -> str:
+    """Return the answer to a question without findings, which depends on what was judged."""
+    if not answered.not_judged:
+        return "nothing found" if answered.judged else "no rule applies"
+    return f"no fault found by {counted(answered.judged, 'rule')}" if answered.judged else "not judged"
+
+
+def _not_read(configuration: ReviewedConfiguration) -> Iterator[Part]:
+    if configuration.not_read:
+        yield line()
+        yield line(f"not read: {', '.join(configuration.not_read)}")
+
+
+def _shortly(configuration: ReviewedConfiguration, findings: Sequence[ReviewFinding]) -> Iterator[Part]:
+    """Return a configuration with a line for each error and warning."""
+    yield _title(configuration)
+    if not configuration.trainer:
+        yield line(UNKNOWN_TRAINER)
+    listed = [finding for finding in findings if finding.severity != "advice"]
+    for finding in listed[:_MOST_LISTED]:
+        yield line(_in_short(finding), indent=2)
+    advice = f", {len(findings) - len(listed)} advice" if len(findings) > len(listed) else ""
+    errors = sum(finding.severity == "error" for finding in listed)
+    yield line(f"{counted(errors, 'error')}, {counted(len(listed) - errors, 'warning')}{advice}", indent=2)
+    yield from _unjudged(configuration.questions)
+    yield from _not_read(configuration)
+
+
+def _in_short(finding: ReviewFinding) -> str:
+    return f"{finding.severity} [{finding.rule}] {finding.where}: {finding.message}"
+
+
+def _unjudged(questions: Iterable[ReviewedQuestion]) -> Iterator[Part]:
+    """Return a line on the rules of all questions that were not judged."""
+    questions = list(questions)
+    if count := sum(one.not_judged for one in questions):
+        reasons = Counter[str]()
+        for fact in (fact for one in questions for fact in one.missing):
+            reasons[f"{fact.what.partition(':')[0]}{fact.give and f' ({fact.give})'}"] += fact.rules
+        named = ", ".join(reason for reason, _ in reasons.most_common(4))
+        yield line(f"not judged: {counted(count, 'rule')}; missing: {named}", indent=2)
+
+
+# Estimate and changes
+
+
+def _estimate(configuration: ReviewedConfiguration) -> Iterator[Part]:
+    if configuration.step_time_s is None:
+        yield line(f"no estimate: {configuration.not_estimated}")
+        return
+    rows = [("step", f"{figure(configuration.step_time_s)} s")]
+    if configuration.peak_memory_gib is not None and configuration.memory_limit_gib is not None:
+        limit = f"{configuration.memory_limit_gib:.1f}: {configuration.fit}"
+        rows.append(("peak memory", f"{configuration.peak_memory_gib:.1f} GiB of {limit}"))
+    work = configuration.work_by_rank_s or ()
+    if len(work) > 1 and configuration.bubble is not None:
+        more = percent(max(work) / (sum(work) / len(work)) - 1)
+        rows.append(("heaviest rank", f"{configuration.heaviest_rank}, {more} more work than the mean"))
+        idle = f"{percent(configuration.bubble)} of the step, over all ranks"
+        rows.append(("bubble", f"{idle}{_reasons(configuration.idle)}"))
+    if configuration.lower_bound_s is not None:
+        rows.append(("lower bound", f"{figure(configuration.lower_bound_s)} s for the pipeline with these stages"))
+    yield facts(rows)
+    yield from (line(f"assumed: {sentence}") for sentence in configuration.assumed)
+
+
+def _reasons(idle: Mapping[str, float] | None) -> str:
+    if not idle:
+        return ""
+    most = sorted(idle.items(), key=lambda item: -item[1])[:3]
+    return ": " + ", ".join(f"{percent(share)} {reason}" for reason, share in most)
+
+
+def _changes(configuration: ReviewedConfiguration) -> Iterator[Part]:
+    if not configuration.changes:
+        return
+    yield line()
+    yield line("what to change", "bold")
+    for step in configuration.changes:
+        yield line(_words(step), indent=2)
+        removed = f"removes {' and '.join(step.removes)}"
+        yield line("; ".join((removed, *_effect(step))), indent=4)
+    if configuration.unpatched:
+        yield line(f"not in the patch: {configuration.unpatched}", indent=2)
+
+
+def _words(change: ReviewChange) -> str:
+    return ", ".join(
+        f"drop {key}" if value is None or value is False else f"{key} {plain(value)}"
+        for key, value in change.settings.items()
+    )
+
+
+def _effect(change: ReviewChange) -> Iterator[str]:
+    """Yield the figures of a change: its step time, the share that it saves, its peak memory."""
+    if change.step_time_s is not None:
+        gain = "" if not change.gain else f" ({relative(-change.gain)})"
+        yield f"step {figure(change.step_time_s)} s{gain}"
+    if change.peak_memory_gib is not None:
+        yield f"peak {change.peak_memory_gib:.1f} GiB"
+
+
+def _run(run: ReviewedRun) -> Iterator[Part]:
+    yield line()
+    yield line(f"run in {run.source}", "bold")
+    predicted = "" if run.predicted is None else f" ({run.predicted:+.0%} of the estimate)"
+    yield line(f"measured step: {figure(run.step_time_s)} s{predicted}")
+    yield from (line(sentence) for sentence in run.sentences)
+
+
+# Comparison of two configurations
+
+
+def _comparison(comparison: ReviewComparison) -> Iterator[Part]:
+    yield line(f"{comparison.before} -> {comparison.after}", "bold")
+    rows = [(each.setting, f"{_stated(each.before)} -> {_stated(each.after)}") for each in comparison.settings]
+    if comparison.step_time_s is not None and comparison.peak_memory_gib is not None:
+        (step, other_step), (peak, other_peak) = comparison.step_time_s, comparison.peak_memory_gib
+        rows.append(("step", f"{figure(step)} s -> {figure(other_step)} s ({relative(other_step / step - 1)})"))
+        rows.append(("peak memory", f"{peak:.1f} GiB -> {other_peak:.1f} GiB"))
+    yield facts(rows, indent=2) if rows else line("no setting that is read differs", indent=2)
+    for title, findings in (("gone", comparison.gone), ("new", comparison.new)):
+        yield from (line(f"{title}: {_in_short(finding)}", indent=2) for finding in findings)
+
+
+def _stated(value: object) -> str:
+    return "not stated" if value is None else plain(value)
+
+
+# Summary of folders
+
+
+class _Summary:
+    """Summary of the reviews of folders on one page, with files named from the only folder on."""
+
+    def __init__(self, review: Review) -> None:
+        self._review = review
+        folders = review.files.folders
+        self._start = f"{folders[0].rstrip('/')}/" if len(folders) == 1 else ""
+
+    def parts(self) -> Iterator[Part]:
+        findings, configurations, files = self._review.findings, self._review.configurations, self._review.files
+        reviewed = len({configuration.file for configuration in configurations})
+        counts = f"{counted(len(configurations), 'configuration')} in {counted(reviewed, 'file')}"
+        yield line(f"{', '.join(files.folders)}: {counts}", "bold")
+        by_severity = Counter(finding.severity for finding in findings)
+        errors, warnings = counted(by_severity["error"], "error"), counted(by_severity["warning"], "warning")
+        yield line(f"{errors}, {warnings}, {by_severity['advice']} advice")
+        yield from self._by_rule("error", _MOST_RULES, _MOST_PLACES)
+        yield from self._by_rule("warning", _MOST_FILES, 1)
+        yield from self._by_file()
+        yield line()
+        yield from self._unjudged()
+        for file in files.unreadable[:_MOST_PLACES]:
+            yield line(f"cannot be read: {self._name(file.file)}: {file.reason}", indent=2)
+        held = f"{reviewed:,} with configurations, {files.skipped:,} without, {len(files.unreadable):,} unreadable"
+        yield line(f"looked at {counted(files.looked_at, 'file')}: {held}; --json has everything", indent=2)
+
+    def _name(self, file: str) -> str:
+        return file.removeprefix(self._start)
+
+    def _by_rule(self, severity: str, most: int, places: int) -> Iterator[Part]:
+        found: dict[str, list[str]] = {}
+        for finding in self._review.findings:
+            if finding.severity == severity:
+                place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+                found.setdefault(finding.rule, []).append(self._name(place))
+        if not found:
+            return
+        yield line()
+        yield line(f"{severity}s by rule", "bold")
+        for rule in sorted(found, key=lambda rule: -len(found[rule]))[:most]:
+            yield line(f"{len(found[rule])} [{rule}] {_listed(found[rule], places)}", indent=2)
+        if len(found) > most:
+            yield line(f"and {len(found) - most} more rules", indent=2)
+
+    def _by_file(self) -> Iterator[Part]:
+        findings = [finding for finding in self._review.findings if finding.severity != "advice"]
+        counts = Counter(finding.configuration_file for finding in findings)
+        errors = Counter(finding.configuration_file for finding in findings if finding.severity == "error")
+        if len(counts) < _FEWEST_FILES:
+            return
+        yield line()
+        table = columns("files with the most findings", "errors", "warnings", padding=1)
+        for file in sorted(counts, key=lambda file: (-errors[file], -counts[file]))[:_MOST_FILES]:
+            table.add_row(self._name(file), str(errors[file]), str(counts[file] - errors[file]))
+        yield table
+
+    def _unjudged(self) -> Iterator[Part]:
+        configurations = self._review.configurations
+        unknown = Counter(what for configuration in configurations for what in configuration.unknown)
+        if unknown:
+            named = ", ".join(f"{what} in {count}" for what, count in unknown.most_common())
+            yield line(f"unknown: {named}", indent=2)
+        strange = [self._name(configuration.file) for configuration in configurations if not configuration.trainer]
+        if strange:
+            named = _listed(strange, _MOST_PLACES)
+            yield line(f"unknown trainer (only rules of every trainer were judged): {named}", indent=2)
+        yield from _unjudged(self._review.questions)
+        if silent := sorted({key for configuration in configurations for key in configuration.not_read}):
+            yield line(f"not read: {_listed(silent, _MOST_FILES)}", indent=2)
+
+
+def _listed(names: Iterable[str], most: int) -> str:
+    """Return the first names, each once, and the number of the others."""
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - most} more" if len(distinct) > most else ""
+    return f"{', '.join(distinct[:most])}{more}"

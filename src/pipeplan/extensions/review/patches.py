@@ -1,0 +1,169 @@
+"""One patch for each file: the changes of all its configurations, of which the patched text is judged again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pipeplan.extensions.review.edits import Edit, NoPatch, diff_of, edited_text, edits_of
+from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
+from pipeplan.extensions.review.improving import VerifiedChange, combined, needed
+from pipeplan.extensions.review.readers import Reading, SourceText, read_text_of
+from pipeplan.extensions.review.rule import RuleRow, judged
+from pipeplan.foundation.errors import PipeplanError
+
+
+@dataclass(frozen=True, slots=True)
+class Patches:
+    """Patches of files.
+
+    Attributes
+    ----------
+    diffs
+        Unified diff of each file that is patched.
+    reasons
+        For each configuration, why its changes are not in the patch; empty if they are, or if it has none.
+    """
+
+    diffs: Mapping[str, str]
+    reasons: tuple[str, ...]
+
+
+def patches_of(
+    readings: Sequence[Reading],
+    changes: Sequence[Sequence[VerifiedChange]],
+    rules: Sequence[RuleRow],
+    completed: Callable[[ReviewFacts], ReviewFacts] = lambda facts: facts,
+) -> Patches:
+    """Return the patches of the files of configurations.
+
+    Parameters
+    ----------
+    readings
+        All configurations of each file, in their order.
+    changes
+        Changes of each of them.
+    completed
+        Adds what the file does not say to the facts of a patched text, as it was added to those of the readings.
+    """
+    diffs: dict[str, str] = {}
+    reasons = [""] * len(readings)
+    for source in dict.fromkeys(reading.source for reading in readings):
+        places = [place for place, reading in enumerate(readings) if reading.source == source]
+        wanted = {
+            own: needed(readings[place].facts, combined(changes[place]), rules)
+            for own, place in enumerate(places)
+            if changes[place]
+        }
+        if not wanted:
+            continue
+        removes = [{rule for step in changes[place] for rule in step.removes} for place in places]
+        file = _PatchedFile(source, [readings[place] for place in places], removes, rules, completed)
+        file.patch(wanted)
+        for own, reason in file.reasons.items():
+            reasons[places[own]] = reason
+        if file.source.text != source.text:
+            diffs[source.file] = diff_of(source.file, source.text, file.source.text)
+    return Patches(diffs, tuple(reasons))
+
+
+class _PatchedFile:
+    """Text of a file while the changes of its configurations are made, with the reasons of those that are not."""
+
+    def __init__(
+        self,
+        source: SourceText,
+        readings: Sequence[Reading],
+        removes: Sequence[set[str]],
+        rules: Sequence[RuleRow],
+        completed: Callable[[ReviewFacts], ReviewFacts],
+    ) -> None:
+        self.source = source
+        self.reasons: dict[int, str] = {}
+        self._readings = list(readings)
+        self._removes = removes
+        self._rules = [rule for rule in rules if rule.severity != "advice"]
+        self._completed = completed
+        self._before = [self._faults(reading.facts) for reading in readings]
+
+    def patch(self, wanted: Mapping[int, Mapping[str, Any]]) -> None:
+        """Make the changes of configurations: of all at once, and else of one after the other."""
+        edits: list[Edit] = []
+        for own, changes in wanted.items():
+            try:
+                edits += edits_of(self._readings[own], changes, self._shared(own, changes, wanted))
+            except NoPatch as reason:
+                self.reasons[own] = str(reason)
+        able = [own for own in wanted if own not in self.reasons]
+        if not able or not self._refusal(edits, able):
+            return
+        for own in able:
+            try:
+                changes = wanted[own]
+                edits = edits_of(self._readings[own], changes, self._shared(own, changes, wanted))
+                refusal = self._refusal(edits, [own])
+            except NoPatch as reason:
+                refusal = str(reason)
+            if refusal:
+                self.reasons[own] = refusal
+
+    def _shared(
+        self, own: int, changes: Mapping[str, Any], wanted: Mapping[int, Mapping[str, Any]]
+    ) -> dict[SettingPlace, str]:
+        """Return the places that other configurations have settings from, unless they need the same values there."""
+        shared: dict[SettingPlace, str] = {}
+        for other, reading in enumerate(self._readings):
+            if other == own:
+                continue
+            for name, entry in reading.facts.settings.items():
+                same = name in changes and wanted.get(other, {}).get(name, entry.value) == changes[name]
+                if entry.place.line and not same:
+                    shared.setdefault(entry.place, reading.facts.name or "another configuration")
+        return shared
+
+    def _refusal(self, edits: Sequence[Edit], targets: Sequence[int]) -> str:
+        """Make edits; return why they are not made, empty if they are."""
+        try:
+            text = edited_text(self.source.text, edits)
+        except NoPatch as reason:
+            return str(reason)
+        again = self._read(text)
+        if again is None:
+            return "the patched text cannot be read again"
+        for own, (now, reading) in enumerate(zip(self._readings, again, strict=True)):
+            if own not in targets and _settings(now.facts) == _settings(reading.facts):
+                continue
+            after = self._faults(reading.facts)
+            new = after - self._before[own]
+            left = after & self._removes[own] if own in targets else set()
+            if new or left:
+                which = "it" if own in targets else reading.facts.name or "another configuration"
+                return f"patched, {which} would {'have' if new else 'keep'} {' and '.join(sorted(new or left))}"
+        self.source, self._readings = again[0].source, again
+        return ""
+
+    def _read(self, text: str) -> list[Reading] | None:
+        """Return the configurations of a patched text in the order of the readings; None if they are not the same."""
+        facts, file = self._readings[0].facts, self.source.file
+        try:
+            again = read_text_of(
+                text, file, trainer=facts.trainer.name or None, release=facts.release, folder=Path(file).parent
+            )
+        except PipeplanError:
+            return None
+        if _names(again) != _names(self._readings):
+            return None
+        return [replace(reading, facts=self._completed(reading.facts)) for reading in again]
+
+    def _faults(self, facts: ReviewFacts) -> set[str]:
+        return {fault.rule.id for fault in judged(facts, self._rules)}
+
+
+def _names(readings: Sequence[Reading]) -> list[str]:
+    return [reading.facts.name for reading in readings]
+
+
+def _settings(facts: ReviewFacts) -> dict[str, Any]:
+    return {name: entry.value for name, entry in facts.settings.items()}
