@@ -200,8 +200,9 @@ def test_an_unknown_trainer_is_said_and_is_not_clean(tmp_path, capsys):
 def test_rules_that_keys_of_a_fork_silence_are_not_judged(write, capsys, monkeypatch):
     place = SettingPlace("run.sh", 2, "--num-layer-list")
     monkeypatch.setattr("pipeplan.extensions.review.rule.silenced", lambda facts, rule: place)
-    result = answer(capsys, write(STALE), code=0)
+    result = answer(capsys, write(STALE), code=3)
     assert result["findings"] == []
+    assert result["configurations"][0]["unknown"] == ["the split of the layers"]
     assert result["configurations"][0]["not_read"] == ["--num-layer-list"]
     assert all(question["judged"] == 0 for question in result["questions"])
     main(["review", "run.sh"])
@@ -381,3 +382,33 @@ def test_a_review_without_an_estimate_says_what_it_did_not_judge_and_which_optio
     assert "the number of layers" not in capsys.readouterr().out
     assert main(["review", "--hook", flags, flags]) == 0
     assert "torchtitan.sh (unknown: the number of layers" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_file_of_several_configurations_has_one_patch(tmp_path, capsys):
+    recipe = """def {name}_config():
+    cfg = ConfigContainer()
+    cfg.model.num_layers = {layers}
+    cfg.model.pipeline_model_parallel_size = 4
+    cfg.model.tensor_model_parallel_size = 1
+    cfg.model.pipeline_model_parallel_layout = None
+    return cfg
+
+
+"""
+    text = "from megatron.bridge.training.config import ConfigContainer\n\n\n"
+    recipes = (recipe.format(name="first", layers=46), recipe.format(name="second", layers=58))
+    (tmp_path / "recipes.py").write_text("".join((text, *recipes)))
+    result = answer(capsys, "recipes.py", code=1)
+    assert result["patch"].count("--- ") == 1
+    assert [each["patch"] for each in result["configurations"]] == [result["patch"]] * 2
+    assert main(["review", "recipes.py"]) == 1
+    assert capsys.readouterr().out.count("--- a/recipes.py") == 1
+
+
+def test_a_pipeline_whose_split_is_unknown_is_not_clean(tmp_path, capsys):
+    (tmp_path / "recipe.py").write_text(
+        "from megatron.bridge.recipes.common import elsewhere\n\n\n"
+        "def some_config():\n    cfg = elsewhere()\n    cfg.model.num_layers = 46\n"
+        "    cfg.model.tensor_model_parallel_size = 1\n    cfg.model.pipeline_model_parallel_size = 4\n    return cfg\n"
+    )
+    assert answer(capsys, "recipe.py", code=3)["configurations"][0]["unknown"] == ["the split of the layers"]

@@ -21,9 +21,10 @@ from pipeplan.extensions.planning.workload import from_dict, model, model_names,
 from pipeplan.extensions.review import RULES, NotSet, configured, judged, read_text_of
 from pipeplan.extensions.review.estimating import estimated
 from pipeplan.extensions.review.facts import SettingPlace
-from pipeplan.extensions.review.models import named_model
-from pipeplan.extensions.review.readers.source import configured_by
+from pipeplan.extensions.review.readers.recipe_names import model_of_recipe
+from pipeplan.extensions.review.stated import ReadSettings, facts_of
 from pipeplan.formats import TrainerSettings
+from pipeplan.trainers import OTHER
 from tests.extensions.planning.workload.test_config_json import CONFIGS
 
 H100S, B200S, GB200S = cluster("h100-sxm:8x4"), cluster("b200:8x4"), cluster("gb200:4x8")
@@ -171,10 +172,11 @@ def test_names_of_functions_that_configure_a_model_name_it():
     for name in model_names():
         shape = model(name)
         for function in (_recipe(shape), _config(shape, step)["CONFIG"][0]):
-            (named,) = configured_by(function, SettingPlace())
-            assert named_model(named.raw) == shape, function
+            facts = facts_of(ReadSettings(entries=(*model_of_recipe(function, SettingPlace(), planned=True),)), OTHER)
+            read = {key: facts.get(key) for key in ("layers", "heads", "hidden")}
+            assert read == {"layers": shape.layers, "heads": shape.heads, "hidden": shape.hidden}, function
     changed = replace(model("llama3-70b"), layers=40)
-    assert not configured_by(_recipe(changed), SettingPlace())
+    assert not [*model_of_recipe(_recipe(changed), SettingPlace(), planned=True)]
 
 
 def test_megatrons_sizes_are_those_of_the_published_model():

@@ -71,7 +71,7 @@ def test_a_script_from_paste_to_patch(watched):
     assert page.text_content("main h2") == "1 error, for Megatron-LM"
     assert page.text_content(".line.is-error .number") == "3"
     assert "46 layers do not divide by pp 4" in (page.text_content(".line.is-error + .finding") or "").lower()
-    assert "--decoder-first-pipeline-num-layers 12" in (page.text_content(".diff .added") or "")
+    assert "--decoder-last-pipeline-num-layers 10" in (page.text_content(".diff .added") or "")
     page.click(".patch button")
     assert page.evaluate("navigator.clipboard.readText()").startswith("--- a/pasted")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -81,7 +81,9 @@ export function changes(reviewed: Reviewed): HTMLElement[] {
   const items = reviewed.changes.map((change) =>
     make("li", {}, make("code", {}, wordsOf(change)), ` ${effectOf(change)}`),
   );
-  return [make("h3", {}, "What to change"), make("ol", { class: "changes" }, ...items)];
+  const note =
+    reviewed.unpatched === "" ? [] : [make("p", { class: "note" }, `Not in the patch: ${reviewed.unpatched}.`)];
+  return [make("h3", {}, "What to change"), make("ol", { class: "changes" }, ...items), ...note];
 }
 
 /** Return the text of a change: the settings with their new values. */

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from pipeplan.extensions.planning.flags import layers_of_pattern, short_form_of
+from pipeplan.extensions.planning.flags import function_name, layers_of_pattern, short_form_of
 from pipeplan.extensions.planning.workload import ModelShape, from_dict, known_model, model_names, parameter_counts
 from pipeplan.extensions.review.sizes import sizes_of_name
 from pipeplan.foundation.errors import PipeplanError, ShapeError
@@ -234,6 +234,12 @@ def _published(sizes: Mapping[str, Any]) -> ModelShape | None:
     ):
         return None
     return next((shape for shape in _shapes() if _has(shape, sizes)), None)
+
+
+@cache
+def models_by_function() -> dict[str, str]:
+    """Return the published models by the names of functions that configure them: ``qwen2_5_72b``, and ``qwen25_72b``."""
+    return {function_name(shape, joined=joined): shape.name for shape in _shapes() for joined in (False, True)}
 
 
 @cache

@@ -93,7 +93,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     questions
         How far each question was answered.
     unknown
-        What keeps it from being called clean: the number of layers, a degree, the trainer.
+        What keeps it from being called clean: the number of layers or their split, a degree, the trainer.
     not_read
         Keys of parallel training that are not read; the rules of their subject are not judged.
     step_time_s, peak_memory_gib, peak_memory_by_rank_gib
@@ -116,6 +116,8 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
         Reason why there is no estimate; empty if there is one.
     changes
         Changes in the order in which they are made.
+    patch
+        Patch of its file, with the changes of all configurations in it; empty without changes.
     unpatched
         Reason why the patch does not make its changes; empty if it does, or if there are none.
     """
@@ -140,6 +142,7 @@ class ReviewedConfiguration(Record, frozen=True, kw_only=True):
     assumed: tuple[str, ...]
     not_estimated: str
     changes: tuple[ReviewChange, ...]
+    patch: str
     unpatched: str
 
 

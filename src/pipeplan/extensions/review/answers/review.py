@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -17,6 +16,7 @@ from pipeplan.extensions.review import (
     RULES,
     Estimated,
     Judgement,
+    Patches,
     Reading,
     ReviewFacts,
     RuleFault,
@@ -165,7 +165,9 @@ def reviewed(
 
     def read(source: Path | Mapping[str, Any], only_runs: bool) -> list[_Judged]:
         readings = _readings(source, names.get(id(source), _ALONE), options)
-        return [_judged(one, options) for one in readings if not only_runs or one.facts.own or _is_run(one.facts)]
+        if only_runs and not any(one.facts.own or _is_run(one.facts) for one in readings):
+            return []
+        return [_judged(one, options) for one in readings]
 
     result = gathered(paths, read, show, hook=hook)
     pair = len(paths) == len(result.read) == len({one.reading.source.file for one in result.read}) == _PAIR
@@ -199,11 +201,14 @@ def _review(result: Gathered[_Judged], options: ReviewOptions, *, compares: bool
     found = [[_finding(fault, one.reading) for fault in one.judgement.faults] for one in result.read]
     findings = [finding for own in found for finding in own]
     alone = len(result.read) == 1
-    steps = [list(improvements(one.reading.facts, RULES)) if patches else [] for one in result.read]
-    patch = patches_of([one.reading for one in result.read], steps, RULES, partial(_with_options, options=options))
+    readings = [one.reading for one in result.read]
+    steps = [list(improvements(reading.facts, RULES)) if patches else [] for reading in readings]
+    patched = Patches({}, ("",) * len(readings))
+    if any(steps):
+        patched = patches_of(readings, steps, RULES, lambda facts: _with_options(facts, options))
     configurations = [
-        _configuration(one, own, reason, alone=alone)
-        for one, own, reason in zip(result.read, steps, patch.reasons, strict=True)
+        _configuration(one, changes, patched.diffs.get(one.reading.source.file, ""), reason, alone=alone)
+        for one, changes, reason in zip(result.read, steps, patched.reasons, strict=True)
     ]
     single = configurations[0] if alone else None
     run = None
@@ -220,7 +225,7 @@ def _review(result: Gathered[_Judged], options: ReviewOptions, *, compares: bool
         verdict=_verdict(findings, configurations, failed=result.failed),
         findings=tuple(findings),
         questions=summed([configuration.questions for configuration in configurations]),
-        patch="".join(patch.diffs.values()),
+        patch="".join(patched.diffs.values()),
         step_time_s=None if single is None else single.step_time_s,
         peak_memory_gib=None if single is None else single.peak_memory_gib,
         comparison=comparison,
@@ -304,22 +309,23 @@ def _finding(fault: RuleFault, reading: Reading) -> ReviewFinding:
 
 
 def _configuration(
-    one: _Judged, steps: Sequence[VerifiedChange], unpatched: str, *, alone: bool
+    one: _Judged, steps: Sequence[VerifiedChange], patch: str, unpatched: str, *, alone: bool
 ) -> ReviewedConfiguration:
-    reading, facts = one.reading, one.reading.facts
+    facts = one.reading.facts
     made = estimate_or_none(facts)
     trainer = facts.trainer.title if facts.trainer.name else ""
     return ReviewedConfiguration(
         name=facts.name,
-        file=reading.source.file,
+        file=one.reading.source.file,
         trainer=trainer if facts.own is None else "pipeplan",
         settings={name: entry.value for name, entry in facts.settings.items() if not entry.assumed},
         questions=questions_of(one.judgement, facts),
-        unknown=unknown_in(facts),
+        unknown=unknown_in(one.judgement, facts),
         not_read=tuple(not_read(one.judgement, facts)),
         assumed=() if made is None else made.assumed,
         not_estimated="" if made is not None else _why_not(facts, one.judgement.faults),
         changes=tuple(_change(step, facts) for step in steps),
+        patch=patch if steps and not unpatched else "",
         unpatched=unpatched,
         **_estimates(made, alone=alone),
     )

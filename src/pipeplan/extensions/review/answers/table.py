@@ -59,7 +59,7 @@ def parts_of(review: Review) -> Iterator[Part]:
     else:
         yield from _configurations(review)
     if not review.files.folders:
-        if review.patch:
+        if review.patch and review.comparison is None:
             yield line()
             yield review.patch.rstrip("\n")
         yield from _files(review.files)

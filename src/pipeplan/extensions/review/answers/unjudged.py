@@ -156,7 +156,9 @@ def summed(configurations: Sequence[Sequence[ReviewedQuestion]]) -> tuple[Review
 
 
 def _missing(counts: Counter[_Fact]) -> list[MissingFact]:
-    return [_missing_fact(fact, rules) for fact, rules in counts.most_common()]
+    """Return the facts, the most frequent first, and of equal ones those that an option states."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], not item[0][1]))
+    return [_missing_fact(fact, rules) for fact, rules in ordered]
 
 
 def _missing_fact(fact: _Fact, rules: int) -> MissingFact:
@@ -169,7 +171,7 @@ def _missing_fact(fact: _Fact, rules: int) -> MissingFact:
     return MissingFact(what=what, rules=rules, give=give, sentence=sentence)
 
 
-def unknown_in(facts: ReviewFacts) -> tuple[str, ...]:
+def unknown_in(judgement: Judgement, facts: ReviewFacts) -> tuple[str, ...]:
     """Return what keeps a configuration without findings from being called clean: layers, degrees or the trainer."""
     if facts.own is not None:
         return ()
@@ -178,8 +180,16 @@ def unknown_in(facts: ReviewFacts) -> tuple[str, ...]:
         "the number of layers": facts.has("layers") or bool(facts.get("hybrid_pattern", None)),
         "the pipeline degree": facts.has("pp"),
         "the tensor degree": facts.has("tp"),
+        _SPLIT[0]: facts.get("pp", 1) == 1 or not any(map(_is_on_split, judgement.unjudged)),
     }
     return tuple(name for name, is_known in known.items() if not is_known)
+
+
+def _is_on_split(one: UnjudgedRule) -> bool:
+    """Return True if a rule on what starts misses the split of the layers, or an unread key may decide the split."""
+    if one.unread is not None:
+        return one.rule.group == "layouts"
+    return one.rule.question == "starts" and _FACTS.get(one.missing) == _SPLIT
 
 
 def not_read(judgement: Judgement, facts: ReviewFacts) -> Iterator[str]:

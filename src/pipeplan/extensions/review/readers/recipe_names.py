@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
-from pipeplan.extensions.review.models import named_model
+from pipeplan.extensions.review.models import models_by_function, named_model
 from pipeplan.extensions.review.readers.recipe_values import Made, Stated
 from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry
@@ -121,21 +121,37 @@ def model_of_flavor(family: str, flavor: str, place: SettingPlace) -> Iterator[R
         yield from (_entry(key, value, place) for key, value in both.items())
 
 
-def model_of_recipe(name: str, place: SettingPlace, registry: str = "") -> Iterator[RawEntry]:
+def model_of_recipe(name: str, place: SettingPlace, registry: str = "", *, planned: bool = False) -> Iterator[RawEntry]:
     """Yield the model of a function in a trainer's registry: ``llama3_70b_pretrain_config`` of Bridge, torchtitan's flavors.
 
     Parameters
     ----------
     registry
         torchtitan's module, such as ``llama3``; empty: the one that has such a function.
+    planned
+        Whether the whole name may be that which a plan gives the function of a model that the trainer does not have.
     """
-    stem = re.match(r"(\w+?)_(?:pretrain|sft|peft|finetune|low_precision|\d+k_pretrain)_?\w*", name)
-    if stem and (model := _tables()["recipes"].get(stem[1])):
+    match = re.match(r"(\w+?)_(?:pretrain|sft|peft|finetune|low_precision|\d+k_pretrain)_?\w*", name)
+    stem = match[1] if match else name
+    flavors = _tables()["torchtitan"]["functions"]
+    found = [
+        (family, flavor)
+        for family, functions in flavors.items()
+        for flavor, names in functions.items()
+        if registry in ("", family) and name in names
+    ]
+    if match and (model := _tables()["recipes"].get(stem)):
         yield _entry("model_name", model, place)
-    for family, flavors in _tables()["torchtitan"]["functions"].items():
-        flavor = next((flavor for flavor, functions in flavors.items() if name in functions), None)
-        if registry in ("", family) and flavor is not None:
-            yield from model_of_flavor(family, flavor, place)
+    elif found:
+        yield from model_of_flavor(*found[0], place)
+    elif planned and (model := models_by_function().get(stem)):
+        yield _entry("model_name", model, place)
+    if number_format := _NUMBER_FORMAT.search(name):
+        yield _entry("precision", number_format[1], place)
+
+
+_NUMBER_FORMAT = re.compile(r"_(float8|mxfp8|nvfp4)(?:_|$)")
+"""Matches the end of the name of a function of torchtitan that converts products."""
 
 
 def _class_of(callee: str) -> str:

@@ -194,7 +194,7 @@ def _settings_of(tokens: Sequence[Token], at: int) -> Iterator[RawEntry]:
         entry = _of_flag(_OF_PROGRAMS.get(_dashed(flag[1]), flag[1]), flag, tokens, at)
         if flag[1] == "--config" and isinstance(entry.raw, str) and entry.raw.isidentifier():
             # torchtitan's function that configures the model.
-            yield from model_of_recipe(entry.raw, replace(entry.place, start=-1, end=-1))
+            yield from model_of_recipe(entry.raw, replace(entry.place, start=-1, end=-1), planned=True)
         else:
             yield entry
     elif (override := _OVERRIDE.fullmatch(token.text)) and OTHER_JOBS.isdisjoint(override[1].split(".")[:-1]):
@@ -252,6 +252,6 @@ def _environment(state: ShellState, text: str, file: str, *, starts: bool) -> It
         place = replace(token.place, key=name)
         if name == "RECIPE":
             # A launch script passes the name of Megatron-Bridge's recipe to its program.
-            yield from model_of_recipe(token.text, replace(place, start=-1, end=-1))
+            yield from model_of_recipe(token.text, replace(place, start=-1, end=-1), planned=True)
         elif name in _ENVIRONMENT and not (starts and name == "WORLD_SIZE"):
             yield RawEntry(_ENVIRONMENT[name], _raw([token.text], undecided=token.undecided), place)

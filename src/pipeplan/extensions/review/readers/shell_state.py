@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 
@@ -48,7 +48,7 @@ class Token:
     """Word as a command gets it with its place, and whether the script leaves open that it is there."""
 
     text: str
-    place: SettingPlace = SettingPlace()
+    place: SettingPlace = field(default_factory=SettingPlace)
     undecided: bool = False
 
 
@@ -273,27 +273,23 @@ class ShellState:
             here = _HERE.search(text)
             known = self._folder is not None and (here or "BASH_SOURCE" in text)
             return (Token(f"{self._folder}{here[1] if here else ''}"),) if known else _UNKNOWN
-        if text in ("$@", "$*", "${@}"):
-            return ()
+        return () if text in ("$@", "$*", "${@}") else self._parameter(piece, text)
+
+    def _parameter(self, piece: Piece, text: str) -> Sequence[Token]:
         match = _PARAMETER.fullmatch(text)
         if match is None:
             return _UNKNOWN
-        name, operation, value = match[1], match[2] or "", self.variables.get(match[1])
-        default = (match[3] or "").removesuffix("}")
+        operation, default, value = match[2] or "", (match[3] or "").removesuffix("}"), self.variables.get(match[1])
+        start = piece.start + match.start(3)
         if operation in (":-", "-", ":=", "=") and (not value or value == _UNKNOWN):
-            if default.strip("\"'") in ("0", "1") and _COUNTS.search(name.upper()):
-                return _UNKNOWN
-            return self._arguments(piece.start + match.start(3), piece.start + match.start(3) + len(default))
+            counts = default.strip("\"'") in ("0", "1") and _COUNTS.search(match[1].upper())
+            return _UNKNOWN if counts else self._arguments(start, start + len(default))
         if operation in (":+", "+"):
-            return (
-                self._arguments(piece.start + match.start(3), piece.start + match.start(3) + len(default))
-                if value
-                else ()
-            )
+            return self._arguments(start, start + len(default)) if value else ()
         return _UNKNOWN if value is None else value
 
 
-_OPERATIONS = {
+_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
