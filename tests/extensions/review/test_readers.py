@@ -13,7 +13,7 @@ from pipeplan.extensions.review.readers.shell import read_in_shell
 from pipeplan.foundation.errors import InputError, PipeplanError
 from tests.extensions.review.configurations import CASES
 
-PATCHED = [case for case in CASES if not case.file.endswith(".log")]
+PATCHED = [case for case in CASES if not case.file.endswith((".log", "layout.txt"))]
 
 
 def read(text: str, file: str = "run.sh"):
@@ -60,6 +60,11 @@ def test_what_a_log_holds_is_listed_and_not_patched():
     patch = patched(reading, {"first_stage_layers": 12, "last_stage_layers": 10})
     assert patch.text is None
     assert patch.diff == "decoder_first_pipeline_num_layers: 12\ndecoder_last_pipeline_num_layers: 10\n"
+
+
+def test_a_layout_is_patched_as_a_whole():
+    patch = patched(read("Et*4|t*4|t*4L|\n", "layout.txt"), {"layout": "Et*4|t*4|t*4L"})
+    assert patch.text == "Et*4|t*4|t*4L\n"
 
 
 def test_several_configurations_of_a_file_are_read_by_name():
