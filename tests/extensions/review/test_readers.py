@@ -233,6 +233,11 @@ def test_the_gpus_of_a_launcher_are_patched_where_they_stand():
     }
 
 
+def test_the_one_node_of_torchrun_is_patched_behind_its_gpus():
+    reading = read("torchrun --nproc_per_node=8 x.py --tensor-model-parallel-size 8 --pipeline-model-parallel-size 4\n")
+    assert "torchrun --nproc_per_node=8 --nnodes 4 x.py" in (patched(reading, {"nodes": 4}).text or "")
+
+
 def files(folder, **texts: str):
     """Write files, with ``__`` for a folder and ``_`` before the suffix, and return the readings of the first."""
     paths = [folder / name.replace("__", "/").replace("_", ".") for name in texts]
