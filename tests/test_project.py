@@ -71,7 +71,8 @@ def test_contributors_are_told_of_commands_that_exist():
 
 
 def test_ci_runs_the_tests_the_site_and_the_wheel():
-    assert {"test-all", "docs-test", "wheel", "lowest"} <= targets_of_ci()
+    assert {"test-all", "docs-test", "wheel", "without", "peers"} <= targets_of_ci()
+    assert " -k " not in recipe("wheel")[1], "the wheel is also tested with the lowest releases"
 
 
 def targets_of_ci() -> set[str]:

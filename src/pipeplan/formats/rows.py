@@ -85,14 +85,17 @@ def _printed_rows(lines: Sequence[str]) -> Rows:
         If a step is missing or is there with other ops, or blanks are lost, so that the rank of an op is unknown.
     """
     found: dict[int, tuple[int, str]] = {}
+    contradicted = set[int]()
     for place, line in enumerate(lines):
         if match := _STEP.search(line):
             number, ops = int(match[1]), line[match.end() :].partition(_ERROR)[0].rstrip()
             if found.setdefault(number, (place, ops))[1] != ops:
-                raise FormatError(f"the text has several printed orders: step {number} is there with other ops, too")
+                contradicted.add(number)
     for expected, number in enumerate(sorted(found)):
         if number != expected:
             raise FormatError(f"the printed order has step {number} where step {expected} is expected")
+    if contradicted:
+        raise FormatError(f"the text has several printed orders: step {min(contradicted)} is there with other ops, too")
     steps = [found[number] for number in sorted(found)]
     words = [[(word.start(), word[0]) for word in re.finditer(r"\S+", ops)] for _, ops in steps]
     columns = sorted({start for step in words for start, _ in step})

@@ -46,10 +46,13 @@ rounds-not-divisible: torchtitan | pp=4 schedule=Interleaved1F1B local_batch=9 m
 dualpipe-too-few-microbatches: torchtitan | pp=4 schedule=DualPipeV local_batch=6 micro_batch=1 | local_batch=8
 context-sequence: megatron-lm | cp=8 seq_length=4104 | seq_length=4096
 sequence-over-tensor: megatron-lm | sequence_parallel=true tp=8 seq_length=4100 | seq_length=4096
+padding-over-ranks: nemo-rl | pad_multiple=4 tp=4 cp=2 sequence_parallel=true | pad_multiple=16
 positions-too-short: megatron-lm | max_position_embeddings=2048 seq_length=4096 | max_position_embeddings=4096
 rampup-not-divisible: megatron-lm | rampup_batch_size=12,16,1000 gpus=8 tp=1 pp=1 cp=1 micro_batch=1 | rampup_batch_size=16,16,1000
 bubble-of-few-microbatches: torchtitan | pp=8 schedule=GPipe local_batch=4 micro_batch=1 | local_batch=32
 layers-per-rank: megatron-bridge | layers=92 pp=8 layout= first_stage_layers= last_stage_layers= | first_stage_layers=10 last_stage_layers=10
+layer-list-stages: mindspeed | layer_list=10,12,10 pp=4 | layer_list=10,12,10,8
+layer-list-chunks: mindspeed | layer_list=8,8 layers_per_virtual_stage=4 pp=2 | layers_per_virtual_stage=
 accounted-layers-per-rank: nemo | layers=60 pp=4 layout= account_embedding=true account_loss=true | account_embedding=false account_loss=false
 layers-per-chunk: megatron-bridge | layers=48 pp=6 vpp=3 layout= | vpp=2
 layers-per-virtual-stage: megatron-lm | layers=32 pp=4 layers_per_virtual_stage=3 | layers_per_virtual_stage=4
@@ -114,6 +117,7 @@ split-backward-tied: nemo-automodel | pp=2 schedule=ZBVZeroBubble tied=true | ti
 split-backward-ddp: torchtitan | pp=2 schedule=ZBVZeroBubble dp_replicate=2 dp_shard=1 | dp_shard=2
 titan-tied-embedding: torchtitan | pp=2 tied=true | tied=false
 titan-varlen: torchtitan@0.2 | pp=2 attention=varlen | attention=flex
+titan-graphs-pipeline: torchtitan | pp=2 disable_cuda_graphs=false | disable_cuda_graphs=true
 titan-context-attention: torchtitan | cp=2 attention=sdpa | attention=flex
 gpipe-memory: torchtitan | pp=2 schedule=GPipe local_batch=8 micro_batch=1 | schedule=1F1B
 reshard-each-microbatch: torchtitan | pp=2 fsdp_reshard=always | fsdp_reshard=default

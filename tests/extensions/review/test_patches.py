@@ -9,6 +9,7 @@ import pytest
 
 from pipeplan.extensions.review import RULES, ReviewFacts, improvements, judged, read_text_of
 from pipeplan.extensions.review.conversion import missing_facts
+from pipeplan.extensions.review.edits import Edit, NoPatch, edits_of
 from pipeplan.extensions.review.estimating import estimated
 from pipeplan.extensions.review.facts import Entry
 from pipeplan.extensions.review.patches import Patches, patches_of
@@ -126,6 +127,25 @@ def test_a_directive_of_slurm_agrees_with_the_launcher(tmp_path):
     after = applied(patches(text, "run.sh").diffs["run.sh"], text, "run.sh", tmp_path)
     assert "#SBATCH --nodes=2" in after
     assert "--nnodes 2 --nproc_per_node 8" in after
+
+
+@pytest.mark.parametrize(
+    ("trainer", "flag"),
+    [("slime", "--decoder-last-pipeline-num-layers 10"), ("megatron-lm", "--decoder-last-pipeline-num-layers 10")],
+)
+def test_a_script_gets_the_flag_that_its_trainer_has(trainer, flag):
+    text = "python3 train.py --num-layers 46 \\\n  --pipeline-model-parallel-size 4 --tensor-model-parallel-size 1\n"
+    assert flag in patches(text, "run.sh", trainer).diffs["run.sh"]
+
+
+def test_a_setting_is_written_into_the_group_that_holds_it():
+    # The batch belongs to the trainer's steps, not to the mesh, and the file has no line of theirs.
+    text = "distributed:\n  tp_size: 1\n  pp_size: 4\n  pipeline:\n    pp_schedule: 1f1b\n"
+    (reading,) = read_text_of(text, "a.yaml", trainer="nemo-automodel")
+    with pytest.raises(NoPatch, match="no setting beside which local_batch_size belongs"):
+        edits_of(reading, {"local_batch": 8})
+    (edit,) = edits_of(reading, {"micro_batch": 2})
+    assert edit == Edit(4, new="    pp_microbatch_size: 2")
 
 
 def test_a_variable_of_a_script_is_changed_where_it_gets_its_value(tmp_path):

@@ -133,6 +133,13 @@ def test_a_zero_that_a_trainer_does_not_use_is_left_out():
     assert "degree-below-one" in errors(facts("megatron-lm", ("--pipeline-model-parallel-size", "0")))
 
 
+def test_a_null_that_leaves_the_layout_to_the_scripts_is_unsaid():
+    assert not facts("megatron-bridge", ("config.pp_layout", None), ("config.pipeline_model_parallel_size", 4)).has(
+        "layout"
+    )
+    assert facts("megatron-bridge", ("cfg.model.pipeline_model_parallel_layout", None)).layout is None
+
+
 def test_gpt_neox_and_nanotron_are_judged_by_their_own_keys():
     neox = facts("gpt-neox", ("pipe_parallel_size", 2), ("model_parallel_size", 5), ("num_attention_heads", 48))
     assert "heads-over-tensor" in errors(neox)

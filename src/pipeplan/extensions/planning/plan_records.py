@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import msgspec
 
 from pipeplan.extensions.planning.hardware import Cluster, Link
 from pipeplan.extensions.planning.results import Estimate, Fit
-from pipeplan.extensions.planning.workload import ModelShape
+from pipeplan.extensions.planning.workload import ModelShape, parameter_counts
 from pipeplan.foundation.records import Evidence, Record
 from pipeplan.model import Schedule
 
@@ -216,6 +216,27 @@ class ClusterRecord(Record, frozen=True, kw_only=True):
     gpu: GpuRecord
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedModel(ModelShape):
+    """Model of a plan with the numbers of its parameters.
+
+    Attributes
+    ----------
+    parameters, active_parameters
+        Parameters of the model, and those that a token uses, both without MTP layers.
+    """
+
+    parameters: int
+    active_parameters: int
+
+    @classmethod
+    def of(cls, shape: ModelShape) -> PlannedModel:
+        """Return a shape with its numbers of parameters."""
+        counts = parameter_counts(shape)
+        sizes = {field.name: getattr(shape, field.name) for field in fields(shape)}
+        return cls(**sizes, parameters=counts.total, active_parameters=counts.active)
+
+
 class PlanResult(Record, frozen=True, kw_only=True):
     """Result of the planner: the best configuration and its comparison with the others.
 
@@ -229,8 +250,8 @@ class PlanResult(Record, frozen=True, kw_only=True):
         Own plans of the trainers among which the best was chosen, in their order; the best is one of them.
     miss
         Why nothing fits, and the nearest request that would; empty if something fits.
-    model, cluster_record
-        Model and cluster.
+    model_record, cluster_record
+        Model with its numbers of parameters, and cluster.
     objective
         Objective that was minimized.
     memory_limit_gib
@@ -280,7 +301,7 @@ class PlanResult(Record, frozen=True, kw_only=True):
     trainer: str
     by_trainer: tuple[TrainerPlanRecord, ...]
     miss: str
-    model: ModelShape
+    model_record: PlannedModel = msgspec.field(name="model")
     cluster_record: ClusterRecord = msgspec.field(name="cluster")
     objective: str
     memory_limit_gib: float
@@ -302,6 +323,9 @@ class PlanResult(Record, frozen=True, kw_only=True):
     left_out: tuple[str, ...]
     totals: Totals | None
     remarks: tuple[str, ...]
+
+    model = Evidence[ModelShape]()
+    """Model of the plan."""
 
     cluster = Evidence[Cluster]()
     """Cluster of the plan."""

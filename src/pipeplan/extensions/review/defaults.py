@@ -41,7 +41,10 @@ DEFAULTS: Mapping[str, TrainerDefaults] = MappingProxyType(
     {
         "megatron-core": TrainerDefaults(
             "Megatron-LM megatron/core/model_parallel_config.py, megatron/core/transformer/transformer_config.py",
-            _EVEN,
+            _EVEN + "cuda_graph_impl='none' enable_cuda_graph=false external_cuda_graph=false ep_a2a_overlap=false "
+            "delay_wgrad=false early_attn_release=false dispatch_overlap=false shared_expert_overlap=false "
+            "fine_grained_offloading=false cpu_offloading=false fp32_residual=false hybrid_context_parallel=false "
+            "hierarchical_cp= defer_embedding_wgrad=false p2p_warmup_overlap=false first_last_layers_bf16=false mhc=false",
         ),
         "megatron-lm": TrainerDefaults(
             "Megatron-LM megatron/training/arguments.py, megatron/training/config/*.py and the dataclasses of its core",
@@ -154,5 +157,5 @@ def defaults_of(trainer: str) -> Mapping[str, Any]:
     return MappingProxyType({**defaults_of(row.base), **own})
 
 
-SPLIT = frozenset(defaults_of("megatron-core"))
+SPLIT = frozenset(word.partition("=")[0] for word in _EVEN.split())
 """Settings of the pipeline's split, which Megatron's trainers default alike, wherever the rest comes from."""

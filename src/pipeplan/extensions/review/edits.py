@@ -35,6 +35,9 @@ _CORE_SPELLINGS = {
 }
 """Fields of Megatron-core's configuration where Megatron-LM's argument has another name."""
 
+_OF_CORE = frozenset({"megatron-bridge", "nemo", "nemo-rl", "verl"})
+"""Trainers whose files set Megatron-core's fields; those of others are Megatron-LM's arguments."""
+
 _TORCH_SPELLINGS = {
     "torchtitan": {
         "tp": "tensor_parallel_degree",
@@ -77,6 +80,26 @@ _BESIDE = {
 """Settings beside which a new one is written; of all others those of the pipeline."""
 
 _PIPELINE = ("pp", "vpp", "layout", "first_stage_layers", "last_stage_layers", "tp", "cp", "ep", "schedule")
+
+_GROUPS = {
+    "torchtitan": (
+        {"tp", "pp", "cp", "ep", "etp", "dp_shard", "dp_replicate", "schedule", "micro_batch", "layers_per_stage"}
+        | {"first_stage_less", "last_stage_less", "modules_per_part", "schedule_csv", "fsdp_reshard"},
+        {"local_batch", "global_batch", "seq_length"},
+    ),
+    "nemo-automodel": (
+        {"tp", "pp", "cp", "ep", "dp", "dp_replicate", "sequence_parallel", "activation_checkpointing"},
+        {"schedule", "micro_batch", "layers_per_stage", "round_stages", "microbatches"},
+        {"local_batch", "global_batch"},
+    ),
+    "nemo-rl": ({"global_batch", "micro_batch", "seq_length"},),
+    "megatron-bridge": (
+        {"global_batch", "micro_batch", "eval_global_batch", "eval_micro_batch"},
+        {"overlap_grad_reduce", "overlap_param_gather", "distributed_optimizer"},
+        {"ckpt_format"},
+    ),
+}
+"""Settings that stand in one group of a trainer's file, and only beside each other; all others are the model's."""
 
 _BRIDGE_PARTS = {
     "overlap_grad_reduce": "ddp",
@@ -175,7 +198,7 @@ def edited_text(text: str, edits: Iterable[Edit]) -> str:
 def spelling(facts: ReviewFacts, name: str, form: str) -> str:
     """Return the key by which the trainer spells a setting."""
     own = _TORCH_SPELLINGS.get(facts.trainer.name, {}).get(name)
-    if own is None and "megatron-lm" not in facts.trainer.scopes and facts.trainer.name != "ms-swift":
+    if own is None and facts.trainer.name in _OF_CORE:
         own = _CORE_SPELLINGS.get(name)
     return own or SETTINGS[name].keys[0].rpartition(".")[2]
 
@@ -224,7 +247,7 @@ def edits_of(reading: Reading, changes: Mapping[str, Any], shared: Mapping[Setti
             edits += _replace(source, place, name, value)
         elif source.form == "python":
             edits += _in_python(reading, name, value, place if own else None, shared)
-        elif value is None or value is False:
+        elif (value is None or value is False) and (source.form not in ("yaml", "json") or place in shared):
             raise NoPatch(_elsewhere(place, name, shared))
         else:
             edits += _insert(source, facts, name, value, shared)
@@ -457,13 +480,22 @@ def _anchor(
     source: SourceText, facts: ReviewFacts, name: str, free: Callable[[SettingPlace], bool]
 ) -> SettingPlace | None:
     """Return the place of a setting beside which another one belongs."""
-    for other in (*_BESIDE.get(name, ()), *_PIPELINE, "global_batch", "micro_batch"):
+    for other in (*_BESIDE.get(name, ()), *_PIPELINE, "global_batch", "micro_batch", "local_batch"):
         entry = facts.settings.get(other)
         if entry is None or not _is_anchor(entry, source) or not free(entry.place):
+            continue
+        if source.form != "shell" and _group_of(facts, source, name) != _group_of(facts, source, other):
             continue
         if source.form != "shell" or entry.place.key.startswith("--"):
             return entry.place
     return None
+
+
+def _group_of(facts: ReviewFacts, source: SourceText, name: str) -> int:
+    """Return the number of the group of a setting in its trainer's files; -1 for the model's."""
+    if source.form == "python" and "megatron-bridge" in facts.trainer.scopes:
+        return -1  # where attributes name the group
+    return next((place for place, group in enumerate(_GROUPS.get(facts.trainer.name, ())) if name in group), -1)
 
 
 def _is_anchor(entry: Entry, source: SourceText) -> bool:

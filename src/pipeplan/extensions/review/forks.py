@@ -30,7 +30,7 @@ def _subject(words: str, groups: str, settings: str) -> _Subject:
 
 _SUBJECTS = (
     _subject(
-        r"layer(?!_?norm)|stage|pipe|noop|schedule|dualpipe|(?:^|_)v?pp_",
+        r"layer(?!_?norm)|_stages?(?:_|$)|^stages?_|pipe|noop|schedule|dualpipe|(?:^|_)v?pp_",
         "layouts schedules estimates",
         "vpp group_size",
     ),

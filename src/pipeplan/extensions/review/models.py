@@ -18,7 +18,7 @@ _SPARSE_ATTENTION = re.compile(r"glm-?5|deepseek-?v3\.?2", re.IGNORECASE)
 _VISION = re.compile(r"(?:^|[-_ .\d])(?:vl|vlm|omni|vision|4\.?5v|4\.?6v)(?:$|[-_ ])", re.IGNORECASE)
 
 _NOISE = re.compile(
-    r"\(.*?\)|[-_ ](?:moe|hf|instruct|preview|base|chat|it|pretrain|sft|rl|grpo|megatron|mcore|dist|torch|slime|mbridge"
+    r"\(.*?\)|[-_ ](?:moe|hf|instruct|preview|base|chat|it|pretrain|sft|rl|grpo|megatron|mcore|dist|torch|slime|verl|mbridge"
     r"|config|recipe|fp8|bf16|fp16|int4|int8|nvfp4|mxfp4|awq|gptq|ckpt|checkpoint|release|thinking|math|coder|text|v[0-3]\.\d|\d{4})"
     r"(?=$|[-_ ])|^(?:meta|nvidia|hf|ai21|mcore)[-_ ](?=[a-z])",
     re.IGNORECASE,
@@ -48,6 +48,7 @@ _ALIASES = {
     "glm4.7": "glm-4.5",
     "glm4.730ba3b": "glm-4.7-flash",
     "glm5.1": "glm-5",
+    "internvl3.530ba3b": "qwen3-30b-a3b",
     "llama417b16e": "llama4-scout",
     "llama417b128e": "llama4-maverick",
     "minimaxm2.1": "minimax-m2",

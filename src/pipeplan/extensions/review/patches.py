@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from pipeplan.extensions.review.edits import Edit, NoPatch, diff_of, edited_text, edits_of
@@ -89,25 +88,36 @@ class _PatchedFile:
         self._before = [self._faults(reading.facts) for reading in readings]
 
     def patch(self, wanted: Mapping[int, Mapping[str, Any]]) -> None:
-        """Make the changes of configurations: of all at once, and else of one after the other."""
+        """Make the changes of configurations: of all at once but those that refuse theirs, else one after the other."""
+        able = list(wanted)
+        while able:
+            edits = self._edits(able, wanted)
+            refusals = {own: self.reasons[own] for own in able if own in self.reasons} or self._refusals(edits, able)
+            if not refusals:
+                return
+            if not refusals.keys() <= set(able):
+                break
+            self.reasons |= refusals
+            able = [own for own in able if own not in refusals]
+        if not able:
+            return
+        self.reasons = {}
+        for own in wanted:
+            edits = self._edits([own], wanted)
+            if own not in self.reasons and (refusals := self._refusals(edits, [own])):
+                other, reason = next(iter(refusals.items()))
+                name = self._readings[other].facts.name or "another configuration"
+                self.reasons[own] = reason if other == own else reason.replace("patched, it", f"patched, {name}", 1)
+
+    def _edits(self, targets: Sequence[int], wanted: Mapping[int, Mapping[str, Any]]) -> list[Edit]:
+        """Return the edits that make the changes of configurations; records the reasons of those that the text refuses."""
         edits: list[Edit] = []
-        for own, changes in wanted.items():
+        for own in targets:
             try:
-                edits += edits_of(self._readings[own], changes, self._shared(own, changes, wanted))
+                edits += edits_of(self._readings[own], wanted[own], self._shared(own, wanted[own], wanted))
             except NoPatch as reason:
                 self.reasons[own] = str(reason)
-        able = [own for own in wanted if own not in self.reasons]
-        if not able or not self._refusal(edits, able):
-            return
-        for own in able:
-            try:
-                changes = wanted[own]
-                edits = edits_of(self._readings[own], changes, self._shared(own, changes, wanted))
-                refusal = self._refusal(edits, [own])
-            except NoPatch as reason:
-                refusal = str(reason)
-            if refusal:
-                self.reasons[own] = refusal
+        return edits
 
     def _shared(
         self, own: int, changes: Mapping[str, Any], wanted: Mapping[int, Mapping[str, Any]]
@@ -123,15 +133,20 @@ class _PatchedFile:
                     shared.setdefault(entry.place, reading.facts.name or "another configuration")
         return shared
 
-    def _refusal(self, edits: Sequence[Edit], targets: Sequence[int]) -> str:
-        """Make edits; return why they are not made, empty if they are."""
+    def _refusals(self, edits: Sequence[Edit], targets: Sequence[int]) -> dict[int, str]:
+        """Make edits; return why they are not made, by the configurations that refuse; empty if they are.
+
+        Of several targets, none may be the cause: the key is -1.
+        """
+        blamed = targets[0] if len(targets) == 1 else -1
         try:
             text = edited_text(self.source.text, edits)
         except NoPatch as reason:
-            return str(reason)
+            return {blamed: str(reason)}
         again = self._read(text)
         if again is None:
-            return "the patched text cannot be read again"
+            return {blamed: "the patched text cannot be read again"}
+        refusals = {}
         for own, (now, reading) in enumerate(zip(self._readings, again, strict=True)):
             if own not in targets and _settings(now.facts) == _settings(reading.facts):
                 continue
@@ -139,17 +154,17 @@ class _PatchedFile:
             new = after - self._before[own]
             left = after & self._removes[own] if own in targets else set()
             if new or left:
-                which = "it" if own in targets else reading.facts.name or "another configuration"
-                return f"patched, {which} would {'have' if new else 'keep'} {' and '.join(sorted(new or left))}"
-        self.source, self._readings = again[0].source, again
-        return ""
+                refusals[own] = f"patched, it would {'have' if new else 'keep'} {' and '.join(sorted(new or left))}"
+        if not refusals:
+            self.source, self._readings = again[0].source, again
+        return refusals
 
     def _read(self, text: str) -> list[Reading] | None:
         """Return the configurations of a patched text in the order of the readings; None if they are not the same."""
         facts, file = self._readings[0].facts, self.source.file
         try:
             again = read_text_of(
-                text, file, trainer=facts.trainer.name or None, release=facts.release, folder=Path(file).parent
+                text, file, trainer=facts.trainer.name or None, release=facts.release, folder=self._readings[0].folder
             )
         except PipeplanError:
             return None

@@ -410,7 +410,8 @@ OWN_KEYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "max_len=seq_length model_name_or_path=model_name num_nodes= num_gpus_per_node= target_modules=lora_targets"
         ),
         "megatron-bridge": _own("model_recipe_name=model_name"),
-        "primus": _own("model=model_name"),
+        # Megatron-LM's arguments set the number of virtual stages anew.
+        "primus": _own("model=model_name virtual_pipeline_model_parallel_size="),
         "gpt-neox": _own(
             "model_parallel_size=tp pipe_parallel_size=pp pipe_partition_method=partition_method num_kv_heads=kv_groups "
             "intermediate_size=ffn global_num_gpus=gpus num_gpus=gpus_per_node fp16.enabled=fp16 bf16.enabled=bf16 "
@@ -423,6 +424,9 @@ OWN_KEYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     }
 )
 """Keys of which a trainer has a meaning of its own, with the setting; empty: none."""
+
+UNSAID_AT_NULL: Mapping[str, frozenset[str]] = MappingProxyType({"megatron-bridge": frozenset({"pp_layout"})})
+"""Keys whose null leaves the value to the trainer: the scripts of Megatron-Bridge then take the model's own layout."""
 
 NONE_AT_ZERO: Mapping[str, frozenset[str]] = MappingProxyType(
     {

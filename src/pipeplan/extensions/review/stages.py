@@ -52,7 +52,9 @@ def chunks_of(c: ReviewFacts) -> int:
 
 def _megatron_counts(c: ReviewFacts) -> tuple[int, ...]:
     """Return the layers of each stage, without those that MindSpeed leaves empty (``--noop-layers``)."""
-    counts = list(_numbers(c, "layer_list") or _split_counts(c))
+    # MindSpeed ignores its list of layers beside empty ones.
+    listed = () if c.get("noop_layers", None) else _numbers(c, "layer_list")
+    counts = list(listed or _split_counts(c))
     starts = list(accumulate(counts))
     for layer in _numbers(c, "noop_layers"):
         if layer < starts[-1]:

@@ -10,7 +10,7 @@ from pipeplan.extensions.review.defaults import SPLIT, defaults_of
 from pipeplan.extensions.review.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
 from pipeplan.extensions.review.forks import unread_flags
 from pipeplan.extensions.review.models import properties_of
-from pipeplan.extensions.review.settings import NONE_AT_ZERO, SETTINGS, UNKNOWN, setting_of, switch_of
+from pipeplan.extensions.review.settings import NONE_AT_ZERO, SETTINGS, UNKNOWN, UNSAID_AT_NULL, setting_of, switch_of
 from pipeplan.extensions.review.values import value_of
 from pipeplan.trainers import TrainerKind
 
@@ -172,6 +172,8 @@ def _values(one: RawEntry, trainer: str) -> Iterator[tuple[str, Any]]:
     if setting is None:
         return
     value = value_of(setting, one.raw)
+    if value is None and one.key.rpartition(".")[2].lower() in UNSAID_AT_NULL.get(trainer, ()):
+        value = UNKNOWN
     off = value == 0 and setting.name in NONE_AT_ZERO.get(trainer, NONE_AT_ZERO[""])
     if not (setting.kind == "count" and (off or value == -1)):
         yield setting.name, value

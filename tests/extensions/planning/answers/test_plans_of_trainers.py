@@ -40,6 +40,9 @@ def test_a_plan_is_the_best_of_the_trainers_own_plans(plain, capsys):
     assert tuple(steps) == TRAINERS
     assert plain.best.step_time == min(steps.values()) == steps[plain.trainer]
     assert tuple(plain.best.flags) == (*TRAINERS, "pipeplan")
+    record = plain.to_dict()["model"]
+    assert (record["name"], record["layers"]) == ("llama3-8b", 32)
+    assert record["parameters"] == record["active_parameters"] == 8_030_261_248
     for own in plain.by_trainer:
         flags = plain.best.flags[own.trainer]
         assert (flags.step_time_s, flags.peak_memory_gib, flags.fit) == (own.step_time_s, own.peak_memory_gib, own.fit)

@@ -73,6 +73,47 @@ def test_adapters_need_less_time_and_memory(tensor: int, zero: Literal[1, 3]):
     assert adapted.flops < whole.flops
 
 
+BESIDE_QWEN = (4096 + 6144) + (4096 + 4096) + (4096 + 2 * 12_288) + (12_288 + 4096)
+"""Rows and columns of the products in a layer of Qwen3 8B."""
+
+
+def test_adapters_of_an_8b_model_fit_one_gpu_with_the_memory_that_is_counted_by_hand():
+    """Weights in 16 bits alone; of adapters, 16-bit weights and gradients, and 12 bytes of state."""
+    qwen = model("qwen3-8b")
+    requested = Configuration(sequence=4096, global_batch=8, software="megatron-bridge-26.04", lora_rank=32)
+    (memory,) = estimate(qwen, cluster("h100-sxm:1"), requested, with_error_bar=False).memory
+    adapters = 36 * 32 * BESIDE_QWEN
+    gib = 2**30
+    assert memory.weights == pytest.approx(2 * (8_190_735_360 + adapters) / gib, rel=1e-3)
+    assert memory.gradients == pytest.approx(2 * adapters / gib, rel=1e-3)
+    assert memory.optimizer == pytest.approx(12 * adapters / gib, rel=1e-3)
+    assert 30 < memory.total < 40
+
+
+def test_adapters_of_a_70b_model_fit_one_node():
+    requested = Configuration(sequence=4096, global_batch=8, software="megatron-bridge-26.04", lora_rank=32)
+    split = replace(requested, tensor=8, sequence_parallel=True)
+    memory = estimate(model("llama3-70b"), cluster("h100-sxm:8"), split, with_error_bar=False).memory[0]
+    assert memory.weights == pytest.approx(2 * 70_553_706_496 / 8 / 2**30, rel=0.02)
+    assert memory.total < 40
+    whole = estimate(
+        model("llama3-70b"), cluster("h100-sxm:8"), replace(split, lora_rank=0), with_error_bar=False
+    ).memory[0]
+    assert whole.total > 140
+
+
+@pytest.mark.parametrize("software", ["torchtitan", "deepspeed-zero3"])
+def test_sharded_weights_are_gathered_and_only_gradients_of_adapters_reduced(software: str):
+    machines = cluster("h100-sxm:8x4")
+    requested = Configuration(sequence=512, global_batch=32, data=32, zero=3, recompute=("full",), software=software)
+    whole, adapted = (
+        estimate(model("llama3-70b"), machines, replace(requested, lora_rank=rank), with_error_bar=False).memory[0]
+        for rank in (0, RANK)
+    )
+    assert adapted.buffers > 0.85 * whole.buffers
+    assert adapted.transient < 0.8 * whole.transient
+
+
 def test_packed_documents_attend_within_themselves():
     def cores(document: int | None):
         (_, layer, *_) = layers_of(LLAMA, Execution(sequence=4096, document=document))

@@ -154,3 +154,48 @@ def test_an_unknown_type_is_approximated_on_request(tmp_path: Path):
         pipeplan.estimate(document)
     (row,) = pipeplan.estimate(document, approximate=True)
     assert "model: novel_moe is not modelled and is treated as qwen3_moe" in row.assumed
+
+
+NOVEL = {
+    "model_type": "novel", "num_hidden_layers": 24, "hidden_size": 2048, "num_attention_heads": 16, "head_dim": 128,
+    "num_key_value_heads": 4, "vocab_size": 64000, "intermediate_size": 6144, "hidden_act": "silu",
+}  # fmt: skip
+WIDE = {"num_local_experts": 48, "num_experts_per_tok": 4, "moe_intermediate_size": 768}
+ENDS, ATTENTION, DENSE = 2 * 64000 * 2048, 24 * 2048 * 128 * (2 * 16 + 2 * 4), 3 * 2048 * 6144
+
+
+@pytest.mark.parametrize(
+    ("fields", "ffns"),
+    [
+        ({}, 24 * DENSE),
+        (WIDE, 24 * 48 * 3 * 2048 * 768),
+        ({"num_experts": 16, "num_experts_per_tok": 2}, 24 * 16 * DENSE),
+        ({"moe_num_experts": 8, "moe_topk": 2, "moe_num_shared_experts": 2}, 24 * 10 * DENSE),
+        ({**WIDE, "num_shared_experts": 1, "num_dense_layers": 2}, 2 * DENSE + 22 * 49 * 3 * 2048 * 768),
+        ({**WIDE, "shared_expert_intermediate_size": 1536}, 24 * 50 * 3 * 2048 * 768),
+        ({**WIDE, "mlp_layer_types": ["dense", "sparse"] * 12}, 12 * DENSE + 12 * 48 * 3 * 2048 * 768),
+        ({**WIDE, "moe_intermediate_size": [768] * 24}, 24 * 48 * 3 * 2048 * 768),
+        ({**WIDE, "is_moe": False}, 24 * DENSE),
+    ],
+)  # fmt: skip
+def test_experts_of_an_unknown_type_are_counted_under_every_usual_name(fields: dict[str, Any], ffns: int):
+    counts = parameter_counts(read_config(NOVEL | fields, approximate=True))
+    assert counts.total == pytest.approx(ENDS + ATTENTION + ffns, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"num_experts_per_tok": 2}, "unsupported architecture 'novel'"),
+        ({**WIDE, "moe_intermediate_size": [768, 1536] * 12}, "unsupported architecture 'novel'"),
+        ({**WIDE, "expert_layer_period": 2}, "expert_layer_period"),
+        ({"mamba_d_state": 128}, "mamba_d_state"),
+        ({"kv_lora_rank": 512}, "kv_lora_rank"),
+        ({"hidden_act": "relu2"}, "hidden_act"),
+    ],
+)
+def test_an_unknown_type_whose_sizes_depend_on_unknown_fields_is_refused(fields: dict[str, Any], named: str):
+    with pytest.raises(InputError, match=named):
+        read_config(NOVEL | fields, approximate=True)
+    with pytest.raises(InputError, match=r"unsupported architecture 'novel'; supported"):
+        read_config(NOVEL | fields)

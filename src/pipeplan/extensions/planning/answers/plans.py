@@ -187,6 +187,7 @@ def plan_of(
         fields["best"] = replaced(best, flags=records)
     return holding(
         Plan(**fields),
+        model=result.model,
         cluster=result.cluster,
         interrupted=result.interrupted,
         calibration=calibration,

@@ -9,7 +9,14 @@ from typing import Any
 from pipeplan.answers.parts import figure
 from pipeplan.extensions.planning.choice.describing import in_words
 from pipeplan.extensions.planning.hardware import Cluster
-from pipeplan.extensions.planning.plan_records import ClusterRecord, GpuRecord, MissRecord, PlanResult, Totals
+from pipeplan.extensions.planning.plan_records import (
+    ClusterRecord,
+    GpuRecord,
+    MissRecord,
+    PlannedModel,
+    PlanResult,
+    Totals,
+)
 from pipeplan.extensions.planning.results import Estimate
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.foundation.readable import percent
@@ -56,7 +63,7 @@ def plan_result(
             "heading": heading_of(model, cluster, best or closest),
             "trainer": trainer,
             "miss": "" if best is not None else miss_in_words(closest, memory_limit_gib),
-            "model": model,
+            "model_record": PlannedModel.of(model),
             "cluster_record": ClusterRecord(
                 per_node=cluster.per_node,
                 nodes=cluster.nodes,
@@ -71,7 +78,7 @@ def plan_result(
         }
         | fields
     )
-    holding(plan, cluster=cluster, interrupted=interrupted)
+    holding(plan, model=model, cluster=cluster, interrupted=interrupted)
     return plan if best is None else replaced(plan, remarks=remarks_of(plan))
 
 

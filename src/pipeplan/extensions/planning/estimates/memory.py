@@ -119,12 +119,12 @@ class _Stage:
 def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, float, float]:
     """Return the bytes that a layer keeps, keeps until W, and needs in its backward.
 
-    With sharded parameters, the backward also holds the whole gradient of the gathered unit: in 16 bits, and in 32 bits for
-    its reduction.
+    With sharded parameters, the backward also holds the whole gradient of the gathered unit, as far as it is trained: in 16
+    bits, and in 32 bits for its reduction.
     """
     after = offloaded(layer, share)
     # 16-bit gradient plus its 32-bit copy for the reduction.
-    gradient = (2 + 4) * _at_once(layer, unit) if unit is not None and layer.kind in _LAYERS else 0.0
+    gradient = (2 + 4) * _at_once(layer, layer.parameters, unit) if unit is not None and layer.kind in _LAYERS else 0.0
     return after.kept_bytes, after.bytes_until_weight, after.transient_bytes + gradient
 
 
@@ -232,20 +232,23 @@ def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: U
         return 0.0
     # 16-bit copies: both ends for the whole microbatch, and two of the largest layers (the current and the next one).
     ends = sum(layer.weights.dense for layer in layers if layer.kind not in _LAYERS)
-    largest = max((_at_once(layer, unit) for layer in layers if layer.kind in _LAYERS), default=0.0)
+    largest = max((_at_once(layer, layer.weights, unit) for layer in layers if layer.kind in _LAYERS), default=0.0)
     buffer = max(ends, largest) if software(configuration.software).unpacks_bytes else 0.0
     return 2.0 * (buffer + (ends + 2 * largest if configuration.gathers_weights else 0.0))
 
 
-def _at_once(layer: LayerWork, unit: Unit) -> float:
-    """Return the number of parameters of a layer that are gathered together: all, or those of its largest product."""
+def _at_once(layer: LayerWork, parameters: RankParameters, unit: Unit) -> float:
+    """Return how many of a layer's parameters are gathered or reduced together: all of them, or those of a product.
+
+    Backward has a product for the input of every weight: of its sizes, two are those of the weight.
+    """
     if unit == "layer":
-        return layer.weights.dense + layer.weights.expert
-    sizes = [work.rows * work.columns for work in layer.backward_weight if isinstance(work, Gemm)]
+        return parameters.dense + parameters.expert
+    sizes = [work.columns * work.inner for work in layer.backward_input if isinstance(work, Gemm) and work.copies == 1]
     grouped = [
-        work.groups * work.columns * work.inner for work in layer.backward_weight if isinstance(work, GroupedGemm)
+        work.groups * work.columns * work.inner for work in layer.backward_input if isinstance(work, GroupedGemm)
     ]
-    return max((*sizes, *grouped), default=0.0)
+    return min(max((*sizes, *grouped), default=0.0), parameters.dense + parameters.expert)
 
 
 def _placeholders(layers: Sequence[LayerWork]) -> float:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pipeplan.extensions.planning.workload.approximate import in_usual_fields, unknown_sizes
 from pipeplan.extensions.planning.workload.architectures import USUAL_FIELDS, Architecture, architectures
 from pipeplan.extensions.planning.workload.hub import HubFields, norms_and_positions, routing
 from pipeplan.extensions.planning.workload.hub_details import details, unread_fields
@@ -57,17 +58,15 @@ _NEAREST = (
     (("kv_lora_rank", "n_routed_experts"), "deepseek_v3"),
     (("linear_num_value_heads", "num_experts"), "qwen3_next"),
     (("linear_num_value_heads",), "qwen3_5_text"),
-    (("n_routed_experts",), "glm4_moe"),
-    (("num_experts", "moe_intermediate_size"), "qwen3_moe"),
-    (("num_local_experts",), "mixtral"),
+    (("num_experts",), "qwen3_moe"),
     (("intermediate_size",), "llama"),
 )
-"""Fields by which the nearest modelled architecture of an unknown one is found, the most specific first."""
+"""Fields by which the nearest architecture of an unknown one is found (``in_usual_fields``), the most specific first."""
 
 _HUB_MARKS = ("model_type", "architectures", "num_hidden_layers", "hidden_size", "n_layer", "n_embd", *_TEXT_PARTS)
 """Fields that identify a config.json: each has at least one of them, and a short form has none."""
 
-_SHORT_FORM = "layers, hidden, heads, kv_heads, ffn, vocab"
+_WRITE = "write the model's shape with the keys layers, hidden, heads, kv_heads, ffn, vocab"
 
 
 @cache
@@ -159,14 +158,19 @@ def _shape(document: Mapping[str, Any], name: str, approximate: bool) -> ModelSh
     _require_readable(document, config)
     kind, near = str(config.get("model_type", "")), None
     if approximate and kind and kind.lower() not in _by_name() and (near := _nearest(config)) is not None:
-        config = {**_plain_layers(config), "model_type": near}
+        if near.unknown:
+            raise InputError(
+                f"{kind} cannot be treated as {near.name}: its sizes also depend on {', '.join(near.unknown[:5])}; {_WRITE}",
+                field=near.unknown[0],
+            )
+        config = {**near.config, "model_type": near.name}
     row = _architecture(config)
     # Transformers saves the repository's name; without it the file's or the architecture's name is used.
     published = config.get("_name_or_path") or document.get("_name_or_path")
     name = (str(published).rstrip("/").rsplit("/", 1)[-1] if published else name) or row.name
     source = f"config.json of {row.name}" + ("" if text is None else ", its language model alone")
     try:
-        shape = {**_short_form(row, config), "name": name, "source": source}
+        shape = {**_short_form(row, config)[0], "name": name, "source": source}
         return shape_from(shape if near is None else {**shape, "approximates": kind, "unread": ""})
     except InputError as error:
         if error.field in config or "config.json" in str(error):
@@ -220,36 +224,47 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
     other = next((what for start, what in _OTHER_LAYERS.items() if kind.lower().startswith(start)), None)
     if other is None and ("patch_size" in config or "image_size" in config):
         raise InputError(f"{kind} is an image model; only language models are supported", field="model_type")
-    offer = f"; --approximate treats it as {near}" if (near := _nearest(config)) else ""
+    near = _nearest(config)
+    offer = f"; --approximate treats it as {near.name}" if near is not None and not near.unknown else ""
     if other is not None:
         raise InputError(f"{kind} is not modelled: it has {other}{offer}", field="model_type")
     close = get_close_matches(kind.lower(), rows, n=1, cutoff=0.6)
     nearest = f"did you mean '{close[0]}'?" if close else f"supported: {some}."
     raise InputError(
         f"unsupported architecture '{kind}'{offer}; {nearest} Set model_type to a supported one with the same layers, or "
-        f"write the model's shape with the keys {_SHORT_FORM}",
+        f"{_WRITE}",
         field="model_type",
     )
 
 
-def _nearest(config: Mapping[str, Any]) -> str | None:
-    """Return the modelled architecture with the most of a config's fields, or None if its file cannot be read as one."""
+@dataclass(frozen=True, slots=True)
+class _Nearest:
+    """Modelled architecture with the most of a config's fields, the config in its fields, and those of unknown meaning."""
+
+    name: str
+    config: Mapping[str, Any]
+    unknown: list[str]
+
+
+def _nearest(config: Mapping[str, Any]) -> _Nearest | None:
+    """Return the nearest modelled architecture, or None if the file cannot be read as one."""
+    try:
+        usual, read = in_usual_fields(config)
+    except InputError:
+        return None
     for fields, name in _NEAREST:
-        if all(config.get(field) is not None for field in fields):
+        if all(usual.get(field) is not None for field in fields):
             try:
-                shape_from({**_short_form(_by_name()[name], _plain_layers(config)), "name": name})
+                document, unread = _short_form(_by_name()[name], usual)
+                shape_from({**document, "name": name})
             except PipeplanError:
                 continue
-            return name
+            return _Nearest(name, usual, unknown_sizes(config, (field for field in unread if field not in read)))
     return None
 
 
-def _plain_layers(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a config without the kinds of single layers, which an approximation takes from the nearest architecture."""
-    return {field: value for field, value in config.items() if field not in ("layer_types", "layers_block_type")}
-
-
-def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
+def _short_form(row: Architecture, config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the short form of a config, and its fields of unknown meaning."""
     fields = HubFields(row.name, config, row.defaults)
     names = {**USUAL_FIELDS, **row.fields}
     if row.listed_layers and isinstance(fields.value(row.listed_layers), list | str):
@@ -283,7 +298,7 @@ def _short_form(row: Architecture, config: Mapping[str, Any]) -> dict[str, Any]:
         document["ffn"] = None
     elif document["ffn"] is None:
         raise fields.missing_fields_error([names["ffn"]])
-    return document
+    return document, unread
 
 
 def _has_usual_activation(document: Mapping[str, Any]) -> bool:

@@ -16,18 +16,19 @@ from typing import Any
 from pipeplan.extensions.planning.workload.hub import HubFields, Rule
 from pipeplan.extensions.planning.workload.short_forms import as_number
 
-_TABLES: dict[str, Any] = tomllib.loads(
+TABLES: dict[str, Any] = tomllib.loads(
     files("pipeplan.extensions.planning.workload").joinpath("config_fields.toml").read_text("utf-8")
 )
+"""Content of ``config_fields.toml``."""
 
 _ORDINARY: Mapping[str, Sequence[Any]] = {
-    **dict.fromkeys(_TABLES["ordinary"]["off"], (False,)),
-    **dict.fromkeys(_TABLES["ordinary"]["on"], (True,)),
-    **_TABLES["ordinary"]["values"],
+    **dict.fromkeys(TABLES["ordinary"]["off"], (False,)),
+    **dict.fromkeys(TABLES["ordinary"]["on"], (True,)),
+    **TABLES["ordinary"]["values"],
 }
 """Values of fields with which a network is the ordinary one of its architecture."""
 
-_NO_MEANING = frozenset(chain.from_iterable(_TABLES["without_meaning"].values()))
+_NO_MEANING = frozenset(chain.from_iterable(TABLES["without_meaning"].values()))
 
 _ACTIVATION_FIELDS = (
     *("hidden_activation", "hidden_act", "activation_function", "mlp_hidden_act", "ffn_config.ffn_act_fn.name"),
@@ -45,11 +46,11 @@ _NESTED = ("attn_config", "ffn_config", "linear_attn_config", *_ROTARY)
 def details(fields: HubFields) -> dict[str, Any]:
     """Return the details of a network; values that no network has are left to :func:`unread_fields`."""
     document: dict[str, Any] = {"activation": _activation(fields)}
-    for key, names in _TABLES["numbers"].items():
+    for key, names in TABLES["numbers"].items():
         values = [as_number(fields.value(name)) for name in names]
         own = [value for value in values if value is not None and value > 0]
         document[key] = next((value for value in own if value != 1), own[0] if own else None)
-    for key, names in _TABLES["switches"].items():
+    for key, names in TABLES["switches"].items():
         if any(fields.value(name) not in (None, False, 0) for name in names):
             document[key] = True
     if fields.value("topk_method") == "group_limited_greedy":
@@ -60,7 +61,7 @@ def details(fields: HubFields) -> dict[str, Any]:
 def _activation(fields: HubFields) -> str | None:
     values = [fields.value(field) for field in _ACTIVATION_FIELDS]
     name = next((value for value in values if isinstance(value, str) and value), None)
-    return None if name is None else _TABLES["activations"].get(name, name[:40])
+    return None if name is None else TABLES["activations"].get(name, name[:40])
 
 
 def _scales(fields: HubFields, attention: float | None) -> dict[str, Any]:

@@ -48,12 +48,15 @@ _TRAINERS_BY_TEXT = (
     (r"batch_accumulation_per_replica|\bnanotron\b", "nanotron"),
     (r"[\"']?pipe[-_]parallel[-_]size[\"']?\s*:", "gpt-neox"),
     (r"parallelism\.(?:pipeline|tensor|data)_parallel|torchtitan|^\s*\[parallelism\]|_parallel_degree", "torchtitan"),
-    (r"nemo_automodel|\bautomodel\b", "nemo-automodel"),
+    (
+        r"nemo_automodel|\bautomodel\b|--distributed\.(?:strategy|pp_size)|[lv]lm_finetune/finetune\.py",
+        "nemo-automodel",
+    ),
     (r"megatron[._]bridge|AutoBridge|ConfigContainer", "megatron-bridge"),
-    (r"\bmegatron (?:sft|pt|rlhf)\b|\bswift\b", "ms-swift"),
+    (r"\bmegatron (?:sft|pt|rlhf|export)\b|\bswift\b", "ms-swift"),
     (r"\bprimus\b|^\s*pre_trainer:", "primus"),
     (r"nemo_run|from nemo|nemo\.collections|nemo\.lightning|^\s*trainer\.strategy\.", "nemo"),
-    (r"nemo_rl|grpo:\s*$|megatron_cfg:", "nemo-rl"),
+    (r"nemo_rl|^(?:grpo|policy):\s*$|megatron_cfg[:.]", "nemo-rl"),
     (r"actor_rollout_ref|\bverl\b", "verl"),
     (r"openrlhf", "openrlhf"),
     (r"MEGATRON_PATCH_PATH|pai[-_]megatron", "pai-megatron-patch"),
@@ -182,8 +185,8 @@ def _trainer(text: str, name: str | None) -> TrainerKind:
     return OTHER
 
 
-_COMMENT = re.compile(r"^[ \t]*#[^\n]*", re.MULTILINE)
-"""Matches a line with a comment alone."""
+_COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
+"""Matches a comment, alone on its line or behind other text."""
 
 
 Read = tuple[ReadSettings, tuple[SourceText, ...]]

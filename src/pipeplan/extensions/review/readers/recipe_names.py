@@ -144,7 +144,7 @@ def model_of_recipe(name: str, place: SettingPlace, registry: str = "", *, plann
         yield _entry("model_name", model, place)
     elif found:
         yield from model_of_flavor(*found[0], place)
-    elif planned and (model := models_by_function().get(stem)):
+    elif planned and (model := models_by_function().get(_NUMBER_FORMAT.sub("", stem))):
         yield _entry("model_name", model, place)
     if number_format := _NUMBER_FORMAT.search(name):
         yield _entry("precision", number_format[1], place)

@@ -227,6 +227,10 @@ def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int) ->
 
 def _raw(values: Sequence[str], *, undecided: bool) -> object:
     """Return a flag's value; UNKNOWN for what only a running shell has, which is not judged."""
+    folder, _, last = values[0].rstrip("/").rpartition("/") if len(values) == 1 else ("", "", "")
+    if OPEN in folder and OPEN not in last and not undecided:
+        # The last folder of a path may name a model, wherever it is.
+        return last
     if undecided or any(OPEN in value for value in values):
         return UNKNOWN
     return " ".join(values) if values else True

@@ -99,6 +99,7 @@ _GENERATES = frozenset({"num-tokens-to-generate", "inference-max-requests", "max
 
 _SERVERS = re.compile(
     r"^vllm |vllm\.entrypoints|sglang\.launch_server|text_generation_server|trtllm-|convert_checkpoint"
+    r"|\b(?:inference|evaluation)\.py\b"
 )
 """Matches programs that generate text, and that convert checkpoints for it."""
 

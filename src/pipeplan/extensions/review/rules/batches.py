@@ -16,6 +16,11 @@ def _last_group(c: ReviewFacts) -> int:
     return int(c.count % (c.get("group_size", None) or c.pp))
 
 
+def _least_padding(c: ReviewFacts) -> int:
+    """Return the number of which NeMo RL's packed sequences are a multiple."""
+    return (2 * c.cp if c.cp > 1 else 1) * (c.tp if c.tp > 1 and c.sequence_parallel else 1)
+
+
 def _positional_limit(c: ReviewFacts) -> bool:
     return bool(c.max_position_embeddings < c.seq_length)
 
@@ -160,6 +165,15 @@ RULES = (
         remedy="use a sequence length that is a multiple of tp x cp",
         settings=("seq_length", "tp", "cp"),
         source="Megatron-LM megatron/core/tensor_parallel/mappings.py _split_along_first_dim",
+    ),
+    RuleRow(
+        # An assertion, but of packed sequences alone.
+        id="padding-over-ranks", group="batches", trainer="nemo-rl", severity="warning",
+        when=lambda c: _least_padding(c) > 1 and c.pad_multiple % _least_padding(c),
+        message="make_sequence_length_divisible_by {c.pad_multiple} does not cut at tp {c.tp} and cp {c.cp}",
+        remedy="use a multiple of 2 x cp if cp is above 1, times tp with sequence parallelism",
+        settings=("pad_multiple", "tp", "cp"),
+        source="NeMo RL nemo_rl/models/megatron/data.py _get_pack_sequence_parameters_for_megatron",
     ),
     RuleRow(
         id="positions-too-short", group="batches", trainer="megatron-lm",

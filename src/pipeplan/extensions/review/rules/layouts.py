@@ -10,18 +10,14 @@ _ARGUMENTS = "Megatron-LM megatron/training/arguments.py validate_args"
 _CONFIG = "Megatron-LM megatron/core/transformer/transformer_config.py TransformerConfig.__post_init__"
 _LAYOUT = "Megatron-LM megatron/core/transformer/pipeline_parallel_layer_layout.py PipelineParallelLayerLayout"
 _BLOCK = "Megatron-LM megatron/core/transformer/transformer_block.py get_num_layers_to_build"
+_MINDSPEED = "MindSpeed-LLM NumLayerListFeature"
 _TITAN = "torchtitan torchtitan/distributed/pipeline_parallel.py"
 
 
 def _plain(c: ReviewFacts) -> bool:
-    """Return True for an even split: no layout, no set edges or layers of each stage, no hybrid pattern."""
-    return (
-        c.layout is None
-        and not c.uneven
-        and not c.get("layer_list", None)
-        and not c.get("hybrid_pattern", None)
-        and not _heterogeneous(c)
-    )
+    """Return True for an even split: no set edges or layers of each stage, no hybrid pattern, no layout."""
+    listed = c.uneven or c.get("layer_list", None) or c.get("hybrid_pattern", None) or _heterogeneous(c)
+    return not listed and c.layout is None
 
 
 def _laid_out(c: ReviewFacts) -> bool:
@@ -81,6 +77,20 @@ RULES = (
         remedy="set the layers of the first and last stage, or a pipeline-model-parallel-layout",
         settings=("pp", "layers"), repairs=("balanced-edges", "balanced-layout"),
         source=f"{_ARGUMENTS}; {_BLOCK}; Megatron-Bridge #5551, ms-swift #5737",
+    ),
+    RuleRow(
+        id="layer-list-stages", group="layouts", trainer="mindspeed",
+        when=lambda c: c.layer_list and not c.get("noop_layers", None) and len(c.layer_list) != c.pp,
+        message="num-layer-list has the layers of other than pp {c.pp} stages",
+        remedy="write a number of layers for each of {c.pp} stages",
+        settings=("layer_list", "pp"), source=f"{_MINDSPEED}.validate_args",
+    ),
+    RuleRow(
+        id="layer-list-chunks", group="layouts", trainer="mindspeed",
+        when=lambda c: c.layer_list and c.layers_per_virtual_stage,
+        message="num-layer-list does not go with num-layers-per-virtual-pipeline-stage",
+        remedy="drop one of them",
+        settings=("layer_list", "layers_per_virtual_stage"), source=f"{_MINDSPEED}.validate_args",
     ),
     RuleRow(
         id="accounted-layers-per-rank", group="layouts", trainer="megatron-core",

@@ -173,6 +173,13 @@ RULES = (
         settings=("attention", "pp"), source="torchtitan #3777; #3856 removes the check",
     ),
     RuleRow(
+        id="titan-graphs-pipeline", group="schedules", trainer="torchtitan", releases=">=0.3",
+        when=lambda c: c.pp > 1 and not c.disable_cuda_graphs,
+        message="CUDA graphs do not support pipeline parallelism",
+        remedy="set training.disable_cuda_graphs",
+        settings=("disable_cuda_graphs", "pp"), source="torchtitan torchtitan/trainer.py _validate_cuda_graphs",
+    ),
+    RuleRow(
         id="titan-context-attention", group="schedules", trainer="torchtitan",
         when=lambda c: c.cp > 1 and any(word in str(c.attention).lower() for word in ("sdpa", "varlen")),
         message="context parallelism does not support {c.attention} attention",
