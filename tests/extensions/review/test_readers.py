@@ -13,7 +13,7 @@ from pipeplan.extensions.review.readers.shell import read_in_shell
 from pipeplan.foundation.errors import InputError, PipeplanError
 from tests.extensions.review.configurations import CASES
 
-PATCHED = [case for case in CASES if not case.file.endswith(".log")]
+PATCHED = [case for case in CASES if not case.file.endswith((".log", "layout.txt"))]
 
 
 def read(text: str, file: str = "run.sh"):
@@ -60,6 +60,11 @@ def test_what_a_log_holds_is_listed_and_not_patched():
     patch = patched(reading, {"first_stage_layers": 12, "last_stage_layers": 10})
     assert patch.text is None
     assert patch.diff == "decoder_first_pipeline_num_layers: 12\ndecoder_last_pipeline_num_layers: 10\n"
+
+
+def test_a_layout_is_patched_as_a_whole():
+    patch = patched(read("Et*4|t*4|t*4L|\n", "layout.txt"), {"layout": "Et*4|t*4|t*4L"})
+    assert patch.text == "Et*4|t*4|t*4L\n"
 
 
 def test_several_configurations_of_a_file_are_read_by_name():
@@ -147,7 +152,7 @@ def test_a_script_is_followed_as_a_shell_would():
         ),
         ("A='--tensor-model-parallel-size 4'\nA=\"$A --bf16\"\ntorchrun x.py $A", {"tp": 4, "bf16": True}),
         (
-            "if [ $N -gt 1 ]; then TP=4; PP=2; else TP=8; PP=2; fi\n"
+            "TP=1 PP=2\nif [ $N -gt 1 ]; then TP=4; PP=2; else TP=8; fi\n"
             "torchrun x.py --tensor-model-parallel-size $TP --pipeline-model-parallel-size $PP",
             {"pp": 2},
         ),
@@ -226,6 +231,11 @@ def test_the_gpus_of_a_launcher_are_patched_where_they_stand():
         "gpus_per_node": ("--num_gpus", "8"),
         "tp": ("--tensor-model-parallel-size", "${TP:-4}"),
     }
+
+
+def test_the_one_node_of_torchrun_is_patched_behind_its_gpus():
+    reading = read("torchrun --nproc_per_node=8 x.py --tensor-model-parallel-size 8 --pipeline-model-parallel-size 4\n")
+    assert "torchrun --nproc_per_node=8 --nnodes 4 x.py" in (patched(reading, {"nodes": 4}).text or "")
 
 
 def files(folder, **texts: str):

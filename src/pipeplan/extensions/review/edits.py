@@ -399,6 +399,9 @@ def _replace(source: SourceText, place: SettingPlace, name: str, value: Any) -> 
         if value is True and not place.key.startswith("--no-"):
             return []
         return [_without_flag(line, place)]
+    if place.start == place.end and not line[: place.start].endswith(place.key):
+        # A launcher's default, which is written out behind its other flag.
+        return [Edit(number, place.end, place.end, f" {place.key} {_shell_value(source, place, value)}")]
     at = _assigned(source, place)
     before = source.text.split("\n")[at.line - 1][at.start - 1 : at.start]
     return [Edit(at.line - 1, at.start, at.end, _shell_value(source, at, value, before))]

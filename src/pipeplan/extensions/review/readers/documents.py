@@ -106,8 +106,11 @@ def _of_node(node: Any, source: SourceText, key: str) -> Any:
     if node.id == "sequence" and any(part.id == "mapping" for part in node.value):
         return [_of_node(part, source, key) for part in node.value]
     first, last = node.start_mark, node.end_mark
-    on_line = first.line == last.line and source.text.count("\r\n") == 0
-    place = SettingPlace(source.file, first.line + 1, key, *((first.column, last.column) if on_line else ()))
+    columns = (first.column, last.column) if first.line == last.line else ()
+    if first.index == last.index and source.text[first.index - 1 : first.index + 1] == ": ":
+        # Nothing behind a colon, whose blank stays.
+        columns = (first.column + 1, first.column + 1)
+    place = SettingPlace(source.file, first.line + 1, key, *columns)
     return Leaf(_plain(node), place)
 
 

@@ -62,6 +62,7 @@ _TRAINERS_BY_TEXT = (
     (r"MEGATRON_PATCH_PATH|pai[-_]megatron", "pai-megatron-patch"),
     (r"mindspeed|--num-layer-list|--noop-layers", "mindspeed"),
     (r"--actor-num-gpus-per-node|--rollout-num-gpus|\bslime\b", "slime"),
+    (r"megatron-bridge|scripts/(?:training|performance)/run_(?:recipe|script)\.py", "megatron-bridge"),
     (r"zero_optimization|train_micro_batch_size_per_gpu|--deepspeed\b|PipelineModule", "deepspeed"),
     (r"megatron|pretrain_gpt|model[-_]parallel[-_]size|num-layers-per-virtual", "megatron-lm"),
 )

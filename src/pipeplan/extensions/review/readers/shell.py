@@ -10,6 +10,7 @@ from pathlib import Path
 from pipeplan.extensions.review.facts import SettingPlace
 from pipeplan.extensions.review.readers.recipe_names import model_of_recipe
 from pipeplan.extensions.review.readers.shell_state import OPEN, ShellState, Token
+from pipeplan.extensions.review.readers.shell_words import ScriptText
 from pipeplan.extensions.review.readers.source import OTHER_JOBS, SourceText, phase_of, phase_of_command
 from pipeplan.extensions.review.settings import UNKNOWN, setting_of, switch_of
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
@@ -17,7 +18,7 @@ from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tok
 _FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)
 _SHORT = re.compile(r"(-[nN](?=\d)|--?[A-Za-z][\w\-]*)(?:=?(.+))?", re.DOTALL)
 _OVERRIDE = re.compile(r"[+~]{0,2}((?:[A-Za-z_]\w*\.)+\w+)=(.*)", re.DOTALL)
-_DIRECTIVE = re.compile(r"^\s*#SBATCH\s+(--?[\w-]+?)[=\s]*((?:gpu:)?(?:[a-z]\w*:)?\d+)\b", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^[ \t]*#SBATCH[ \t]+(--?[\w-]+?)[= \t]*(?:gpu:(?:[a-z]\w*:)?)?(\d+)\b", re.MULTILINE)
 _POLICY = re.compile(r"activation-checkpoint:([\w-]+)")
 """Matches torchtitan's subcommand with the policy of activation checkpoints."""
 
@@ -100,6 +101,7 @@ def read_in_shell(text: str, file: str, trainer: str = "", folder: Path | None =
     best = None if best is None or not best.known else best
     arguments = [_command(tokens, trainer).entries for tokens in state.variables.values()]
     variables = [entry for entries in arguments for entry in entries if is_known(entry.key, trainer)]
+    said = sum(entry.raw is not UNKNOWN for entry in variables)
     starts = any(command.starts for command in commands)
     # A command beside the one that trains says where this runs unless it does so itself.
     alone = best is not None and (best.starts or any(_is_of_launcher(entry.key) for entry in best.entries))
@@ -107,7 +109,7 @@ def read_in_shell(text: str, file: str, trainer: str = "", folder: Path | None =
     launched = [entry for command in beside for entry in command.launched]
     implied = [entry for command in (*beside, best) if command is not None for entry in command.one_node]
     entries = [*implied, *_environment(state, text, file, starts=starts), *_agreed(launched)]
-    whole = best is not None and best.known >= len(variables)
+    whole = best is not None and best.known >= said
     if not whole:
         # The script only defines arguments, which another one passes on with more.
         entries += variables
@@ -174,7 +176,8 @@ def _command(tokens: Sequence[Token], trainer: str, *, branch: bool = False) -> 
         command.launched += (entry for entry in tasks if entry.raw != "1")
     if branch or any(entry.key == "nnodes" for entry in command.launched):
         command.one_node = []
-    command.known = sum(is_known(entry.key, trainer) for entry in (*command.launched, *command.entries))
+    decided = (entry for entry in (*command.launched, *command.entries) if entry.raw is not UNKNOWN)
+    command.known = sum(is_known(entry.key, trainer) for entry in decided)
     return command
 
 
@@ -185,24 +188,24 @@ def _dashed(flag: str) -> str:
 def _settings_of(tokens: Sequence[Token], at: int) -> Iterator[RawEntry]:
     token = tokens[at]
     if policy := _POLICY.fullmatch(token.text):
-        place = SettingPlace(token.file, token.line, "activation-checkpoint", token.start + policy.start(1), token.end)
+        place = replace(token.place, key="activation-checkpoint", start=token.place.start + policy.start(1))
         yield RawEntry("activation_checkpoint.mode", policy[1], place)
     elif flag := _FLAG.fullmatch(token.text):
         entry = _of_flag(_OF_PROGRAMS.get(_dashed(flag[1]), flag[1]), flag, tokens, at)
         if flag[1] == "--config" and isinstance(entry.raw, str) and entry.raw.isidentifier():
             # torchtitan's function that configures the model.
-            yield from model_of_recipe(entry.raw, SettingPlace(token.file, token.line, flag[1]), planned=True)
+            yield from model_of_recipe(entry.raw, replace(entry.place, start=-1, end=-1), planned=True)
         else:
             yield entry
     elif (override := _OVERRIDE.fullmatch(token.text)) and OTHER_JOBS.isdisjoint(override[1].split(".")[:-1]):
-        place = SettingPlace(token.file, token.line, override[1], token.start + override.start(2), token.end)
+        place = replace(token.place, key=override[1], start=token.place.start + override.start(2))
         yield RawEntry(override[1], _raw([override[2].strip("\"'")], undecided=token.undecided), place)
 
 
 def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int) -> RawEntry:
     token, setting = tokens[at], setting_of(key)
     if flag[2] is not None:
-        place = SettingPlace(token.file, token.line, flag[1], token.start + flag.start(2), token.end)
+        place = replace(token.place, key=flag[1], start=token.place.start + flag.start(2))
         return RawEntry(key, _raw([flag[2]], undecided=token.undecided), place)
     several = setting is not None and (setting.kind == "names" or setting.name == "modules_per_part")
     values: list[Token] = []
@@ -217,11 +220,9 @@ def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int) ->
     raw = _raw([value.text for value in values], undecided=undecided)
     if setting is not None and setting.name == "modules_per_part" and isinstance(raw, str):
         raw = [part.split(",") for part in raw.split()]
-    if values and values[0].line == values[-1].line and values[0].start >= 0:
-        return RawEntry(
-            key, raw, SettingPlace(values[0].file, values[0].line, flag[1], values[0].start, values[-1].end)
-        )
-    return RawEntry(key, raw, SettingPlace(token.file, token.line, flag[1], token.end, token.end))
+    if values and values[0].place.line == values[-1].place.line and values[0].place.start >= 0:
+        return RawEntry(key, raw, replace(values[0].place, key=flag[1], end=values[-1].place.end))
+    return RawEntry(key, raw, replace(token.place, key=flag[1], start=token.place.end))
 
 
 def _raw(values: Sequence[str], *, undecided: bool) -> object:
@@ -237,22 +238,22 @@ def _raw(values: Sequence[str], *, undecided: bool) -> object:
 
 def _environment(state: ShellState, text: str, file: str, *, starts: bool) -> Iterator[RawEntry]:
     """Yield the settings of Slurm's directives and of variables; a launcher sets the number of ranks itself."""
-    breaks = [0, *(match.end() for match in re.finditer("\n", text))] if "#SBATCH" in text else []
+    script = ScriptText(text, file)
     for directive in _DIRECTIVE.finditer(text):
         key = _SLURM.get(directive[1])
         if key and (directive[1] not in _TASKS or not (starts or directive[2] == "1")):
-            line = text.count("\n", 0, directive.start(2))
-            start = directive.end() - len(directive[2].rpartition(":")[2]) - breaks[line]
-            place = SettingPlace(file, line + 1, directive[1], start, directive.end() - breaks[line])
-            yield RawEntry(key, directive[2].rpartition(":")[2], place)
+            line, start = script.position(directive.start(2))
+            place = SettingPlace(file, line, directive[1], start, start + len(directive[2]))
+            yield RawEntry(key, directive[2], place)
     assigned = [(name, token) for name, tokens in state.variables.items() if len(tokens) == 1 for token in tokens]
     for command in state.commands:
         for token in command.tokens:
             name, equals, value = token.text.partition("=")
             if equals and name in _ENVIRONMENT:
-                assigned.append((name, replace(token, text=value, start=token.end - len(value))))
+                place = replace(token.place, start=token.place.end - len(value))
+                assigned.append((name, replace(token, text=value, place=place)))
     for name, token in assigned:
-        place = SettingPlace(token.file, token.line, name, token.start, token.end)
+        place = replace(token.place, key=name)
         if name == "RECIPE":
             # A launch script passes the name of Megatron-Bridge's recipe to its program.
             yield from model_of_recipe(token.text, replace(place, start=-1, end=-1), planned=True)

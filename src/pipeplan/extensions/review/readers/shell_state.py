@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from pathlib import Path
 
 from pipeplan.extensions.review.facts import SettingPlace
@@ -37,12 +38,9 @@ _MOST_TOKENS = 40_000
 _MOST_BEYOND = 100
 """Maximum number of tokens of a variable or command when there are too many."""
 
-_MOST_COPIES = 1_000_000
-"""Maximum number of variables that are remembered for all branches together."""
-
 _MOST_SOURCED = 20
-_DEEPEST = 10
-"""Maximum nesting of here-documents."""
+_DEEPEST, _MOST_OPEN = 10, 200
+"""Maximum nesting of here-documents, and of branches and loops."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +48,7 @@ class Token:
     """Word as a command gets it with its place, and whether the script leaves open that it is there."""
 
     text: str
-    file: str = ""
-    line: int = 0
-    start: int = -1
-    end: int = -1
+    place: SettingPlace = field(default_factory=SettingPlace)
     undecided: bool = False
 
 
@@ -70,16 +65,6 @@ class ShellCommand:
     branch: bool
 
 
-@dataclass(slots=True)
-class _Branches:
-    """Variables before a branch and behind those parts of it that have ended."""
-
-    keyword: str
-    before: Variables
-    ended: list[Variables] = field(default_factory=list)
-    every: bool = False
-
-
 class ShellState:
     """Variables and commands of a script that has been followed to its end."""
 
@@ -88,108 +73,74 @@ class ShellState:
         self.commands: list[ShellCommand] = []
         self.sourced: list[SourceText] = []
         self.unread: list[SettingPlace] = []
-        self._branches: list[_Branches] = []
-        self._tokens = self._copies = self._depth = 0
-        self._script, self._folder = ScriptText(text, file), folder
-        self._files = {file}
+        self._script, self._folder, self._files = ScriptText(text, file), folder, {file}
+        self._open: list[str] = []
+        self._reads = ""
+        self._tokens = self._depth = 0
         self._follow(self._script.words())
 
     # Statements
 
     def _follow(self, items: Iterator[Word]) -> None:
-        words: list[Word] = []
-        guarded = False
+        words, guarded, reads = list[Word](), False, ""
         for item in items:
-            if item.document is not None:
-                self._document(words, item.document)
-            elif item.operator == "(" and words and self._array(words[-1]):
-                words[-1].array = list(self._until_closed(items))
+            if item.document is not None and reads:
+                self.variables[reads] = self._counted(self._arguments(*item.document))
+            elif item.document is not None and self._depth < _DEEPEST:
+                self._depth += 1
+                self._follow_apart(self._script, item.document)
+                self._depth -= 1
+            elif item.operator == "(" and words and self._is_array(words[-1]):
+                inside = takewhile(lambda one: one.operator != ")", items)
+                words[-1].array = [word for word in inside if word.pieces]
             elif item.operator:
-                self._statement(words, guarded=guarded, ends=item.operator)
-                test = bool(words) and self._plain(words[0]) in ("[", "[[", "test")
-                test = test or (bool(words) and self._plain(words[-1]) == "]]")
+                self._guarded(words, guarded=guarded, ends=item.operator)
+                test = bool(words) and (self._plain(words[0]) in ("[", "[[", "test") or self._plain(words[-1]) == "]]")
                 guarded = item.operator == "||" or (item.operator == "&&" and test)
-                if item.operator != "\n" or not words or self._plain(words[0]) != "read":
-                    words = []
-            else:
+                words = []
+                if item.operator == "\n":
+                    reads, self._reads = self._reads, ""
+            elif item.pieces:
                 words.append(item)
-        self._statement(words, guarded=guarded, ends="")
+        self._guarded(words, guarded=guarded, ends="")
 
-    @staticmethod
-    def _until_closed(items: Iterator[Word]) -> Iterator[Word]:
-        for item in items:
-            if item.operator == ")":
-                return
-            if item.pieces:
-                yield item
+    def _follow_apart(self, script: ScriptText, part: tuple[int, int | None]) -> None:
+        """Follow a document or a sourced file: a branch does not end in another one."""
+        before, branches = self._script, len(self._open)
+        self._script = script
+        self._follow(script.words(*part))
+        self._script = before
+        del self._open[branches:]
 
-    def _document(self, words: list[Word], document: tuple[int, int]) -> None:
-        """Follow the lines of a document, which may be a script of its own, or the value of ``read -d '' NAME``."""
-        if words and (name := self._plain(words[-1])):
-            self.variables[name] = self._counted(self._arguments(*document))
-            words.clear()
-        elif self._depth < _DEEPEST:
-            self._depth += 1
-            self._follow(self._script.words(*document))
-            self._depth -= 1
+    def _guarded(self, words: Sequence[Word], *, guarded: bool, ends: str) -> None:
+        """Follow a statement that may depend on a test before it."""
+        self._open += ["guard"] * guarded
+        self._statement(words, ends)
+        if guarded and "guard" in self._open:
+            self._open.reverse()
+            self._open.remove("guard")
+            self._open.reverse()
 
-    def _statement(self, words: Sequence[Word], *, guarded: bool, ends: str) -> None:
-        keyword = self._plain(words[0]) if words else ""
-        if self._branches and self._branches[-1].keyword == "pattern":
-            if keyword == "esac":
-                self._close()
-            elif ends == ")":
-                self._branches[-1].keyword = "case"
-                self._branches[-1].every |= [self._plain(word) for word in words] == ["*"]
-        elif keyword in ("if", "for", "select", "while", "until", "case"):
-            self._open("pattern" if keyword == "case" else keyword)
-            if keyword == "case" and ends == ")":
-                self._branches[-1].keyword = "case"
-            if keyword == "for" and len(words) > 1:
+    def _statement(self, words: Sequence[Word], ends: str) -> None:
+        if len(self._open) > _MOST_OPEN:
+            raise FormatError("the branches and loops of the script are nested too deeply")
+        keyword, inner = self._plain(words[0]) if words else "", self._open[-1] if self._open else ""
+        if keyword in ("fi", "done", "esac"):
+            self._open = self._open[:-1]
+        elif inner == "pattern":
+            self._open[-1] = "case" if ends == ")" else "pattern"
+        elif keyword == "case":
+            self._open.append("case" if ends == ")" else "pattern")
+        elif keyword in ("if", "for", "select", "while", "until"):
+            self._open.append(keyword)
+            if keyword in ("for", "select") and len(words) > 1:
                 self.variables[self._plain(words[1])] = tuple(self._expanded(words[3])) if len(words) == 4 else _UNKNOWN
-        elif keyword in ("elif", "else") and self._branches:
-            self._next(every=keyword == "else")
-            if keyword == "else":
-                self._statement(words[1:], guarded=False, ends=ends)
-        elif keyword in ("fi", "done", "esac"):
-            self._close()
-        elif keyword in ("then", "do", "{", "!", "time", "function"):
-            self._statement(words[1:], guarded=guarded, ends=ends)
-        elif words and guarded:
-            self._open("if")
+        elif keyword in ("then", "do", "else", "{", "!", "time", "function"):
+            self._statement(words[1:], ends)
+        elif words and keyword != "elif":
             self._command(words)
-            self._close()
-        elif words:
-            self._command(words)
-        if ends in (";;", ";&", ";;&") and self._branches and self._branches[-1].keyword == "case":
-            self._next()
-            self._branches[-1].keyword = "pattern"
-
-    def _open(self, keyword: str) -> None:
-        self._branches.append(_Branches(keyword, self._copied()))
-
-    def _next(self, *, every: bool = False) -> None:
-        branches = self._branches[-1]
-        branches.ended.append(self.variables)
-        branches.every |= every
-        self.variables = dict(branches.before)
-        self._copied()
-
-    def _close(self) -> None:
-        if self._branches:
-            branches = self._branches.pop()
-            ended = branches.ended if branches.keyword == "pattern" else [*branches.ended, self.variables]
-            # A loop over the arguments of the script has none here.
-            loops = branches.keyword in ("while", "until")
-            self.variables = (
-                branches.before if loops else _merged(ended if branches.every else [*ended, branches.before])
-            )
-
-    def _copied(self) -> Variables:
-        self._copies += len(self.variables)
-        if self._copies > _MOST_COPIES:
-            raise FormatError("the script has too many variables in branches")
-        return dict(self.variables)
+        if ends in (";;", ";&", ";;&") and self._open and self._open[-1] == "case":
+            self._open[-1] = "pattern"
 
     def _command(self, words: Sequence[Word]) -> None:
         """Follow the assignments of a command, and record the rest of it."""
@@ -202,23 +153,23 @@ class ShellState:
         tokens = [token for word in rest for token in self._expanded(word)]
         if tokens and tokens[0].text in ("source", ".") and len(tokens) > 1:
             self._source(tokens[1])
+        if tokens and tokens[0].text == "read":
+            self._reads = tokens[-1].text
         self._record(tokens)
 
     def _record(self, tokens: Sequence[Token]) -> None:
         command: list[Token] = []
         for token in (*self._counted(tokens), Token(";")):
-            if token.text in (";", "&&", "||", "|"):
+            text = token.text.removesuffix(";")
+            if text not in ("", "&&", "||", "|"):
+                command.append(token if text == token.text else replace(token, text=text))
+            if text != token.text or text in ("", "&&", "||", "|"):
                 if command and command[0].text.startswith("--") and self.commands:
                     # A list of arguments without a command, or a line that a backslash should continue.
-                    last = self.commands.pop()
-                    command = [*last.tokens, *command]
+                    command = [*self.commands.pop().tokens, *command]
                 if command:
-                    self.commands.append(ShellCommand(tuple(command), bool(self._branches)))
+                    self.commands.append(ShellCommand(tuple(command), bool({*self._open} - {"for", "while"})))
                 command = []
-            else:
-                command.append(
-                    replace(token, text=token.text.removesuffix(";"), end=token.end - token.text.endswith(";"))
-                )
 
     def _counted(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
         self._tokens += len(tokens)
@@ -226,42 +177,52 @@ class ShellState:
 
     def _source(self, token: Token) -> None:
         """Follow a sourced file that lies beside the script or in the repository above it."""
-        source = text_near(token.text.rpartition(OPEN)[2], self._folder, "shell")
-        if source is None or len(self.sourced) >= _MOST_SOURCED or source.file in self._files:
-            place = SettingPlace(token.file, token.line, f"source {token.text.replace(OPEN, '...')}")
-            self.unread += [place] if source is None and token.text.endswith(".sh") else []
+        source = text_near(token.text, self._folder, "shell")
+        if source is None or len(self.sourced) == _MOST_SOURCED or source.file in self._files:
+            key = f"source {token.text.replace(OPEN, '...')}"
+            self.unread += [replace(token.place, key=key)] if source is None and token.text.endswith(".sh") else []
             return
-        script, folder = self._script, self._folder
+        folder, self._folder = self._folder, Path(source.file).parent
         self.sourced.append(source)
         self._files.add(source.file)
-        self._script, self._folder = ScriptText(source.text, source.file), Path(source.file).parent
-        self._follow(self._script.words())
-        self._script, self._folder = script, folder
+        self._follow_apart(ScriptText(source.text, source.file), (0, None))
+        self._folder = folder
 
     # Assignments
 
     def _plain(self, word: Word) -> str:
         """Return the text of a word without expansions and quotes; empty for all others."""
-        if any(piece.kind != "text" or piece.quoted for piece in word.pieces):
-            return ""
-        return "".join(self._script.text[piece.start : piece.end] for piece in word.pieces)
+        plain = all(piece.kind == "text" and not piece.quoted for piece in word.pieces)
+        return "".join(self._script.text[piece.start : piece.end] for piece in word.pieces) if plain else ""
 
     def _assigns(self, word: Word) -> re.Match[str] | None:
         first = word.pieces[0]
         known = first.kind == "text" and not first.quoted
         return _ASSIGNED.match(self._script.text, first.start, first.end) if known else None
 
-    def _array(self, word: Word) -> bool:
+    def _is_array(self, word: Word) -> bool:
         match = self._assigns(word)
         return match is not None and len(word.pieces) == 1 and match.end() == word.pieces[0].end
 
     def _assign(self, word: Word, assigns: re.Match[str]) -> None:
-        first = word.pieces[0]
+        """Set a variable. What a branch sets differently from before is open: it may run or not."""
+        first, name = word.pieces[0], assigns[1]
         rest = [] if assigns.end() == first.end else [Piece("text", assigns.end(), first.end)]
         values = [Word(pieces=[*rest, *word.pieces[1:]])] if word.array is None else word.array
-        before = self.variables.get(assigns[1], ()) if assigns[2] else ()
-        tokens = [token for value in values for token in self._expanded(value)]
-        self.variables[assigns[1]] = self._counted((*before, *tokens))
+        before = self.variables.get(name, ())
+        added = tuple(token for value in values for token in self._expanded(value))
+        tokens = self._counted((*before, *added) if assigns[2] else added)
+        if "while" in self._open or "until" in self._open:
+            # A loop over the arguments of the script, which has none here.
+            return
+        if {*self._open} - {"for", "select"} and [one.text for one in tokens] != [one.text for one in before]:
+            if len(tokens) <= 1 and len(before) <= 1 and not any(_FLAG.match(one.text) for one in (*before, *tokens)):
+                tokens = _UNKNOWN
+            else:
+                both = set(before) & set(tokens)
+                union = dict.fromkeys((*before, *tokens))
+                tokens = tuple(one if one in both else replace(one, undecided=True) for one in union)
+        self.variables[name] = tokens
 
     # Words
 
@@ -298,7 +259,7 @@ class ShellState:
     def _token(self, text: str, first: Piece, last: Piece, *, undecided: bool) -> Token:
         (line, start), (last_line, end) = self._script.position(first.start), self._script.position(last.end)
         end = end if line == last_line else self._script.position(first.end)[1]
-        return Token(text, self._script.file, line, start, end, undecided)
+        return Token(text, SettingPlace(self._script.file, line, "", start, end), undecided)
 
     def _value(self, piece: Piece) -> Sequence[Token]:
         """Return the tokens of an expansion; an open one for what the script does not have."""
@@ -312,47 +273,23 @@ class ShellState:
             here = _HERE.search(text)
             known = self._folder is not None and (here or "BASH_SOURCE" in text)
             return (Token(f"{self._folder}{here[1] if here else ''}"),) if known else _UNKNOWN
-        if text in ("$@", "$*", "${@}"):
-            return ()
+        return () if text in ("$@", "$*", "${@}") else self._parameter(piece, text)
+
+    def _parameter(self, piece: Piece, text: str) -> Sequence[Token]:
         match = _PARAMETER.fullmatch(text)
         if match is None:
             return _UNKNOWN
-        name, operation, value = match[1], match[2] or "", self.variables.get(match[1])
-        default = (match[3] or "").removesuffix("}")
+        operation, default, value = match[2] or "", (match[3] or "").removesuffix("}"), self.variables.get(match[1])
+        start = piece.start + match.start(3)
         if operation in (":-", "-", ":=", "=") and (not value or value == _UNKNOWN):
-            if default.strip("\"'") in ("0", "1") and _COUNTS.search(name.upper()):
-                return _UNKNOWN
-            return self._arguments(piece.start + match.start(3), piece.start + match.start(3) + len(default))
+            counts = default.strip("\"'") in ("0", "1") and _COUNTS.search(match[1].upper())
+            return _UNKNOWN if counts else self._arguments(start, start + len(default))
         if operation in (":+", "+"):
-            return (
-                self._arguments(piece.start + match.start(3), piece.start + match.start(3) + len(default))
-                if value
-                else ()
-            )
+            return self._arguments(start, start + len(default)) if value else ()
         return _UNKNOWN if value is None else value
 
 
-def _merged(branches: Sequence[Variables]) -> Variables:
-    """Return variables after one of several branches: what differs is open, or has undecided tokens."""
-    merged: Variables = {}
-    for name in dict.fromkeys(name for branch in branches for name in branch):
-        values = [branch.get(name, ()) for branch in branches]
-        texts = [[(token.text, token.undecided) for token in value] for value in values]
-        if all(value == values[0] for value in values):
-            merged[name] = values[0]
-        elif all(text == texts[0] for text in texts):
-            # Said in several places, of which a patch would change one.
-            merged[name] = tuple(Token(text, undecided=undecided) for text, undecided in texts[0])
-        elif max(map(len, values)) <= 1:
-            merged[name] = _UNKNOWN
-        else:
-            common = set(values[0]).intersection(*values[1:])
-            tokens = dict.fromkeys(token for value in values for token in value)
-            merged[name] = tuple(token if token in common else replace(token, undecided=True) for token in tokens)
-    return merged
-
-
-_OPERATIONS = {
+_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,

@@ -113,7 +113,7 @@ class ScriptText:
             yield self._counted(word)
 
     def _counted(self, word: Word) -> Word:
-        self._words += 1
+        self._words += max(1, len(word.pieces))
         if self._words > _MOST_WORDS:
             raise FormatError(f"the script has more than {_MOST_WORDS:,} words")
         return word
