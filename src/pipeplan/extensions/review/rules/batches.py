@@ -170,7 +170,7 @@ RULES = (
         # An assertion, but of packed sequences alone.
         id="padding-over-ranks", group="batches", trainer="nemo-rl", severity="warning",
         when=lambda c: _least_padding(c) > 1 and c.pad_multiple % _least_padding(c),
-        message="make_sequence_length_divisible_by {c.pad_multiple} does not cut at tp {c.tp} and cp {c.cp}",
+        message="make_sequence_length_divisible_by {c.pad_multiple} does not divide packed sequences over tp and cp",
         remedy="use a multiple of 2 x cp if cp is above 1, times tp with sequence parallelism",
         settings=("pad_multiple", "tp", "cp"),
         source="NeMo RL nemo_rl/models/megatron/data.py _get_pack_sequence_parameters_for_megatron",

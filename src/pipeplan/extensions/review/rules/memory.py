@@ -31,6 +31,12 @@ _OWN_RECOMPUTE = ("primus", "nemo-rl")
 """Trainers that decide themselves which layers full recomputation has."""
 
 
+def _fills(c: ReviewFacts, name: str) -> bool:
+    """Return True if the trainer, or a recipe of Megatron-Bridge, may set what full recomputation needs."""
+    left_out = name not in c.settings or c.settings[name].assumed
+    return c.trainer.name in _OWN_RECOMPUTE or (left_out and c.trainer.name == "megatron-bridge")
+
+
 def _modules(c: ReviewFacts) -> frozenset[str]:
     """Return the recomputed modules of selective recomputation; empty for another granularity."""
     if c.get("recompute_granularity", "selective") not in ("selective", None):
@@ -54,14 +60,14 @@ RULES = (
     RuleRow(
         id="full-without-method", group="memory", trainer="megatron-core",
         # Primus takes lists of layers (recompute_layer_ids), NeMo RL sets both.
-        when=lambda c: c.recompute_granularity == "full" and c.trainer.name not in _OWN_RECOMPUTE and not c.recompute_method,
+        when=lambda c: c.recompute_granularity == "full" and not _fills(c, "recompute_method") and not c.recompute_method,
         message="full recomputation needs a recompute-method",
         remedy="set recompute-method uniform or block",
         settings=("recompute_method", "recompute_granularity"), repairs=("uniform-recompute",), source=_CONFIG,
     ),
     RuleRow(
         id="full-without-layers", group="memory", trainer="megatron-core",
-        when=lambda c: c.recompute_granularity == "full" and c.trainer.name not in _OWN_RECOMPUTE
+        when=lambda c: c.recompute_granularity == "full" and not _fills(c, "recompute_num_layers")
         and c.recompute_num_layers is None,
         message="full recomputation needs recompute-num-layers",
         remedy="set recompute-num-layers 1",
