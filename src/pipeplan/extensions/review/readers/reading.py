@@ -315,7 +315,7 @@ def _of_document(source: SourceText, kind: TrainerKind, folder: Path | None) -> 
         document = {}
     extended = documents.Extended(source, document, folder)
     entries = documents.settings_of(extended.tree)
-    entries = [*phase_of((one.key.rpartition(".")[2] for one in entries), source.file), *entries]
+    entries = [*phase_of((one.key.rpartition(".")[2] for one in entries), "", source.file), *entries]
     others = [entry.place for entry in entries if not is_known(entry.key, kind.name)]
     read = ReadSettings(entries=tuple(entries), whole=not extended.missing, others=(*extended.missing, *others))
     yield read, tuple(extended.files)

@@ -104,15 +104,10 @@ _SERVERS = re.compile(
 """Matches programs that generate text, and that convert checkpoints for it."""
 
 
-def phase_of(words: Iterable[str], file: str) -> list[RawEntry]:
-    """Return the phase of a job whose words or keys show that it generates text; empty for jobs that train."""
+def phase_of(words: Iterable[str], command: str, file: str) -> list[RawEntry]:
+    """Return the phase of a job that does not train by its words or keys, and by its command; empty for others."""
     names = {word.lstrip("-").replace("_", "-") for word in words}
-    trains = any("train-iters" in name for name in names)
-    return [RawEntry("phase", "inference", SettingPlace(file))] if names & _GENERATES and not trains else []
-
-
-def phase_of_command(command: str, file: str) -> list[RawEntry]:
-    """Return the phase of a command that does not train by its program; empty for others."""
-    if command.startswith("megatron export "):
-        return [RawEntry("phase", "export", SettingPlace(file))]
-    return [RawEntry("phase", "inference", SettingPlace(file))] if _SERVERS.search(command) else []
+    phase = "export" if command.startswith("megatron export ") else "inference" if _SERVERS.search(command) else ""
+    if names & _GENERATES and not any("train-iters" in name for name in names):
+        phase = phase or "inference"
+    return [RawEntry("phase", phase, SettingPlace(file))] if phase else []
