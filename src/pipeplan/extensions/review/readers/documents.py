@@ -135,9 +135,11 @@ class Extended:
         self.source = source
         self.files: list[SourceText] = []
         self.missing: list[SettingPlace] = []
+        self._search = [""]
         self.tree = self._merged(tree_of(source), folder, 0)
 
     def _merged(self, tree: Tree, folder: Path | None, depth: int) -> Tree:
+        self._search += (f"{path.removeprefix('file://')}/" for path in _texts(_at(tree, "hydra.searchpath")))
         result: Tree = {}
         for name, path, place in _extends(tree):
             base = self._base(name, folder, depth)
@@ -152,7 +154,8 @@ class Extended:
 
     def _base(self, name: str, folder: Path | None, depth: int) -> Tree | None:
         file = name if name.endswith((".yaml", ".yml")) else f"{name}.yaml"
-        source = text_near(file, folder, "yaml")
+        sources = (text_near(path + file, folder, "yaml") for path in self._search)
+        source = next((one for one in sources if one is not None), None)
         if source is None or depth == MOST_DEPTH or len(self.files) == _MOST_FILES:
             return None
         self.files.append(source)

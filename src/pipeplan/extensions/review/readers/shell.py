@@ -41,13 +41,8 @@ _TASKS = {"-n": "world_size", "-np": "world_size", "--ntasks": "world_size"} | d
 )
 """Flags that count tasks, which are ranks unless each of them starts a further launcher."""
 
-_SLURM = {
-    "-N": "nnodes",
-    "--nodes": "nnodes",
-    "--gpus-per-node": "nproc_per_node",
-    "--gres": "nproc_per_node",
-    **_TASKS,
-}
+_OF_PROGRAMS = {"--nodes": "nnodes", "--gpus-per-node": "nproc_per_node"}
+_SLURM = {"-N": "nnodes", "--gres": "nproc_per_node", **_OF_PROGRAMS, **_TASKS}
 _TORCHRUN = {"--nproc-per-node": "nproc_per_node", "--nnodes": "nnodes"}
 _LAUNCHERS = {
     "torchrun": _TORCHRUN,
@@ -66,8 +61,6 @@ _PER_NODE = frozenset(
     {"torchrun", "torch.distributed.run", "torch.distributed.launch", "deepspeed", "accelerate launch"}
 )
 """Launchers that start the ranks of a node themselves."""
-
-_OF_PROGRAMS = {"--nodes": "nnodes", "--gpus-per-node": "nproc_per_node"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +105,7 @@ def read_in_shell(text: str, file: str, trainer: str = "", folder: Path | None =
     entries += [] if whole else variables
     tokens = [*state.variables.values(), *(one.tokens for one in state.commands)]
     entries += phase_of((token.text for several in tokens for token in several), best.text, file)
-    entries += [*best.launched, *_decided(best, commands)]
+    entries += [*best.launched, *best.entries]
     flags = [entry.place for entry in best.entries if entry.place.key[:2] == "--" and not is_known(entry.key, trainer)]
     read = ReadSettings(entries=tuple(entries), whole=whole, others=(*state.unread, *flags))
     return ShellReading(read, tuple(state.sourced), tuple(best.text.split()))
@@ -132,16 +125,6 @@ def _agreed(entries: Sequence[RawEntry]) -> Iterator[RawEntry]:
     """Yield the settings of several launchers; one of which they differ is unknown."""
     for entry in entries:
         same = all(str(other.raw) == str(entry.raw) for other in entries if other.key == entry.key)
-        yield entry if same else replace(entry, raw=UNKNOWN)
-
-
-def _decided(best: _Command, commands: Sequence[_Command]) -> Iterator[RawEntry]:
-    """Yield the settings of a command; unknown are those of which a similar command in another branch differs."""
-    similar = [
-        one for one in commands if one is not best and one.branch and best.branch and 2 * one.known >= best.known
-    ]
-    for entry in best.entries:
-        same = all(any(other.key == entry.key and other.raw == entry.raw for other in one.entries) for one in similar)
         yield entry if same else replace(entry, raw=UNKNOWN)
 
 

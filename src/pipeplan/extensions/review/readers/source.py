@@ -81,11 +81,8 @@ def _paths_near(name: str, folder: Path) -> Iterator[Path]:
         if (path / ".git").exists():
             break
     parts = Path(name).parts
-    if parts[0] == "/":
-        inside = [path for path in above if Path(normpath(name)).is_relative_to(path)]
-        if inside:
-            yield Path(normpath(name))
-        parts = parts[1:]
+    # Of an absolute path, all parts are tried below the repository.
+    parts = parts[1:] if parts[0] == "/" else parts
     steps = max(1, len(parts) - 1)
     for first in range(steps):
         for up in range(len(above)):
