@@ -93,12 +93,11 @@ def _step(
                 break
     if not helping:
         return
-    # What a change of an error leaves to warn of is repaired next; a slow one stays slow.
+    # What a change of an error leaves to warn of is repaired next.
     weighed = [score[:1] if fault.rule.severity == "error" else score for score, _, _ in helping]
     least = [step for step, weight in zip(helping, weighed, strict=True) if weight == min(weighed)]
     times = [_time(after) for _, _, after in least]
-    fast = [step for step, time in zip(least, times, strict=True) if time <= _SLOWER * min(times)]
-    _, changes, after = min(fast, key=lambda step: step[0])
+    _, changes, after = next(step for step, time in zip(least, times, strict=True) if time <= _SLOWER * min(times))
     yield changes, after
 
 
