@@ -38,32 +38,34 @@ _LENIENT = re.compile(r"duplicate key|YAML merge keys|could not determine a cons
 """Matches faults of YAML that trainers' own loaders accept: the last of several equal keys counts, and groups are merged."""
 
 _MOST_FILES = 40
-_MOST_BYTES = MEBIBYTE
+_LARGEST = MEBIBYTE
 
 
 # Parsing
 
 
 def parsed(source: SourceText) -> Any:
-    """Return a document as plain values, JSON as the YAML that it is; None for YAML that only lenient loaders take."""
-    if len(source.text) > _MOST_BYTES:
-        raise FormatError(f"the configuration {source.file} is larger than {_MOST_BYTES:,} characters")
+    """Return a document as plain values, JSON as the YAML that it is; None for what only lenient loaders take."""
+    if len(source.text) > _LARGEST:
+        raise FormatError(f"the configuration {source.file} is larger than {_LARGEST:,} characters")
     try:
         if source.form == "toml":
             import tomllib
 
             return tomllib.loads(source.text)
-        return read_yaml(_without_tabs(source))
+        return read_yaml(_as_yaml(source))
     except (ValueError, RecursionError) as error:
-        if source.form == "yaml" and _LENIENT.match(str(error)):
+        if _LENIENT.match(str(error)):
             return None
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
         raise FormatError(f"invalid {source.form.upper()} in {source.file}: {reason[:300]}") from None
 
 
-def _without_tabs(source: SourceText) -> str:
-    """Return a text with the same columns; only JSON may be indented by tabs."""
-    return source.text.replace("\t", " ") if source.form == "json" else source.text
+def _as_yaml(source: SourceText) -> str:
+    """Return a text with the same columns, without the tabs and halves of letters that only JSON may have."""
+    if source.form != "json":
+        return source.text
+    return re.sub(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}", "??????", source.text.replace("\t", " "))
 
 
 def tree_of(source: SourceText) -> Tree:
@@ -73,7 +75,7 @@ def tree_of(source: SourceText) -> Tree:
         return _of_toml(source, document)
     import yaml
 
-    node = yaml.compose(_without_tabs(source), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    node = yaml.compose(_as_yaml(source), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     tree = None if node is None else _of_node(node, source, "")
     return tree if isinstance(tree, dict) else {}
 

@@ -202,7 +202,11 @@ def _of_shell(source: SourceText, kind: TrainerKind, folder: Path | None) -> Ite
             (own if "." in entry.key and not entry.place.key.startswith("-") else rest).append(entry)
         for entry in own:
             documents.override(base.tree, entry.key, documents.Leaf(entry.raw, entry.place))
-        read = replace(read, entries=(*documents.settings_of(base.tree), *rest), others=(*read.others, *base.missing))
+        read = ReadSettings(
+            entries=(*documents.settings_of(base.tree), *rest),
+            whole=read.whole and not base.missing,
+            others=(*read.others, *base.missing),
+        )
         others += (base.source, *base.files)
     yield read, others
 
