@@ -397,6 +397,7 @@ def test_variables_that_double_each_other_end():
         + "torchrun x.py $A59\n"
     )
     assert values(script) == {"bf16": True, "gated": True}
+    assert values("A=xxxxxxxx\n" + "A=$A$A\n" * 60 + "torchrun x.py --load $A$((A + A)) --bf16") == {"bf16": True}
 
 
 @pytest.mark.parametrize(

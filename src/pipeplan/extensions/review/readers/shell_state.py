@@ -38,6 +38,10 @@ _OPENS = frozenset({"if", "case", "for", "select", "while", "until"})
 _MOST_TOKENS, _MOST_BEYOND = 40_000, 100
 """Maximum number of tokens of all commands and variables, which may double each other, and of each one beyond that."""
 
+_LONGEST = 20_000
+"""Maximum number of characters of a word, for variables may double themselves; what is longer is unsaid."""
+
+_LONGEST_EXPRESSION = 400
 _MOST_SOURCED = 20
 _DEEPEST, _MOST_OPEN = 10, 200
 """Maximum nesting of documents and sourced files, and of branches and loops."""
@@ -159,7 +163,7 @@ class ShellState:
                 command = []
 
     def _counted(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
-        self._tokens += len(tokens)
+        self._tokens += sum(1 + len(token.text) // 100 for token in tokens)
         return tuple(tokens if self._tokens <= _MOST_TOKENS else tokens[:_MOST_BEYOND])
 
     def _source(self, token: Token) -> None:
@@ -217,6 +221,7 @@ class ShellState:
                 yield from values
             else:
                 text += " ".join(value.text for value in values)
+            text = text if len(text) <= _LONGEST else OPEN
         if text or (not several and self._text(word)[:1] in ("'", '"')):
             yield Token(text, place)
 
@@ -232,7 +237,7 @@ class ShellState:
         text = self.script.text[piece.start : piece.end]
         if captured := _CAPTURED.fullmatch(text):
             return self._arguments(piece.start + captured.start(2), piece.start + captured.end(2))
-        if text.startswith("$((") and text.endswith("))"):
+        if text.startswith("$((") and text.endswith("))") and len(text) < _LONGEST_EXPRESSION:
             number = computed(re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda name: self._number(name[1]), text[3:-2]))
             return _UNKNOWN if number is None else (Token(str(number)),)
         if text.startswith(("$(", "`")) or "%/*}" in text:
@@ -273,6 +278,6 @@ def computed(expression: str) -> int | None:
         return int(ast.literal_eval(node))
 
     try:
-        return value(ast.parse(expression.strip(), mode="eval").body) if len(expression) < 400 else None
+        return value(ast.parse(expression.strip(), mode="eval").body) if len(expression) < _LONGEST_EXPRESSION else None
     except (ValueError, TypeError, SyntaxError, ArithmeticError, RecursionError, MemoryError):
         return None
