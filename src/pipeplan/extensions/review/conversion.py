@@ -293,7 +293,11 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
         except NotSet:
             experts = int((c.get("ep", 1) or 1) * (c.get("etp", 1) or 1) * c.get("pp", 1))
             gpus = _multiple(max(replica, experts), replica, usual.node.per_node)
-            assumed.append(f"{gpus} GPUs, the fewest that the degrees need")
+            if (told := int(c.get("nodes", 0)) * usual.node.per_node) >= gpus:
+                gpus = told
+                assumed.append(f"{usual.node.per_node} GPUs in each node")
+            else:
+                assumed.append(f"{gpus} GPUs, the fewest that the degrees need")
         per_node = min(int(c.get("gpus_per_node", usual.node.per_node)), gpus)
         if gpus % per_node:
             per_node = next(size for size in range(per_node, 0, -1) if gpus % size == 0)

@@ -83,7 +83,7 @@ _DEGREES = (
     _setting("dp_shard", "number", "data_parallel_shard_degree"),
     _setting("dp_replicate", "count", "data_parallel_replicate_degree dp_replicate_size"),
     _setting("gpus", "count", "world_size num_gpus gpu_count ngpu"),
-    _setting("nodes", "count", "nnodes num_nodes actor_num_nodes"),
+    _setting("nodes", "count", "nnodes num_nodes actor_num_nodes ci.nodes"),
     _setting(
         "gpus_per_node", "count",
         "nproc_per_node num_gpus_per_node devices trainer.devices n_gpus_per_node actor_num_gpus_per_node gpus_per_node",

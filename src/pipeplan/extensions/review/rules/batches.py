@@ -38,11 +38,11 @@ RULES = (
     ),
     RuleRow(
         id="accumulation-not-divisible", group="batches", trainer="nemo-automodel",
-        when=lambda c: c.global_batch % (c.local_batch * c.replicas),
-        message="global batch {c.global_batch} is not divisible by local batch {c.local_batch} x dp {c.replicas}",
-        remedy="use a local_batch_size that divides {c.global_batch} / {c.replicas}",
+        when=lambda c: c.global_batch % (c.local_batch * c.replica_step),
+        message="global batch {c.global_batch} is not divisible by local batch {c.local_batch} x dp {c.replica_step}",
+        remedy="use a local_batch_size that divides {c.global_batch} / {c.replica_step}",
         settings=("global_batch", "local_batch"), repairs=("round-global-batch",),
-        source="NeMo AutoModel components/training/step_scheduler.py StepScheduler",
+        source="NeMo AutoModel components/training/step_scheduler.py StepScheduler, components/distributed/mesh_utils.py",
     ),
     RuleRow(
         id="titan-batch-not-divisible", group="batches", trainer="torchtitan", releases="<0.3",
