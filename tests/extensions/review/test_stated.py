@@ -219,3 +219,16 @@ def test_automodel_spreads_experts_over_replicas_by_which_the_batch_is_divided_t
         "accumulation-not-divisible"
     }
     assert errors(facts("nemo-automodel", *keys, ("step_scheduler.global_batch_size", 256))) == set()
+
+
+def test_nemo_rl_makes_microbatches_of_tokens_where_it_packs_sequences():
+    keys = [
+        ("policy.megatron_cfg.tensor_model_parallel_size", 1),
+        ("policy.train_global_batch_size", 16),
+        ("policy.train_micro_batch_size", 4),
+        ("policy.generation.colocated.enabled", "true"),
+        ("cluster.gpus_per_node", 8),
+        ("cluster.num_nodes", 1),
+    ]
+    assert "batch-not-divisible" in errors(facts("nemo-rl", *keys))
+    assert "batch-not-divisible" not in errors(facts("nemo-rl", *keys, ("policy.sequence_packing.enabled", "true")))

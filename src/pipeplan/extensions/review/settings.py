@@ -115,6 +115,7 @@ _BATCH = (
     _setting("seq_length", "count", "seq_length encoder_seq_length sequence_length seq_len max_context_length max_length"),
     _setting("max_position_embeddings", "count", "max_position_embeddings"),
     _setting("pad_multiple", "count", "make_sequence_length_divisible_by"),
+    _flag("packed", "sequence_packing.enabled dynamic_batching.enabled"),
 )
 # fmt: on
 

@@ -30,7 +30,8 @@ def _positional_limit(c: ReviewFacts) -> bool:
 RULES = (
     RuleRow(
         id="batch-not-divisible", group="batches", trainer="megatron-core",
-        when=lambda c: not c.get("rampup_batch_size", None) and c.global_batch % (c.micro_batch * c.replicas),
+        when=lambda c: not c.get("rampup_batch_size", None)
+        and c.global_batch % (c.replicas * (1 if c.get("packed", False) else c.micro_batch)),
         message="global batch {c.global_batch} is not divisible by micro batch {c.micro_batch} x dp {c.replicas}",
         remedy="use a micro batch that divides {c.global_batch} / {c.replicas}, or another global batch",
         settings=("micro_batch", "global_batch"), repairs=("shrink-micro-batch", "round-global-batch"),
