@@ -335,7 +335,9 @@ def properties_of(name: str, trainer: str = "") -> dict[str, Any]:
     """
     properties: dict[str, Any] = {}
     last = _last_part(name)
-    sizes = sizes_of_name(last, trainer) or (None if _REDUCED.search(last) else sizes_of_name(_without_noise(last)))
+    spellings = () if _REDUCED.search(last) else _spellings(_without_noise(last))
+    known = (sizes_of_name(last, trainer), *map(sizes_of_name, spellings))
+    sizes = next(filter(None, known), None)
     shape = named_model(name) if sizes is None else None
     if sizes is not None:
         properties |= sizes

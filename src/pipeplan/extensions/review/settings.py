@@ -84,7 +84,7 @@ _DEGREES = (
     _setting("dp_shard", "number", "data_parallel_shard_degree"),
     _setting("dp_replicate", "count", "data_parallel_replicate_degree dp_replicate_size"),
     _setting("gpus", "count", "world_size num_gpus gpu_count ngpu"),
-    _setting("nodes", "count", "nnodes num_nodes actor_num_nodes"),
+    _setting("nodes", "count", "nnodes num_nodes actor_num_nodes ci.nodes"),
     _setting(
         "gpus_per_node", "count",
         "nproc_per_node num_gpus_per_node devices trainer.devices n_gpus_per_node actor_num_gpus_per_node gpus_per_node",
@@ -116,6 +116,7 @@ _BATCH = (
     _setting("seq_length", "count", "seq_length encoder_seq_length sequence_length seq_len max_context_length max_length"),
     _setting("max_position_embeddings", "count", "max_position_embeddings"),
     _setting("pad_multiple", "count", "make_sequence_length_divisible_by"),
+    _flag("packed", "sequence_packing.enabled dynamic_batching.enabled"),
 )
 # fmt: on
 

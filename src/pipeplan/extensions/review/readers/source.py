@@ -45,7 +45,7 @@ class Reading:
 
 
 OTHER_JOBS = frozenset(
-    {"generation", "rollout", "ref", "critic", "reward", "reward_model", "teacher", "draft", "eval"}
+    {"rollout", "ref", "critic", "reward", "reward_model", "teacher", "draft", "eval"}
     | {"vllm", "vllm_cfg", "vllm_kwargs", "sglang", "sglang_cfg", "trtllm_cfg", "engine_kwargs"}
 )
 """Groups of keys that configure another job or another model than the training one."""
