@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from pipeplan.extensions.review import RULES, ReviewFacts, improvements, judged, read_text_of
-from pipeplan.extensions.review.conversion import missing_facts
-from pipeplan.extensions.review.edits import Edit, NoPatch, edits_of
+from pipeplan.extensions.review.edits import NoPatch, TextEdit, edits_of
 from pipeplan.extensions.review.estimating import estimated
 from pipeplan.extensions.review.facts import Entry
+from pipeplan.extensions.review.missing import missing_facts
 from pipeplan.extensions.review.patches import Patches, patches_of
 from pipeplan.trainers import trainer_kind
 
@@ -145,7 +145,7 @@ def test_a_setting_is_written_into_the_group_that_holds_it():
     with pytest.raises(NoPatch, match="no setting beside which local_batch_size belongs"):
         edits_of(reading, {"local_batch": 8})
     (edit,) = edits_of(reading, {"micro_batch": 2})
-    assert edit == Edit(4, new="    pp_microbatch_size: 2")
+    assert edit == TextEdit(4, new="    pp_microbatch_size: 2")
 
 
 def test_a_variable_of_a_script_is_changed_where_it_gets_its_value(tmp_path):

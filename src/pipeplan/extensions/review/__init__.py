@@ -3,11 +3,12 @@
 from pipeplan.foundation.lazy import lazy_names
 
 _HOMES = {
-    "conversion": "configured missing_facts",
+    "conversion": "configured",
     "edits": "Patch patched plain spelling",
     "estimating": "Estimated",
     "facts": "NotSet ReviewFacts SettingPlace",
     "improving": "VerifiedChange combined estimate_or_none improvements",
+    "missing": "missing_facts",
     "patches": "Patches patches_of",
     "readers": "Reading read_configurations read_text_of",
     "rule": "QUESTIONS SEVERITIES Judgement Question RuleFault RuleRow Severity UnjudgedRule judged judgement",

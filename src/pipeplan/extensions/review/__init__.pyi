@@ -1,7 +1,6 @@
 """Names of pipeplan.extensions.review, made by ``python -m docs.build.stubs --write``."""
 
 from pipeplan.extensions.review.conversion import configured as configured
-from pipeplan.extensions.review.conversion import missing_facts as missing_facts
 from pipeplan.extensions.review.edits import Patch as Patch
 from pipeplan.extensions.review.edits import patched as patched
 from pipeplan.extensions.review.edits import plain as plain
@@ -14,6 +13,7 @@ from pipeplan.extensions.review.improving import VerifiedChange as VerifiedChang
 from pipeplan.extensions.review.improving import combined as combined
 from pipeplan.extensions.review.improving import estimate_or_none as estimate_or_none
 from pipeplan.extensions.review.improving import improvements as improvements
+from pipeplan.extensions.review.missing import missing_facts as missing_facts
 from pipeplan.extensions.review.patches import Patches as Patches
 from pipeplan.extensions.review.patches import patches_of as patches_of
 from pipeplan.extensions.review.readers import Reading as Reading

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from math import gcd, lcm
 from pathlib import PurePath
 from typing import Any
 
@@ -14,7 +13,6 @@ from pipeplan.extensions.planning.hardware import Cluster, Preset, preset
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
 from pipeplan.extensions.review.facts import NotSet, ReviewFacts
 from pipeplan.extensions.review.models import named_model, shape_of_sizes, similar_model
-from pipeplan.extensions.review.settings import SETTINGS
 from pipeplan.extensions.review.software import software_of
 from pipeplan.extensions.review.stages import (
     LOSS_LAYERS,
@@ -88,9 +86,9 @@ def configured(c: ReviewFacts) -> Configured:
     if not c.trains:
         raise NotSet("phase")
     if c.cluster is None:
-        _usual_node(str(c.device))  # before the model, which takes its time
+        usual_node(str(c.device))  # before the model, which takes its time
     assumed: list[str] = []
-    model = _model(c, assumed)
+    model = model_of(c, assumed)
     tp, pp, cp = (int(c.get(name, 1) or 1) for name in ("tp", "pp", "cp"))
     machines, data = _machines(c, tp * pp * cp, assumed)
     micro, batch = _batch(c, data, pp, assumed)
@@ -148,75 +146,6 @@ def configured(c: ReviewFacts) -> Configured:
     return Configured(model, machines, configuration, tuple(assumed), guessed, recomputed, host)
 
 
-def missing_facts(c: ReviewFacts) -> str:
-    """Return what a configuration that cannot be estimated does not say, and the options that say it, in words."""
-    if not c.trains:
-        return "only training steps are estimated, and this job does not train"
-    gpu = "a GPU that pipeplan knows" if c.has("device") else "the GPU"
-    named = {
-        "a model that pipeplan knows": _knows_model(c),
-        gpu: c.cluster is not None or (c.has("device") and _knows_gpu(c)),
-        "the degrees": c.has("pp") or c.has("tp") or c.has("local_batch"),
-    }
-    missing = [words for words, known in named.items() if not known]
-    if not missing:
-        return _refusal(c)
-    # Examples of options that say what a configuration leaves out.
-    options = {"a model that pipeplan knows": "--model config.json", gpu: f"--cluster {_cluster_like(c)}"}
-    examples = " ".join(options[words] for words in missing if words in options)
-    remedy = f": review it with {examples}" if examples else ""
-    return f"the configuration does not name {' and '.join(missing)}{remedy}"
-
-
-_REFUSALS = {
-    "layout": "the split of the layers into stages is unknown",
-    "gpus": "the degrees do not divide the GPUs",
-    "global_batch": "the global batch is smaller than a microbatch of every replica",
-    "layers": "the model's pattern has another number of layers",
-}
-"""Reasons why a configuration that names all cannot be estimated, by the setting that the conversion misses."""
-
-
-def _refusal(c: ReviewFacts) -> str:
-    """Return why a configuration that names all cannot be estimated."""
-    from pipeplan.extensions.review.estimating import estimated  # loads the planner
-
-    try:
-        estimated(c).estimate  # noqa: B018  (its refusal is the answer)
-    except NotSet as missing:
-        name = str(missing)
-        return _REFUSALS.get(name, f"{SETTINGS[name].keys[0]} is not stated" if name in SETTINGS else name)
-    return "the estimate is refused"
-
-
-def _cluster_like(c: ReviewFacts) -> str:
-    """Return an example of a cluster with as many GPUs as the configuration has, or the fewest that its degrees need."""
-    try:
-        gpus = c.world
-    except NotSet:
-        gpus = lcm(c.model_parallel, 8)
-    per_node = gcd(int(c.get("gpus_per_node", 8)), gpus)
-    return f"h100-sxm:{per_node}x{gpus // per_node}"
-
-
-def _knows_gpu(c: ReviewFacts) -> bool:
-    try:
-        _usual_node(str(c.device))
-    except NotSet:
-        return False
-    return True
-
-
-def _knows_model(c: ReviewFacts) -> bool:
-    if c.has("hidden", "heads") and (c.has("layers") or c.get("hybrid_pattern", None)):
-        return True
-    try:
-        _model(c, [])
-    except NotSet:
-        return False
-    return True
-
-
 _SPLIT = {"layout": None, "first_stage_layers": None, "last_stage_layers": None, "vpp": None, "schedule": "1f1b"}
 """Assumption of an estimate about a split that a configuration leaves out."""
 
@@ -248,7 +177,7 @@ _NAMED_SIZE = re.compile(r"\d[bt](?![a-z])", re.IGNORECASE)
 """Matches the number of parameters in a model's name: ``-30B``, ``_1T``."""
 
 
-def _model(c: ReviewFacts, assumed: list[str]) -> ModelShape:
+def model_of(c: ReviewFacts, assumed: list[str]) -> ModelShape:
     """Return the model's shape, with the layers and MTP layers that the configuration sets."""
     name = str(c.get("model_name", ""))
     model = c.shape or named_model(name)
@@ -287,7 +216,7 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
     """Return the cluster and the number of replicas on it."""
     cluster = c.cluster
     if cluster is None:
-        usual = _usual_node(str(c.device))
+        usual = usual_node(str(c.device))
         try:
             gpus = c.world
         except NotSet:
@@ -323,7 +252,7 @@ _GPU_MEMORY = re.compile(r"\b(\d+) ?g(?:i?b)?\b", re.IGNORECASE)
 """Memory in the name of a GPU."""
 
 
-def _usual_node(device: str) -> Preset:
+def usual_node(device: str) -> Preset:
     """Return the machines of a GPU's name; of a name with its memory, those of that memory."""
     shortened = _GPU_MEMORY.sub("", device).strip(" -_,")
     usual = next((found for name in (device, shortened) if (found := _preset(name)) is not None), None)

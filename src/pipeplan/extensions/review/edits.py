@@ -112,7 +112,7 @@ _BRIDGE_PARTS = {
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Edit:
+class TextEdit:
     """Edit of a line (from 0): of the columns from ``start`` to ``end``; of no columns (-1): a new line behind it.
 
     ``new`` is the new text; None removes the line.
@@ -175,10 +175,10 @@ def _lines_of(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def edited_text(text: str, edits: Iterable[Edit]) -> str:
+def edited_text(text: str, edits: Iterable[TextEdit]) -> str:
     """Return a text with edits, of which equal ones are made once. Raises NoPatch if two change the same columns."""
     lines = text.split("\n")
-    last: Edit | None = None
+    last: TextEdit | None = None
     # From the end, so that what comes before keeps its place; new lines in their order.
     for edit in sorted(set(edits), key=lambda edit: (edit.line, edit.start, edit.end, edit.new or ""), reverse=True):
         line = lines[edit.line]
@@ -216,7 +216,9 @@ def _lists(value: Any) -> Any:
     return [_lists(part) for part in value] if isinstance(value, tuple | list) else value
 
 
-def edits_of(reading: Reading, changes: Mapping[str, Any], shared: Mapping[SettingPlace, str] = _NOTHING) -> list[Edit]:
+def edits_of(
+    reading: Reading, changes: Mapping[str, Any], shared: Mapping[SettingPlace, str] = _NOTHING
+) -> list[TextEdit]:
     """Return the edits of a configuration's text that make changes.
 
     Parameters
@@ -234,7 +236,7 @@ def edits_of(reading: Reading, changes: Mapping[str, Any], shared: Mapping[Setti
         raise NoPatch("the file is a log: change the arguments where they are set")
     if source.form == "layout":
         return [_whole_layout(source, changes)]
-    edits: list[Edit] = []
+    edits: list[TextEdit] = []
     for name, value in changes.items():
         entry = facts.settings.get(name)
         place = entry.place if entry is not None and not entry.assumed else SettingPlace()
@@ -268,12 +270,12 @@ _DIRECTIVES = {"nodes": r"--nodes|-N", "gpus_per_node": r"--gpus-per-node|--gres
 """Directives of Slurm that say the same as an argument of a launcher."""
 
 
-def _directives(source: SourceText, place: SettingPlace, name: str, old: Any, value: Any) -> Iterator[Edit]:
+def _directives(source: SourceText, place: SettingPlace, name: str, old: Any, value: Any) -> Iterator[TextEdit]:
     """Yield the edits of further directives that say the old value, which a launcher's argument repeats."""
     pattern = re.compile(rf"#SBATCH\s+(?:{_DIRECTIVES[name]})(?:[=\s]+|=\S*:)(?:gpu:(?:\w+:)?)?({old})\s*$")
     for number, line in enumerate(source.text.split("\n")):
         if number + 1 != place.line and (match := pattern.match(line)):
-            yield Edit(number, match.start(1), match.end(1), str(value))
+            yield TextEdit(number, match.start(1), match.end(1), str(value))
 
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -290,7 +292,7 @@ def _functions_of(text: str) -> dict[str, _Function]:
 
 def _in_python(
     reading: Reading, name: str, value: Any, call: SettingPlace | None, shared: Mapping[SettingPlace, str]
-) -> list[Edit]:
+) -> list[TextEdit]:
     """Set a setting beside another one of the configuration's own, or behind all that its function sets.
 
     Parameters
@@ -315,11 +317,11 @@ def _in_python(
         owner = anchor and re.match(r"\s*(\w+)\.", lines[anchor.line - 1])
         indent = re.match(r"\s*", lines[call.line - 1])
         if owner and indent:
-            return [Edit(call.line - 1, new=f"{indent[0]}{owner[1]}.{path} = {text}")]
+            return [TextEdit(call.line - 1, new=f"{indent[0]}{owner[1]}.{path} = {text}")]
     last = function.body[-1]
     if not isinstance(last, ast.Return) or not isinstance(last.value, ast.Name):
         raise NoPatch(_elsewhere(entry.place if entry is not None else SettingPlace(), name, shared))
-    return [Edit(last.lineno - 2, new=f"{' ' * last.col_offset}{last.value.id}.{path} = {text}")]
+    return [TextEdit(last.lineno - 2, new=f"{' ' * last.col_offset}{last.value.id}.{path} = {text}")]
 
 
 def _path_of(facts: ReviewFacts, name: str) -> str:
@@ -341,7 +343,7 @@ def _path_of(facts: ReviewFacts, name: str) -> str:
     return ""
 
 
-def _beside(lines: list[str], facts: ReviewFacts, name: str, text: str, anchor: SettingPlace) -> list[Edit]:
+def _beside(lines: list[str], facts: ReviewFacts, name: str, text: str, anchor: SettingPlace) -> list[TextEdit]:
     """Return the edit that sets a setting in the line behind another one, in the same form; empty for other forms."""
     number, key = anchor.line - 1, spelling(facts, name, "python")
     line = lines[number]
@@ -353,13 +355,13 @@ def _beside(lines: list[str], facts: ReviewFacts, name: str, text: str, anchor: 
             and owner.endswith(".model.")
         ):
             owner = f"{owner[: -len('model.')]}{part}."
-        return [Edit(number, new=f"{assigned[1]}{owner}{key} = {text}")]
+        return [TextEdit(number, new=f"{assigned[1]}{owner}{key} = {text}")]
     if keyword := re.match(r"(\s*)\w+=.*,\s*(?:#.*)?$", line):
-        return [Edit(number, new=f"{keyword[1]}{key}={text},")]
+        return [TextEdit(number, new=f"{keyword[1]}{key}={text},")]
     if quoted := re.match(r"""(\s*)(["'])\w+\2:.*,\s*(?:#.*)?$""", line):
-        return [Edit(number, new=f"{quoted[1]}{quoted[2]}{key}{quoted[2]}: {text},")]
+        return [TextEdit(number, new=f"{quoted[1]}{quoted[2]}{key}{quoted[2]}: {text},")]
     if anchor.start > 0 and re.search(r"[(,]\s*\w+=$", line[: anchor.start]):
-        return [Edit(number, anchor.end, anchor.end, f", {key}={text}")]
+        return [TextEdit(number, anchor.end, anchor.end, f", {key}={text}")]
     return []
 
 
@@ -381,33 +383,33 @@ def _assigned(source: SourceText, place: SettingPlace) -> SettingPlace:
     return place if value is None else replace(place, line=assigned[0][0], start=value.start(1), end=value.end(1))
 
 
-def _whole_layout(source: SourceText, changes: Mapping[str, Any]) -> Edit:
+def _whole_layout(source: SourceText, changes: Mapping[str, Any]) -> TextEdit:
     if changes.keys() != {"layout"} or not changes["layout"] or len(source.text.strip().split("\n")) > 1:
         raise NoPatch("the file has room for a layout alone")
-    return Edit(0, 0, len(source.text.split("\n")[0].rstrip("\r")), changes["layout"])
+    return TextEdit(0, 0, len(source.text.split("\n")[0].rstrip("\r")), changes["layout"])
 
 
-def _replace(source: SourceText, place: SettingPlace, name: str, value: Any) -> list[Edit]:
+def _replace(source: SourceText, place: SettingPlace, name: str, value: Any) -> list[TextEdit]:
     number = place.line - 1
     line = source.text.split("\n")[number]
     if value is None and source.form == "yaml" and line.lstrip().startswith("--"):
         # An argument has no null.
-        return [Edit(number)]
+        return [TextEdit(number)]
     if source.form != "shell":
-        return [Edit(number, place.start, place.end, _literal(source, value, line[place.start : place.end]))]
+        return [TextEdit(number, place.start, place.end, _literal(source, value, line[place.start : place.end]))]
     if SETTINGS[name].kind == "flag" or value is None:
         if value is True and not place.key.startswith("--no-"):
             return []
         return [_without_flag(line, place)]
     if place.start == place.end and not line[: place.start].endswith(place.key):
         # A launcher's default, which is written out behind its other flag.
-        return [Edit(number, place.end, place.end, f" {place.key} {_shell_value(source, place, value)}")]
+        return [TextEdit(number, place.end, place.end, f" {place.key} {_shell_value(source, place, value)}")]
     at = _assigned(source, place)
     before = source.text.split("\n")[at.line - 1][at.start - 1 : at.start]
-    return [Edit(at.line - 1, at.start, at.end, _shell_value(source, at, value, before))]
+    return [TextEdit(at.line - 1, at.start, at.end, _shell_value(source, at, value, before))]
 
 
-def _without_flag(line: str, place: SettingPlace) -> Edit:
+def _without_flag(line: str, place: SettingPlace) -> TextEdit:
     """Return the edit that removes a flag and its value; the whole line if nothing else is on it."""
     start = line.rfind(place.key, 0, max(place.start, place.end, len(place.key)) + 1)
     if start < 0:
@@ -415,16 +417,16 @@ def _without_flag(line: str, place: SettingPlace) -> Edit:
     end = max(place.end, start + len(place.key))
     rest = (line[:start] + line[end:]).strip()
     if rest == "\\":
-        return Edit(place.line - 1)
+        return TextEdit(place.line - 1)
     if not rest:
         # The line before may go on here, so that its end stays.
-        return Edit(place.line - 1, 0, len(line.rstrip("\r")), "")
-    return Edit(place.line - 1, start, end + (line[end : end + 1] == " "), "")
+        return TextEdit(place.line - 1, 0, len(line.rstrip("\r")), "")
+    return TextEdit(place.line - 1, start, end + (line[end : end + 1] == " "), "")
 
 
 def _insert(
     source: SourceText, facts: ReviewFacts, name: str, value: Any, shared: Mapping[SettingPlace, str]
-) -> list[Edit]:
+) -> list[TextEdit]:
     anchor = _anchor(source, facts, name, lambda place: place not in shared)
     if anchor is None:
         raise NoPatch(f"the text has no setting beside which {SETTINGS[name].keys[0]} belongs")
@@ -439,16 +441,16 @@ def _insert(
     text, stripped = _literal(source, value, ""), line.strip()
     if source.form == "yaml":
         dashes = "--" if stripped.startswith("--") else ""
-        return [Edit(number, new=f"{indent}{dashes}{key.replace('_', '-') if dashes else key}: {text}")]
+        return [TextEdit(number, new=f"{indent}{dashes}{key.replace('_', '-') if dashes else key}: {text}")]
     if source.form == "toml":
-        return [Edit(number, new=f"{indent}{key} = {text}")]
+        return [TextEdit(number, new=f"{indent}{key} = {text}")]
     if not stripped.startswith('"') or not number:
         raise NoPatch(f"the text has no line beside which {key} belongs")
     # Before the anchor, so that no comma is missing behind it.
-    return [Edit(number - 1, new=f'{indent}"{key}": {text},')]
+    return [TextEdit(number - 1, new=f'{indent}"{key}": {text},')]
 
 
-def _inserted_flag(source: SourceText, lines: list[str], anchor: SettingPlace, key: str, value: Any) -> Edit:
+def _inserted_flag(source: SourceText, lines: list[str], anchor: SettingPlace, key: str, value: Any) -> TextEdit:
     """Return the edit that adds a flag behind another one: on a line of its own if that one is."""
     number = anchor.line - 1
     line = lines[number].rstrip()
@@ -461,11 +463,11 @@ def _inserted_flag(source: SourceText, lines: list[str], anchor: SettingPlace, k
     own_line = line.lstrip().startswith("--") and not line.endswith((")", '"', "'"))
     if own_line and (continued or not (number and lines[number - 1].rstrip().endswith("\\"))):
         indent = line[: len(line) - len(line.lstrip())]
-        return Edit(number, new=f"{indent}{added}{' ' + chr(92) if continued else ''}")
-    return Edit(number, anchor.end, anchor.end, f" {added}")
+        return TextEdit(number, new=f"{indent}{added}{' ' + chr(92) if continued else ''}")
+    return TextEdit(number, anchor.end, anchor.end, f" {added}")
 
 
-def _inserted_argument(lines: list[str], anchor: SettingPlace, key: str, value: Any) -> Edit:
+def _inserted_argument(lines: list[str], anchor: SettingPlace, key: str, value: Any) -> TextEdit:
     """Return the edit that adds an argument behind another one of a list: ``"--num-layers", "46"``."""
     at = anchor.end + 1
     quote = lines[anchor.line - 1][anchor.end : at]
@@ -473,7 +475,7 @@ def _inserted_argument(lines: list[str], anchor: SettingPlace, key: str, value: 
         raise NoPatch(f"{one_line(anchor.key)} is not a text in a list")
     flag = f"--{key.replace('_', '-')}"
     further = "".join(f", {quote}{word}{quote}" for word in ((flag,) if value is True else (flag, value)))
-    return Edit(anchor.line - 1, at, at, further)
+    return TextEdit(anchor.line - 1, at, at, further)
 
 
 def _anchor(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeplan.extensions.review.edits import Edit, NoPatch, diff_of, edited_text, edits_of
+from pipeplan.extensions.review.edits import NoPatch, TextEdit, diff_of, edited_text, edits_of
 from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
 from pipeplan.extensions.review.improving import VerifiedChange, combined, needed
 from pipeplan.extensions.review.readers import Reading, SourceText, read_text_of
@@ -109,9 +109,9 @@ class _PatchedFile:
                 name = self._readings[other].facts.name or "another configuration"
                 self.reasons[own] = reason if other == own else reason.replace("patched, it", f"patched, {name}", 1)
 
-    def _edits(self, targets: Sequence[int], wanted: Mapping[int, Mapping[str, Any]]) -> list[Edit]:
+    def _edits(self, targets: Sequence[int], wanted: Mapping[int, Mapping[str, Any]]) -> list[TextEdit]:
         """Return the edits that make the changes of configurations; records the reasons of those that the text refuses."""
-        edits: list[Edit] = []
+        edits: list[TextEdit] = []
         for own in targets:
             try:
                 edits += edits_of(self._readings[own], wanted[own], self._shared(own, wanted[own], wanted))
@@ -133,7 +133,7 @@ class _PatchedFile:
                     shared.setdefault(entry.place, reading.facts.name or "another configuration")
         return shared
 
-    def _refusals(self, edits: Sequence[Edit], targets: Sequence[int]) -> dict[int, str]:
+    def _refusals(self, edits: Sequence[TextEdit], targets: Sequence[int]) -> dict[int, str]:
         """Make edits; return why they are not made, by the configurations that refuse; empty if they are.
 
         Of several targets, none may be the cause: the key is -1.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeplan.extensions.review import ReviewFacts, spelling
-from pipeplan.extensions.review.answers.result import (
+from pipeplan.extensions.review.answers.records import (
     ReviewComparison,
     ReviewedConfiguration,
     ReviewFinding,

@@ -31,13 +31,8 @@ from pipeplan.extensions.review import (
     spelling,
 )
 from pipeplan.extensions.review.answers.comparing import compared
-from pipeplan.extensions.review.answers.result import (
-    Review,
-    ReviewChange,
-    ReviewedConfiguration,
-    ReviewFinding,
-    Verdict,
-)
+from pipeplan.extensions.review.answers.records import ReviewChange, ReviewedConfiguration, ReviewFinding
+from pipeplan.extensions.review.answers.result import Review, Verdict
 from pipeplan.extensions.review.answers.runs import reviewed_run
 from pipeplan.extensions.review.answers.sources import Gathered, gathered
 from pipeplan.extensions.review.answers.unjudged import not_read, questions_of, summed, unknown_in

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pipeplan.extensions.review.answers.result import ReviewedFiles, UnreadableFile
+from pipeplan.extensions.review.answers.records import ReviewedFiles, UnreadableFile
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
 from pipeplan.foundation.files import MEBIBYTE
 
