@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from pipeplan.extensions.review import RULES, ReviewFacts, improvements, judged, read_text_of
-from pipeplan.extensions.review.edits import NoPatch, TextEdit, edits_of
+from pipeplan.extensions.review.edits import edits_of
 from pipeplan.extensions.review.estimating import estimated
 from pipeplan.extensions.review.facts import Entry
 from pipeplan.extensions.review.missing import missing_facts
 from pipeplan.extensions.review.patches import Patches, patches_of
+from pipeplan.extensions.review.text_edits import NoPatch, TextEdit
 from pipeplan.trainers import trainer_kind
 
 RECIPES = """from megatron.bridge.training.config import ConfigContainer

@@ -9,8 +9,9 @@ import pytest
 from pipeplan.extensions.review import RULES, ReviewFacts, judged, judgement
 from pipeplan.extensions.review.defaults import DEFAULTS, defaults_of
 from pipeplan.extensions.review.facts import SettingPlace
+from pipeplan.extensions.review.keys import OWN_KEYS, setting_of
 from pipeplan.extensions.review.models import named_model, properties_of
-from pipeplan.extensions.review.settings import OWN_KEYS, SETTINGS, UNKNOWN, setting_of
+from pipeplan.extensions.review.settings import SETTINGS, UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, facts_of
 from pipeplan.trainers import trainer_kind
 

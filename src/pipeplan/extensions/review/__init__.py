@@ -4,7 +4,6 @@ from pipeplan.foundation.lazy import lazy_names
 
 _HOMES = {
     "conversion": "configured",
-    "edits": "Patch patched plain spelling",
     "estimating": "Estimated",
     "facts": "NotSet ReviewFacts SettingPlace",
     "improving": "VerifiedChange combined estimate_or_none improvements",
@@ -14,5 +13,6 @@ _HOMES = {
     "rule": "QUESTIONS SEVERITIES Judgement Question RuleFault RuleRow Severity UnjudgedRule judged judgement",
     "rules": "RULES",
     "settings": "SETTINGS",
+    "spellings": "plain spelling",
 }
 __all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -1,10 +1,6 @@
 """Names of pipeplan.extensions.review, made by ``python -m docs.build.stubs --write``."""
 
 from pipeplan.extensions.review.conversion import configured as configured
-from pipeplan.extensions.review.edits import Patch as Patch
-from pipeplan.extensions.review.edits import patched as patched
-from pipeplan.extensions.review.edits import plain as plain
-from pipeplan.extensions.review.edits import spelling as spelling
 from pipeplan.extensions.review.estimating import Estimated as Estimated
 from pipeplan.extensions.review.facts import NotSet as NotSet
 from pipeplan.extensions.review.facts import ReviewFacts as ReviewFacts
@@ -31,3 +27,5 @@ from pipeplan.extensions.review.rule import judged as judged
 from pipeplan.extensions.review.rule import judgement as judgement
 from pipeplan.extensions.review.rules import RULES as RULES
 from pipeplan.extensions.review.settings import SETTINGS as SETTINGS
+from pipeplan.extensions.review.spellings import plain as plain
+from pipeplan.extensions.review.spellings import spelling as spelling

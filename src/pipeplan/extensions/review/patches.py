@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeplan.extensions.review.edits import NoPatch, TextEdit, diff_of, edited_text, edits_of
+from pipeplan.extensions.review.edits import edits_of
 from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
 from pipeplan.extensions.review.improving import VerifiedChange, combined, needed
 from pipeplan.extensions.review.readers import Reading, SourceText, read_text_of
 from pipeplan.extensions.review.rule import RuleRow, judged
+from pipeplan.extensions.review.text_edits import NoPatch, TextEdit, diff_of, edited_text
 from pipeplan.foundation.errors import PipeplanError
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from pipeplan.extensions.review.defaults import SPLIT, defaults_of
 from pipeplan.extensions.review.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
 from pipeplan.extensions.review.forks import unread_flags
+from pipeplan.extensions.review.keys import NONE_AT_ZERO, UNSAID_AT_NULL, setting_of, switch_of
 from pipeplan.extensions.review.models import properties_of
-from pipeplan.extensions.review.settings import NONE_AT_ZERO, SETTINGS, UNKNOWN, UNSAID_AT_NULL, setting_of, switch_of
+from pipeplan.extensions.review.settings import SETTINGS, UNKNOWN
 from pipeplan.extensions.review.values import value_of
 from pipeplan.trainers import TrainerKind
 

@@ -55,7 +55,7 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
     questions
         How far each question was answered, over all configurations.
     patch
-        Changes in the form of the input: a unified diff, or the settings one per line; empty if there are none.
+        Unified diff of each file that is changed; empty if there are none.
     step_time_s, peak_memory_gib
         Estimate of the configuration as it is; null for several configurations, and without an estimate.
     comparison
