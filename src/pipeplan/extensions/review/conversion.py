@@ -86,13 +86,13 @@ def configured(c: ReviewFacts) -> Configured:
     if not c.trains:
         raise NotSet("phase")
     if c.cluster is None:
-        usual_node(str(c.device))  # before the model, which takes its time
+        usual_node(str(c.device))  # before the model, which is slow to read
     assumed: list[str] = []
     model = model_of(c, assumed)
     tp, pp, cp = (int(c.get(name, 1) or 1) for name in ("tp", "pp", "cp"))
     machines, data = _machines(c, tp * pp * cp, assumed)
     micro, batch = _batch(c, data, pp, assumed)
-    # A single rank has nobody to share gradients and parameters with.
+    # A single rank shares gradients and parameters with no other.
     zero = _zero(c, assumed) if data * cp > 1 else min(_zero(c, []), 1)
     sequence = c.get("seq_length", None)
     if sequence is None:
@@ -142,7 +142,7 @@ def configured(c: ReviewFacts) -> Configured:
     recomputed = _recomputed_share(c, model, layers)
     host = 1.0 if c.get("optimizer_cpu_offload", False) else 0.0
     if host:
-        assumed.append("the host updates the weights in no time")
+        assumed.append("an update of the weights on the host that takes no time")
     return Configured(model, machines, configuration, tuple(assumed), guessed, recomputed, host)
 
 

@@ -1,7 +1,7 @@
 """Changes of settings as edits of the text that they were read from, in its own form.
 
-An edit replaces the value where the text has it, and else adds a line beside a setting of the same kind. What other
-configurations of a Python file share, a line at the end of the configuration's own function overrides.
+An edit replaces the value where the text has it, and else adds a line beside a setting of the same kind. A value that
+other configurations of a Python file share is overridden at the end of the configuration's own function.
 """
 
 from __future__ import annotations

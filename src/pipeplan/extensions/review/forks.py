@@ -1,4 +1,4 @@
-"""Flags of forks of Megatron-LM: which of a configuration's are not Megatron-LM's own, and which rules they silence."""
+"""Flags of forks of Megatron-LM: those that Megatron-LM does not have, and the rules that they silence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SUBJECTS = (
 )
 
 _BLAMED = 3
-"""Settings of a rule, from the first one, by which it is of a subject."""
+"""Number of a rule's first settings that decide its subject."""
 
 _FORKS = frozenset({"megatron-lm", "mindspeed", "pai-megatron-patch"})
 """Trainers whose parser is Megatron-LM's, with more arguments or not."""

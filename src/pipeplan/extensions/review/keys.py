@@ -20,7 +20,7 @@ _OTHER_MODELS = re.compile(
 """Matches a key of a model beside the one that trains."""
 
 _GROUPS: Mapping[str, frozenset[str]] = MappingProxyType({"nemo-rl": frozenset({"policy", "cluster"})})
-"""Groups of keys of the model that trains, of trainers that configure others beside it in groups of any name."""
+"""Groups with the keys of the trained model, for trainers whose files configure other models beside it."""
 
 _OTHER_NAMES = re.compile(r"(?:^|\.)[\w-]*(?:tokenizer|processor|data|dataset)[\w-]*\.")
 """Matches a key of a group whose paths name no model: the tokenizer's may be that of a smaller model."""
@@ -61,7 +61,7 @@ def _named(name: str, trainer: str | None) -> ReviewSetting | None:
 
 
 def _own(keys: str) -> Mapping[str, str]:
-    """Return keys with their settings from words ``key=setting``; a key without a setting means none."""
+    """Return keys with their settings from words ``key=setting``; a key without a setting has no meaning."""
     return MappingProxyType(dict(word.split("=") for word in keys.split()))
 
 
@@ -113,7 +113,10 @@ NONE_AT_ZERO: Mapping[str, frozenset[str]] = MappingProxyType(
         "nemo-automodel": frozenset({"pp", "tp", "cp", "ep", "dp", "dp_replicate"}),
     }
 )
-"""Settings that a trainer's 0 leaves out; empty: every other trainer. A count of -1 is left out for every trainer."""
+"""Settings for which a trainer takes 0 as left out; the empty name stands for all other trainers.
+
+A count of -1 is left out for every trainer.
+"""
 
 
 _SWITCHES: Mapping[str, tuple[str, Any]] = MappingProxyType(
@@ -126,9 +129,9 @@ _SWITCHES: Mapping[str, tuple[str, Any]] = MappingProxyType(
         "grad_reduce_in_fp32": ("grad_reduce_in_bf16", False),
     }
 )
-"""Switches that turn a setting off, or on where they are off themselves."""
+"""Switches with the setting that each turns off, and the value that it then has."""
 
 
 def switch_of(key: str) -> tuple[str, Any] | None:
-    """Return the setting and the value of a switch that turns it off; None for other keys."""
+    """Return the setting that a switch turns off and its value then; None for other keys."""
     return _SWITCHES.get(key.rpartition(".")[2].lstrip("-").replace("-", "_").lower())

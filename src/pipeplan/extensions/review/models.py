@@ -83,7 +83,7 @@ def named_model(name: str) -> ModelShape | None:
     """Return the shape of the model that a configuration names, in any usual spelling; None if it is unknown.
 
     A name may be that of a hub, a folder with the model's checkpoint, or one of a trainer's own. A reduced model
-    (``deepseek_v3_debugmodel``, ``-proxy``, ``-4layer``) is none of those that it is named after.
+    (``deepseek_v3_debugmodel``, ``-proxy``, ``-4layer``) is not the model in its name.
     """
     last = _last_part(name)
     if _REDUCED.search(last) or len(last) > _LONGEST:

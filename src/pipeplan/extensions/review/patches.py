@@ -106,9 +106,7 @@ class _PatchedFile:
         for own in wanted:
             edits = self._edits([own], wanted)
             if own not in self.reasons and (refusals := self._refusals(edits, [own])):
-                other, reason = next(iter(refusals.items()))
-                name = self._readings[other].facts.name or "another configuration"
-                self.reasons[own] = reason if other == own else reason.replace("patched, it", f"patched, {name}", 1)
+                self.reasons[own] = next(iter(refusals.values()))
 
     def _edits(self, targets: Sequence[int], wanted: Mapping[int, Mapping[str, Any]]) -> list[TextEdit]:
         """Return the edits that make the changes of configurations; records the reasons of those that the text refuses."""
@@ -155,7 +153,9 @@ class _PatchedFile:
             new = after - self._before[own]
             left = after & self._removes[own] if own in targets else set()
             if new or left:
-                refusals[own] = f"patched, it would {'have' if new else 'keep'} {' and '.join(sorted(new or left))}"
+                subject = "it" if own in targets else now.facts.name or "another configuration"
+                rules = " and ".join(sorted(new or left))
+                refusals[own] = f"patched, {subject} would {'have' if new else 'keep'} {rules}"
         if not refusals:
             self.source, self._readings = again[0].source, again
         return refusals

@@ -1,4 +1,4 @@
-"""From what a reader finds to the facts of a configuration: settings, the trainer's defaults, the named model's sizes."""
+"""Facts of a configuration from what a reader finds, the trainer's defaults and the sizes of the named model."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _add_adapters(settings: dict[str, Entry]) -> None:
 
 
 _SIZED = frozenset({"megatron-lm", "mindspeed", "pai-megatron-patch", "slime"})
-"""Trainers whose parser has the model's sizes beside all else."""
+"""Trainers whose parser also takes the model's sizes."""
 
 
 def _add_defaults(settings: dict[str, Entry], entries: Sequence[RawEntry], trainer: str) -> None:

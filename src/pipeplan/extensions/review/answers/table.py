@@ -42,7 +42,7 @@ _MOST_RULES, _MOST_PLACES, _MOST_FILES = 12, 2, 6
 """Rules, places of a rule, and files that the summary of a folder lists; --json has all."""
 
 _FEWEST_FILES = 2
-"""Number of files with findings from which on the summary lists those with the most."""
+"""Minimum number of files with findings for the list of those with the most."""
 
 UNKNOWN_TRAINER = f"""unknown trainer: only rules for every trainer were judged; --trainer names it: {
     ", ".join(kind.names[0] for kind in TRAINER_KINDS)

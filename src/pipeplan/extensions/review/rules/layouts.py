@@ -69,7 +69,7 @@ RULES = (
     RuleRow(
         id="layer-list-stages", group="layouts", trainer="mindspeed",
         when=lambda c: c.layer_list and not c.get("noop_layers", None) and len(c.layer_list) != c.pp,
-        message="num-layer-list has the layers of other than pp {c.pp} stages",
+        message="num-layer-list does not have one number of layers for each of the pp {c.pp} stages",
         remedy="write a number of layers for each of {c.pp} stages",
         settings=("layer_list", "pp"), source=f"{_MINDSPEED}.validate_args",
     ),
