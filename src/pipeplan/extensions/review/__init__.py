@@ -8,6 +8,7 @@ _HOMES = {
     "facts": "NotSet ReviewFacts SettingPlace",
     "improving": "VerifiedChange combined estimate_or_none improvements",
     "missing": "missing_facts",
+    "models": "properties_of_shape",
     "patches": "Patches patches_of",
     "readers": "Reading read_configurations read_text_of",
     "rule": "QUESTIONS SEVERITIES Judgement Question RuleFault RuleRow Severity UnjudgedRule judged judgement",

@@ -10,6 +10,7 @@ from pipeplan.extensions.review.improving import combined as combined
 from pipeplan.extensions.review.improving import estimate_or_none as estimate_or_none
 from pipeplan.extensions.review.improving import improvements as improvements
 from pipeplan.extensions.review.missing import missing_facts as missing_facts
+from pipeplan.extensions.review.models import properties_of_shape as properties_of_shape
 from pipeplan.extensions.review.patches import Patches as Patches
 from pipeplan.extensions.review.patches import patches_of as patches_of
 from pipeplan.extensions.review.readers import Reading as Reading

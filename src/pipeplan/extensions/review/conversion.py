@@ -11,7 +11,7 @@ from pipeplan.extensions.planning import Configuration
 from pipeplan.extensions.planning.flags import layers_of_pattern, offloaded_share
 from pipeplan.extensions.planning.hardware import Cluster, Preset, preset
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
-from pipeplan.extensions.review.facts import NotSet, ReviewFacts
+from pipeplan.extensions.review.facts import NotSet, ReviewFacts, or_none
 from pipeplan.extensions.review.models import named_model, shape_of_sizes, similar_model
 from pipeplan.extensions.review.software import software_of
 from pipeplan.extensions.review.stages import (
@@ -156,13 +156,11 @@ def _split(facts: ReviewFacts, model: ModelShape, assumed: list[str]) -> tuple[t
     if "|" in pattern:
         return layers_of_pattern(model, pattern), False
     c = facts if facts.has("layers") else facts.changed({"layers": model.layers})
+    stated = or_none(lambda: layers_of_stages(c))
+    if stated is not None:
+        return stated, False
     try:
-        return layers_of_stages(c), False
-    except NotSet:
-        missing = {name: value for name, value in _SPLIT.items() if not c.has(name)}
-        own = c.changed(missing)
-    try:
-        layers = layers_of_stages(own)
+        layers = layers_of_stages(c.changed({name: value for name, value in _SPLIT.items() if not c.has(name)}))
         assumed.append("the trainer's own split of the layers")
     except NotSet:
         # A layout that the file leaves to code balances the layers, or it would not be set.
@@ -217,11 +215,10 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
     cluster = c.cluster
     if cluster is None:
         usual = usual_node(str(c.device))
-        try:
-            gpus = c.world
-        except NotSet:
+        gpus = or_none(lambda: c.world)
+        if gpus is None:
             experts = int((c.get("ep", 1) or 1) * (c.get("etp", 1) or 1) * c.get("pp", 1))
-            gpus = _multiple(max(replica, experts), replica, usual.node.per_node)
+            gpus = _fewest_gpus(max(replica, experts), replica, usual.node.per_node)
             assumed.append(f"{gpus} GPUs, the fewest that the degrees need")
         per_node = min(int(c.get("gpus_per_node", usual.node.per_node)), gpus)
         if gpus % per_node:
@@ -234,18 +231,11 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
             between=usual.node.between,
             domain=max(per_node, min(usual.node.domain or per_node, gpus)),
         )
-    elif _says_other(c, cluster.gpus):
+    elif or_none(lambda: c.world) not in (None, cluster.gpus):
         assumed.append(f"the {cluster.gpus} GPUs of the options, not the {c.world} of the configuration")
     if cluster.gpus % replica:
         raise NotSet("gpus")
     return cluster, cluster.gpus // replica
-
-
-def _says_other(c: ReviewFacts, gpus: int) -> bool:
-    try:
-        return c.world != gpus
-    except NotSet:
-        return False
 
 
 _GPU_MEMORY = re.compile(r"\b(\d+) ?g(?:i?b)?\b", re.IGNORECASE)
@@ -269,11 +259,11 @@ def _preset(name: str) -> Preset | None:
         return None
 
 
-def _multiple(least: int, *steps: int) -> int:
-    """Return the smallest multiple of the first step that is at least ``least``, and of the second if it is larger."""
-    replica, node = steps
+def _fewest_gpus(least: int, replica: int, node: int) -> int:
+    """Return the fewest GPUs, at least ``least``, that whole replicas fill; on whole nodes if these hold whole replicas."""
     gpus = -(-least // replica) * replica
-    return gpus if gpus <= node else -(-gpus // node) * node if (-(-gpus // node) * node) % replica == 0 else gpus
+    on_nodes = -(-gpus // node) * node
+    return on_nodes if gpus > node and on_nodes % replica == 0 else gpus
 
 
 def _batch(c: ReviewFacts, data: int, pp: int, assumed: list[str]) -> tuple[int, int]:

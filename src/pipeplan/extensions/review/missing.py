@@ -6,7 +6,7 @@ from math import gcd, lcm
 
 from pipeplan.extensions.review.conversion import model_of, usual_node
 from pipeplan.extensions.review.estimating import estimated
-from pipeplan.extensions.review.facts import NotSet, ReviewFacts
+from pipeplan.extensions.review.facts import NotSet, ReviewFacts, or_none
 from pipeplan.extensions.review.settings import SETTINGS
 
 
@@ -15,9 +15,10 @@ def missing_facts(c: ReviewFacts) -> str:
     if not c.trains:
         return "only training steps are estimated, and this job does not train"
     gpu = "a GPU that pipeplan knows" if c.has("device") else "the GPU"
+    sized = c.has("hidden", "heads") and (c.has("layers") or c.get("hybrid_pattern", None))
     named = {
-        "a model that pipeplan knows": _knows_model(c),
-        gpu: c.cluster is not None or (c.has("device") and _knows_gpu(c)),
+        "a model that pipeplan knows": bool(sized) or or_none(lambda: model_of(c, [])) is not None,
+        gpu: c.cluster is not None or or_none(lambda: usual_node(str(c.device))) is not None,
         "the degrees": c.has("pp") or c.has("tp") or c.has("local_batch"),
     }
     missing = [words for words, known in named.items() if not known]
@@ -51,27 +52,6 @@ def _refusal(c: ReviewFacts) -> str:
 
 def _cluster_like(c: ReviewFacts) -> str:
     """Return an example of a cluster with as many GPUs as the configuration has, or the fewest that its degrees need."""
-    try:
-        gpus = c.world
-    except NotSet:
-        gpus = lcm(c.model_parallel, 8)
+    gpus = or_none(lambda: c.world) or lcm(c.model_parallel, 8)
     per_node = gcd(int(c.get("gpus_per_node", 8)), gpus)
     return f"h100-sxm:{per_node}x{gpus // per_node}"
-
-
-def _knows_gpu(c: ReviewFacts) -> bool:
-    try:
-        usual_node(str(c.device))
-    except NotSet:
-        return False
-    return True
-
-
-def _knows_model(c: ReviewFacts) -> bool:
-    if c.has("hidden", "heads") and (c.has("layers") or c.get("hybrid_pattern", None)):
-        return True
-    try:
-        model_of(c, [])
-    except NotSet:
-        return False
-    return True

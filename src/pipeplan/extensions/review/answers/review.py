@@ -26,6 +26,7 @@ from pipeplan.extensions.review import (
     judgement,
     missing_facts,
     patches_of,
+    properties_of_shape,
     read_configurations,
     read_text_of,
     spelling,
@@ -269,17 +270,13 @@ def _readings(source: Path | Mapping[str, Any], name: str, options: ReviewOption
 
 def _with_options(facts: ReviewFacts, options: ReviewOptions) -> ReviewFacts:
     """Return the facts with the model, the cluster and the batch of the command line, where the file does not say."""
-    changes: dict[str, Any] = {}
     shape = None if options.model is None else model_of(options.model)
     cluster = None if options.cluster is None else cluster_of(options.cluster)
-    if shape is not None:
-        changes |= {"layers": shape.layers, "heads": shape.heads, "kv_groups": shape.kv_heads, "hidden": shape.hidden}
-        changes |= {"experts": shape.experts and shape.experts.count, "tied": shape.tied_embeddings}
+    changes = {} if shape is None else properties_of_shape(shape)
     if cluster is not None:
         changes |= {"gpus": cluster.gpus, "gpus_per_node": cluster.per_node, "device": cluster.gpu.name}
-    changes |= {"global_batch": options.global_batch, "seq_length": options.sequence}
-    # A model without experts says so.
-    changes = {name: value for name, value in changes.items() if value is not None or name == "experts"}
+    batch = {"global_batch": options.global_batch, "seq_length": options.sequence}
+    changes |= {name: value for name, value in batch.items() if value is not None}
     unsaid = {name: value for name, value in changes.items() if not facts.has(name)}
     return replace(facts.changed(unsaid), shape=shape, cluster=cluster)
 

@@ -161,7 +161,7 @@ RULES = (
     RuleRow(
         id="groups-below-tensor", group="grid", trainer="megatron-core", releases=">=0.16", severity="warning",
         when=lambda c: c.tp > 1 and not c.get("mla", False) and c.kv_groups < c.tp and c.tp % c.kv_groups == 0,
-        message="{c.kv_groups} KV groups are fewer than tp {c.tp}: Megatron-core refuses this before 0.16, and replicates the groups since",
+        message="{c.kv_groups} KV groups are fewer than tp {c.tp}: refused before Megatron-core 0.16, replicated since",
         remedy="use a tp of at most {c.kv_groups}, or make sure that Megatron-core is 0.16 or later",
         settings=("tp", "kv_groups"), repairs=("tp-to-pp", "shrink-tp"),
         source="Megatron-LM #2565; slime #1662, ms-swift #8219",
