@@ -18,7 +18,7 @@ from typing import Any
 from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
 from pipeplan.extensions.review.readers import Reading, SourceText, is_quoted
 from pipeplan.extensions.review.settings import SETTINGS
-from pipeplan.extensions.review.spellings import BESIDE, BRIDGE_PARTS, PIPELINE, anchor_of, lists_of, spelling
+from pipeplan.extensions.review.spellings import BESIDE, BRIDGE_PARTS, PIPELINE, anchor_of, spelling
 from pipeplan.extensions.review.text_edits import NoPatch, TextEdit
 from pipeplan.model import one_line
 
@@ -299,7 +299,7 @@ def _literal(source: SourceText, value: Any, old: str) -> str:
     if source.form == "list":
         return str(value)
     if isinstance(value, tuple):
-        return json.dumps(lists_of(value))
+        return json.dumps(value)
     if source.form == "python":
         return repr(value) if not isinstance(value, str) else json.dumps(value)
     if source.form == "toml":

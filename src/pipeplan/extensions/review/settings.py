@@ -60,22 +60,12 @@ def _flag(name: str, keys: str = "") -> ReviewSetting:
 # fmt: off
 _ROWS = (
     # Degrees and machines
-    _setting(
-        "tp", "count",
-        "tensor_model_parallel_size tensor_parallel_degree tp_size tensor_parallelism tensor_parallel "
-        "tensor_parallel_size",
-    ),
-    _setting(
-        "pp", "count",
-        "pipeline_model_parallel_size pipeline_parallel_degree pp_size pipeline_parallelism pipeline_parallel "
-        "pipeline.stages pipe_parallel_size",
-    ),
-    _setting(
-        "vpp", "count",
-        "num_virtual_stages_per_pipeline_rank virtual_pipeline_model_parallel_size virtual_pipeline_parallel_size "
-        "virtual_pipeline_parallelism vp_size",
-        nullable=True,
-    ),
+    _setting("tp", "count", "tensor_model_parallel_size tensor_parallel_degree tp_size tensor_parallelism "
+             "tensor_parallel tensor_parallel_size"),
+    _setting("pp", "count", "pipeline_model_parallel_size pipeline_parallel_degree pp_size pipeline_parallelism "
+             "pipeline_parallel pipeline.stages pipe_parallel_size"),
+    _setting("vpp", "count", "num_virtual_stages_per_pipeline_rank virtual_pipeline_model_parallel_size "
+             "virtual_pipeline_parallel_size virtual_pipeline_parallelism vp_size", nullable=True),
     _setting("cp", "count", "context_parallel_size context_parallel_degree cp_size context_parallelism"),
     _setting("ep", "count", "expert_model_parallel_size expert_parallel_degree ep_size expert_parallelism"),
     _setting("etp", "count", "expert_tensor_parallel_size expert_tensor_parallel_degree", nullable=True),
@@ -84,26 +74,19 @@ _ROWS = (
     _setting("dp_replicate", "count", "data_parallel_replicate_degree dp_replicate_size"),
     _setting("gpus", "count", "world_size num_gpus gpu_count ngpu"),
     _setting("nodes", "count", "nnodes num_nodes actor_num_nodes"),
-    _setting(
-        "gpus_per_node", "count",
-        "nproc_per_node num_gpus_per_node devices trainer.devices n_gpus_per_node actor_num_gpus_per_node gpus_per_node",
-    ),
+    _setting("gpus_per_node", "count", "nproc_per_node num_gpus_per_node devices trainer.devices n_gpus_per_node "
+             "actor_num_gpus_per_node gpus_per_node"),
     _setting("device", "text", "gpu_name gpu_type"),
     _setting("hierarchical_cp", "names", "hierarchical_context_parallel_sizes", nullable=True),
     _setting("cp_comm_type", "names", "cp_comm_type", nullable=True),
     # Batches
-    _setting(
-        "micro_batch", "count",
-        "micro_batch_size train_micro_batch_size_per_gpu train_micro_batch_size pp_microbatch_size "
-        "pipeline_parallel_microbatch_size",
-    ),
+    _setting("micro_batch", "count", "micro_batch_size train_micro_batch_size_per_gpu train_micro_batch_size "
+             "pp_microbatch_size pipeline_parallel_microbatch_size"),
     _setting("global_batch", "count", "global_batch_size train_batch_size train_global_batch_size"),
     _setting("local_batch", "count", "local_batch_size"),
     _setting("microbatches", "count", "num_microbatches gradient_accumulation_steps num_pp_microbatches"),
-    _setting(
-        "group_size", "count",
-        "microbatch_group_size_per_virtual_pipeline_stage microbatch_group_size_per_vp_stage", nullable=True,
-    ),
+    _setting("group_size", "count", "microbatch_group_size_per_virtual_pipeline_stage "
+             "microbatch_group_size_per_vp_stage", nullable=True),
     _setting("eval_global_batch", "count", "eval_global_batch_size", nullable=True),
     _setting("eval_micro_batch", "count", "eval_micro_batch_size", nullable=True),
     _setting("rampup_batch_size", "names", "rampup_batch_size", nullable=True),
@@ -111,11 +94,8 @@ _ROWS = (
     _setting("max_position_embeddings", "count", "max_position_embeddings"),
     _setting("pad_multiple", "count", "make_sequence_length_divisible_by"),
     # The model
-    _setting(
-        "model_name", "text",
-        "model_name pretrained_model_name_or_path model_name_or_path hf_path hf_model_id hf_model_path model_id "
-        "hf_checkpoint",
-    ),
+    _setting("model_name", "text", "model_name pretrained_model_name_or_path model_name_or_path hf_path hf_model_id "
+             "hf_model_path model_id hf_checkpoint"),
     _setting("layers", "count", "num_layers n_layers num_hidden_layers"),
     _setting("hidden", "count", "hidden_size"),
     _setting("heads", "count", "num_attention_heads"),
@@ -168,18 +148,14 @@ _ROWS = (
     _setting("hidden_dropout", "number", "hidden_dropout"),
     # The split into stages, and the schedule
     _setting("layout", "layout", "pipeline_model_parallel_layout pp_layout pipeline_layout", nullable=True),
-    _setting(
-        "first_stage_layers", "count", "decoder_first_pipeline_num_layers num_layers_in_first_pipeline_stage", nullable=True,
-    ),
-    _setting(
-        "last_stage_layers", "count", "decoder_last_pipeline_num_layers num_layers_in_last_pipeline_stage", nullable=True,
-    ),
+    _setting("first_stage_layers", "count", "decoder_first_pipeline_num_layers "
+             "num_layers_in_first_pipeline_stage", nullable=True),
+    _setting("last_stage_layers", "count", "decoder_last_pipeline_num_layers "
+             "num_layers_in_last_pipeline_stage", nullable=True),
     _flag("account_embedding", "account_for_embedding_in_pipeline_split"),
     _flag("account_loss", "account_for_loss_in_pipeline_split"),
     _setting("layers_per_virtual_stage", "count", "num_layers_per_virtual_pipeline_stage", nullable=True),
-    _setting(
-        "layers_per_stage", "count", "pipeline_parallel_layers_per_stage pipeline.layers_per_stage", nullable=True,
-    ),
+    _setting("layers_per_stage", "count", "pipeline_parallel_layers_per_stage pipeline.layers_per_stage", nullable=True),
     _setting("first_stage_less", "count", "pipeline_parallel_first_stage_less_layers"),
     _setting("last_stage_less", "count", "pipeline_parallel_last_stage_less_layers"),
     _setting("round_stages", "text", "round_virtual_stages_to_pp_multiple round_to_pp_multiple", nullable=True),

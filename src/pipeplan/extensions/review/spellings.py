@@ -3,54 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pipeplan.extensions.review.facts import Entry, ReviewFacts, SettingPlace
 from pipeplan.extensions.review.readers import SourceText
 from pipeplan.extensions.review.settings import SETTINGS
 
-_CORE_SPELLINGS = {
-    "vpp": "virtual_pipeline_model_parallel_size",
-    "first_stage_layers": "num_layers_in_first_pipeline_stage",
-    "last_stage_layers": "num_layers_in_last_pipeline_stage",
-    "overlap_p2p": "overlap_p2p_comm",
-    "batch_p2p": "batch_p2p_comm",
-    "group_size": "microbatch_group_size_per_vp_stage",
-    "fp8": "fp8",
-    "experts": "num_moe_experts",
-    "gpus": "num_gpus",
-}
+
+def _words(spellings: str) -> Mapping[str, str]:
+    """Return names and texts from words ``name=text``."""
+    return MappingProxyType(dict(word.split("=") for word in spellings.split()))
+
+
+def _grouped(**groups: str) -> Mapping[str, str]:
+    """Return the group of each setting from the settings of each group."""
+    return MappingProxyType({name: group for group, names in groups.items() for name in names.split()})
+
+
+_CORE_SPELLINGS = _words(
+    "vpp=virtual_pipeline_model_parallel_size first_stage_layers=num_layers_in_first_pipeline_stage "
+    "last_stage_layers=num_layers_in_last_pipeline_stage overlap_p2p=overlap_p2p_comm batch_p2p=batch_p2p_comm "
+    "group_size=microbatch_group_size_per_vp_stage fp8=fp8 experts=num_moe_experts gpus=num_gpus"
+)
 """Fields of Megatron-core's configuration where Megatron-LM's argument has another name."""
 
 _OF_CORE = frozenset({"megatron-bridge", "nemo", "nemo-rl", "verl"})
 """Trainers whose files set Megatron-core's fields; those of others are Megatron-LM's arguments."""
 
 _TORCH_SPELLINGS = {
-    "torchtitan": {
-        "tp": "tensor_parallel_degree",
-        "pp": "pipeline_parallel_degree",
-        "cp": "context_parallel_degree",
-        "ep": "expert_parallel_degree",
-        "dp_shard": "data_parallel_shard_degree",
-        "local_batch": "local_batch_size",
-        "micro_batch": "pipeline_parallel_microbatch_size",
-        "schedule": "pipeline_parallel_schedule",
-        "layers_per_stage": "pipeline_parallel_layers_per_stage",
-        "microbatches": "num_pp_microbatches",
-        "ac_mode": "mode",
-    },
-    "nemo-automodel": {
-        "tp": "tp_size",
-        "pp": "pp_size",
-        "cp": "cp_size",
-        "ep": "ep_size",
-        "local_batch": "local_batch_size",
-        "micro_batch": "pp_microbatch_size",
-        "schedule": "pp_schedule",
-        "layers_per_stage": "layers_per_stage",
-        "round_stages": "round_virtual_stages_to_pp_multiple",
-    },
+    "torchtitan": _words(
+        "tp=tensor_parallel_degree pp=pipeline_parallel_degree cp=context_parallel_degree ep=expert_parallel_degree "
+        "dp_shard=data_parallel_shard_degree local_batch=local_batch_size micro_batch=pipeline_parallel_microbatch_size "
+        "schedule=pipeline_parallel_schedule layers_per_stage=pipeline_parallel_layers_per_stage "
+        "microbatches=num_pp_microbatches ac_mode=mode"
+    ),
+    "nemo-automodel": _words(
+        "tp=tp_size pp=pp_size cp=cp_size ep=ep_size local_batch=local_batch_size micro_batch=pp_microbatch_size "
+        "schedule=pp_schedule layers_per_stage=layers_per_stage round_stages=round_virtual_stages_to_pp_multiple"
+    ),
 }
 
 BESIDE = {
@@ -69,34 +61,29 @@ BESIDE = {
 
 PIPELINE = ("pp", "vpp", "layout", "first_stage_layers", "last_stage_layers", "tp", "cp", "ep", "schedule")
 
-_GROUPS = {
-    "torchtitan": (
-        {"tp", "pp", "cp", "ep", "etp", "dp_shard", "dp_replicate", "schedule", "micro_batch", "layers_per_stage"}
-        | {"first_stage_less", "last_stage_less", "modules_per_part", "schedule_csv", "fsdp_reshard"},
-        {"local_batch", "global_batch", "seq_length"},
-    ),
-    "nemo-automodel": (
-        {"tp", "pp", "cp", "ep", "dp", "dp_replicate", "sequence_parallel", "activation_checkpointing"},
-        {"schedule", "micro_batch", "layers_per_stage", "round_stages", "microbatches"},
-        {"local_batch", "global_batch"},
-    ),
-    "nemo-rl": ({"global_batch", "micro_batch", "seq_length"},),
-    "megatron-bridge": (
-        {"global_batch", "micro_batch", "eval_global_batch", "eval_micro_batch"},
-        {"overlap_grad_reduce", "overlap_param_gather", "distributed_optimizer"},
-        {"ckpt_format"},
-    ),
-}
-"""Settings that stand in one group of a trainer's file, and only beside each other; all others are the model's."""
-
-BRIDGE_PARTS = {
-    "overlap_grad_reduce": "ddp",
-    "distributed_optimizer": "ddp",
-    "ckpt_format": "checkpoint",
-    "micro_batch": "train",
-    "global_batch": "train",
-}
+BRIDGE_PARTS = _grouped(
+    train="global_batch micro_batch",
+    validation="eval_global_batch eval_micro_batch",
+    ddp="overlap_grad_reduce overlap_param_gather distributed_optimizer",
+    checkpoint="ckpt_format",
+)
 """Parts of Megatron-Bridge's configuration with settings that are not the model's."""
+
+_GROUPS = {
+    "torchtitan": _grouped(
+        parallelism="tp pp cp ep etp dp_shard dp_replicate schedule micro_batch layers_per_stage first_stage_less "
+        "last_stage_less modules_per_part schedule_csv fsdp_reshard",
+        training="local_batch global_batch seq_length",
+    ),
+    "nemo-automodel": _grouped(
+        distributed="tp pp cp ep dp dp_replicate sequence_parallel activation_checkpointing",
+        pipeline="schedule micro_batch layers_per_stage round_stages microbatches",
+        step_scheduler="local_batch global_batch",
+    ),
+    "nemo-rl": _grouped(policy="global_batch micro_batch seq_length"),
+    "megatron-bridge": BRIDGE_PARTS,
+}
+"""Groups of a trainer's file, whose settings stand only beside each other; all other settings are the model's."""
 
 
 def spelling(facts: ReviewFacts, name: str, form: str) -> str:
@@ -109,16 +96,7 @@ def spelling(facts: ReviewFacts, name: str, form: str) -> str:
 
 def plain(value: Any) -> str:
     """Return a value as YAML and JSON write it."""
-    if isinstance(value, tuple):
-        return json.dumps(lists_of(value))
-    if value is None or isinstance(value, bool | int | float):
-        return json.dumps(value)
-    return str(value)
-
-
-def lists_of(value: Any) -> Any:
-    """Return a value with lists in place of tuples."""
-    return [lists_of(part) for part in value] if isinstance(value, tuple | list) else value
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def anchor_of(
@@ -136,11 +114,11 @@ def anchor_of(
     return None
 
 
-def _group_of(facts: ReviewFacts, source: SourceText, name: str) -> int:
-    """Return the number of the group of a setting in its trainer's files; -1 for the model's."""
+def _group_of(facts: ReviewFacts, source: SourceText, name: str) -> str:
+    """Return the group of a setting in its trainer's files; empty for the model's."""
     if source.form == "python" and "megatron-bridge" in facts.trainer.scopes:
-        return -1  # where attributes name the group
-    return next((place for place, group in enumerate(_GROUPS.get(facts.trainer.name, ())) if name in group), -1)
+        return ""  # where attributes name the group
+    return _GROUPS.get(facts.trainer.name, {}).get(name, "")
 
 
 def _is_anchor(entry: Entry, source: SourceText) -> bool:
