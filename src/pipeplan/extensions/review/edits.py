@@ -22,11 +22,9 @@ from pipeplan.extensions.review.spellings import BESIDE, BRIDGE_PARTS, PIPELINE,
 from pipeplan.extensions.review.text_edits import NoPatch, TextEdit
 from pipeplan.model import one_line
 
-_NOTHING: Mapping[SettingPlace, str] = MappingProxyType({})
-
 
 def edits_of(
-    reading: Reading, changes: Mapping[str, Any], shared: Mapping[SettingPlace, str] = _NOTHING
+    reading: Reading, changes: Mapping[str, Any], shared: Mapping[SettingPlace, str] = MappingProxyType({})
 ) -> list[TextEdit]:
     """Return the edits of a configuration's text that make changes.
 

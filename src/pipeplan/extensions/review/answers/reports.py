@@ -8,11 +8,13 @@ from typing import Any
 from urllib.parse import quote
 
 from pipeplan import __version__
-from pipeplan.extensions.review import RULES, Severity
+from pipeplan.extensions.review import Severity
 from pipeplan.extensions.review.answers.records import ReviewedConfiguration, ReviewedFiles, ReviewFinding
+from pipeplan.extensions.review.answers.rules_table import review_rules
 from pipeplan.foundation.documents import json_text
 
 _LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "advice": "note"}
+"""Levels of SARIF; GitHub's command for a note is ``notice``."""
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -20,7 +22,7 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 def sarif_of(findings: Sequence[ReviewFinding], files: ReviewedFiles) -> str:
     """Return the findings as SARIF 2.1.0, with the rules that they break."""
     rules = list(dict.fromkeys(finding.rule for finding in findings))
-    messages = {rule.id: rule.message.replace("{c.", "{").replace("{e.", "{") for rule in RULES}
+    messages = {rule.id: rule.message for rule in review_rules().rules}
     first = {finding.rule: finding for finding in reversed(findings)}
     driver = {
         "name": "pipeplan",
@@ -84,22 +86,19 @@ def _uri(file: str) -> str:
     return quote(path.as_posix())
 
 
-_COMMANDS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "advice": "notice"}
-
-
 def annotations_of(
     findings: Sequence[ReviewFinding], configurations: Sequence[ReviewedConfiguration], files: ReviewedFiles
 ) -> Iterator[str]:
     """Yield a command of GitHub's workflows for each file that cannot be read, finding, and unknown configuration."""
     for file in files.unreadable:
         yield _annotation("error", f"cannot be read: {file.reason}", file=file.file, title="pipeplan")
-    for severity, command in _COMMANDS.items():
+    for severity, level in _LEVELS.items():
         for finding in (one for one in findings if one.severity == severity):
             place: dict[str, str | int] = {"file": finding.file, "line": finding.line or 1}
             if finding.column:
                 place |= {"col": finding.column, "endColumn": finding.end_column}
             text = f"{finding.message}\n{finding.remedy}"
-            yield _annotation(command, text, **place, title=f"pipeplan {finding.rule}")
+            yield _annotation("notice" if level == "note" else level, text, **place, title=f"pipeplan {finding.rule}")
     for configuration in configurations:
         if configuration.unknown:
             text = f"not judged completely: {', '.join(configuration.unknown)} unknown {configuration.name}".rstrip()

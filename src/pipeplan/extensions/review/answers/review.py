@@ -329,17 +329,16 @@ def _why_not(facts: ReviewFacts, faults: Sequence[RuleFault]) -> str:
     return missing_facts(facts)
 
 
+_ESTIMATES = (
+    *("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "memory_limit_gib", "fit", "work_by_rank_s"),
+    *("heaviest_rank", "bubble", "lower_bound_s", "idle"),
+)
+"""Fields of a configuration's record that need an estimate."""
+
+
 def _estimates(made: Estimated | None, *, alone: bool) -> dict[str, Any]:
     if made is None:
-        names = (
-            "step_time_s",
-            "peak_memory_gib",
-            "peak_memory_by_rank_gib",
-            "memory_limit_gib",
-            "fit",
-            "work_by_rank_s",
-        )
-        return dict.fromkeys((*names, "heaviest_rank", "bubble", "lower_bound_s", "idle"))
+        return dict.fromkeys(_ESTIMATES)
     count = made.configuration.microbatches
     # The causes of idle time need the simulated step, which is worth its time for one configuration.
     bound, idle = pipeline_figures(made) if alone else (None, None)
