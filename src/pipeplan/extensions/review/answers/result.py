@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Verdict = Literal["clean", "findings", "unknown", "unreadable"]
 
-
 PATCH_ENDINGS = (".patch", ".diff")
 """Suffixes of the file with the patch."""
 
@@ -96,11 +95,11 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         return TrainerSettings(text=self.patch) if name.lower().endswith(PATCH_ENDINGS) else None
 
     def _table(self) -> Iterator[Part]:
-        """Return the comparison, the summary of folders, or each configuration with its findings by question."""
-        reviewed = [(configuration, self.of(configuration)) for configuration in self.configurations]
+        """Yield the summary of folders, the comparison, or each configuration with its findings by question."""
         if self.files.folders:
             yield from summary_parts(self.files, self.configurations, self.findings, self.questions)
         else:
+            reviewed = [(configuration, self.of(configuration)) for configuration in self.configurations]
             if self.comparison is not None:
                 yield from comparison_parts(self.comparison, reviewed)
             else:

@@ -1,4 +1,4 @@
-"""Review a configuration that somebody already has: does it start, is it right, where does it lose, what to change."""
+"""Review an existing configuration: does it start, is it right, where does it lose, what to change."""
 
 from __future__ import annotations
 
@@ -358,11 +358,10 @@ def _estimates(made: Estimated | None, *, alone: bool) -> dict[str, Any]:
 
 def _change(step: VerifiedChange, facts: ReviewFacts) -> ReviewChange:
     before, after = step.before, step.after
-    both = before is not None and after is not None
     return ReviewChange(
         settings={spelling(facts, name, "list"): value for name, value in step.changes.items()},
         removes=step.removes,
-        gain=1 - after.estimate.step_time / before.estimate.step_time if both and before and after else None,
+        gain=None if before is None or after is None else 1 - after.estimate.step_time / before.estimate.step_time,
         step_time_s=None if after is None else after.estimate.step_time,
         peak_memory_gib=None if after is None else after.peak_gib,
     )

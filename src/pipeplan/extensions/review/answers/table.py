@@ -272,16 +272,16 @@ def summary_parts(
     if unknown:
         named = ", ".join(f"{what} in {count}" for what, count in unknown.most_common())
         yield line(f"unknown: {named}", indent=2)
-    if strange := [one.file.removeprefix(start) for one in configurations if not one.trainer]:
-        named = _listed(strange, _MOST_PLACES)
+    if without_trainer := [one.file.removeprefix(start) for one in configurations if not one.trainer]:
+        named = _listed(without_trainer, _MOST_PLACES)
         yield line(f"unknown trainer (only rules for every trainer were judged): {named}", indent=2)
     yield from _unjudged(questions)
     if silent := sorted({key for configuration in configurations for key in configuration.not_read}):
         yield line(f"not read: {_listed(silent, _MOST_FILES)}", indent=2)
     for file in files.unreadable[:_MOST_PLACES]:
         yield line(f"cannot be read: {file.file.removeprefix(start)}: {file.reason}", indent=2)
-    held = f"{reviewed:,} with configurations, {files.skipped:,} without, {len(files.unreadable):,} unreadable"
-    yield line(f"looked at {counted(files.looked_at, 'file')}: {held}; --json has everything", indent=2)
+    kinds = f"{reviewed:,} with configurations, {files.skipped:,} without, {len(files.unreadable):,} unreadable"
+    yield line(f"looked at {counted(files.looked_at, 'file')}: {kinds}; --json has everything", indent=2)
 
 
 def _by_rule(findings: Sequence[ReviewFinding], severity: str, most: int, places: int, start: str) -> Iterator[Part]:
