@@ -1,4 +1,4 @@
-"""From what a reader finds to the facts of a configuration: settings, the trainer's defaults, the named model's sizes."""
+"""Facts of a configuration from what a reader finds, the trainer's defaults and the sizes of the named model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 from pipeplan.extensions.review.defaults import SPLIT, defaults_of
 from pipeplan.extensions.review.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
 from pipeplan.extensions.review.forks import unread_flags
+from pipeplan.extensions.review.keys import NONE_AT_ZERO, UNSAID_AT_NULL, setting_of, switch_of
 from pipeplan.extensions.review.models import properties_of
-from pipeplan.extensions.review.settings import NONE_AT_ZERO, SETTINGS, UNKNOWN, UNSAID_AT_NULL, setting_of, switch_of
+from pipeplan.extensions.review.settings import SETTINGS, UNKNOWN
 from pipeplan.extensions.review.values import value_of
 from pipeplan.trainers import TrainerKind, trainer_kind
 
@@ -155,7 +156,7 @@ def _add_adapters(settings: dict[str, Entry]) -> None:
 
 
 _SIZED = frozenset({"megatron-lm", "mindspeed", "pai-megatron-patch", "slime"})
-"""Trainers whose parser has the model's sizes beside all else."""
+"""Trainers whose parser also takes the model's sizes."""
 
 
 def _add_defaults(settings: dict[str, Entry], entries: Sequence[RawEntry], trainer: str) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipeplan.extensions.review.facts import SettingPlace
+from pipeplan.extensions.review.keys import setting_of, switch_of
 from pipeplan.extensions.review.readers.recipe_names import model_of_recipe
 from pipeplan.extensions.review.readers.shell_state import OPEN, ShellState, Token
 from pipeplan.extensions.review.readers.source import OTHER_JOBS, SourceText, phase_of
-from pipeplan.extensions.review.settings import UNKNOWN, setting_of, switch_of
+from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
 
 _FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)

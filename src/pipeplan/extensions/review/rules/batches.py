@@ -17,7 +17,7 @@ def _last_group(c: ReviewFacts) -> int:
 
 
 def _least_padding(c: ReviewFacts) -> int:
-    """Return the number of which NeMo RL's packed sequences are a multiple."""
+    """Return the number that must divide the length of NeMo RL's packed sequences."""
     return (2 * c.cp if c.cp > 1 else 1) * (c.tp if c.tp > 1 and c.sequence_parallel else 1)
 
 
@@ -171,7 +171,7 @@ RULES = (
         # An assertion, but of packed sequences alone.
         id="padding-over-ranks", group="batches", trainer="nemo-rl", severity="warning",
         when=lambda c: _least_padding(c) > 1 and c.pad_multiple % _least_padding(c),
-        message="make_sequence_length_divisible_by {c.pad_multiple} does not divide packed sequences over tp and cp",
+        message="make_sequence_length_divisible_by {c.pad_multiple} does not split packed sequences evenly over tp and cp",
         remedy="use a multiple of 2 x cp if cp is above 1, times tp with sequence parallelism",
         settings=("pad_multiple", "tp", "cp"),
         source="NeMo RL nemo_rl/models/megatron/data.py _get_pack_sequence_parameters_for_megatron",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeplan.extensions.review.estimating import estimated
-from pipeplan.extensions.review.facts import NotSet, ReviewFacts
+from pipeplan.extensions.review.facts import ReviewFacts, or_none
 from pipeplan.extensions.review.rule import RuleRow
 from pipeplan.extensions.review.stages import stages_of
 
@@ -121,7 +121,4 @@ RULES = (
 
 def _estimable(c: ReviewFacts) -> bool:
     """Return True if the planner can estimate the configuration, so that rules of thumb need not judge it."""
-    try:
-        return estimated(c).imbalance >= 0
-    except NotSet:
-        return False
+    return or_none(lambda: estimated(c).imbalance) is not None
