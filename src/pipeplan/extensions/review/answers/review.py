@@ -44,7 +44,7 @@ from pipeplan.extensions.review.answers.unjudged import not_read, questions_of, 
 from pipeplan.foundation.documents import json_text
 from pipeplan.foundation.errors import InputError, PipeplanError
 from pipeplan.foundation.files import path_of
-from pipeplan.model import Reason, one_line, shortened
+from pipeplan.model import Reason, counted, one_line, shortened
 from pipeplan.trainers import is_release, trainer_names
 
 if TYPE_CHECKING:
@@ -170,6 +170,10 @@ def reviewed(
         return [_judged(one, options) for one in readings]
 
     result = gathered(paths, read, show, hook=hook)
+    if not (result.read or result.unreadable or hook):
+        raise InputError(
+            f"no configuration in {', '.join(map(str, paths))}: looked at {counted(result.looked_at, 'file')}"
+        )
     pair = len(paths) == len(result.read) == len({one.reading.source.file for one in result.read}) == _PAIR
     return _review(result, options, compares=pair and not hook, patches=patches or not walks)
 
@@ -268,7 +272,11 @@ def _trainer(options: ReviewOptions) -> str | None:
 def _readings(source: Path | Mapping[str, Any], name: str, options: ReviewOptions) -> tuple[Reading, ...]:
     release = options.trainer_version or ""
     if isinstance(source, Mapping):
-        return read_text_of(json_text(source, indent=1), f"{name}.json", trainer=_trainer(options), release=release)
+        try:
+            text = json_text(source, indent=1)
+        except (TypeError, RecursionError):
+            raise InputError(f"{name} holds what JSON does not, or is nested too deeply") from None
+        return read_text_of(text, f"{name}.json", trainer=_trainer(options), release=release)
     return read_configurations(source, trainer=_trainer(options), release=release)
 
 
@@ -281,7 +289,9 @@ def _with_options(facts: ReviewFacts, options: ReviewOptions) -> ReviewFacts:
         changes |= {"layers": shape.layers, "heads": shape.heads, "kv_groups": shape.kv_heads, "hidden": shape.hidden}
         changes |= {"experts": shape.experts and shape.experts.count, "tied": shape.tied_embeddings}
     if cluster is not None:
-        changes |= {"gpus": cluster.gpus, "gpus_per_node": cluster.per_node, "device": cluster.gpu.name}
+        changes |= {"gpus_per_node": cluster.per_node, "device": cluster.gpu.name}
+        # A file that names its nodes has their GPUs.
+        changes |= {} if facts.has("nodes") else {"gpus": cluster.gpus}
     changes |= {"global_batch": options.global_batch, "seq_length": options.sequence}
     # A model without experts says so.
     changes = {name: value for name, value in changes.items() if value is not None or name == "experts"}
