@@ -290,8 +290,11 @@ def _with_options(facts: ReviewFacts, options: ReviewOptions) -> ReviewFacts:
         changes |= {"experts": shape.experts and shape.experts.count, "tied": shape.tied_embeddings}
     if cluster is not None:
         changes |= {"gpus_per_node": cluster.per_node, "device": cluster.gpu.name}
-        # A file that names its nodes has their GPUs.
-        changes |= {} if facts.has("nodes") else {"gpus": cluster.gpus}
+        # A file that names its nodes, or the GPUs of each, has fewer or more of them.
+        if facts.has("gpus_per_node"):
+            changes |= {} if facts.has("gpus") else {"nodes": cluster.nodes}
+        elif not facts.has("nodes"):
+            changes["gpus"] = cluster.gpus
     changes |= {"global_batch": options.global_batch, "seq_length": options.sequence}
     # A model without experts says so.
     changes = {name: value for name, value in changes.items() if value is not None or name == "experts"}
