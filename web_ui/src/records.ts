@@ -761,54 +761,19 @@ export type MissRecord = {
   readonly change: string;
 };
 
+/** Fact that rules need and a configuration does not state. */
+export type MissingFact = {
+  readonly what: string;
+  readonly rules: number;
+  readonly give: string;
+  readonly sentence: string;
+};
+
 /** Mixer in the place of attention, as a model has it. */
 export type MixerOfModel = {
   readonly letter: string;
   readonly kind: string;
   readonly sizes: readonly (readonly [string, number | boolean])[];
-};
-
-/** Shape of a decoder-only transformer. */
-export type ModelShape = {
-  readonly name: string;
-  readonly layers: number;
-  readonly hidden: number;
-  readonly heads: number;
-  readonly vocabulary: number;
-  readonly kv_heads: number | null;
-  readonly head_dim: number | null;
-  readonly ffn: number | null;
-  readonly gated: boolean;
-  readonly tied_embeddings: boolean;
-  readonly norm: "layer" | "layer-no-bias" | "rms";
-  readonly norms_a_layer: number;
-  readonly bias_qkv: boolean;
-  readonly bias_out: boolean;
-  readonly bias_all: boolean;
-  readonly qk_norm: boolean;
-  readonly qk_norm_whole: boolean;
-  readonly learned_positions: number | null;
-  readonly norm_epsilon: number | null;
-  readonly rope_theta: number | null;
-  readonly attention_sinks: boolean;
-  readonly sliding_window: number | null;
-  readonly sliding_every: number;
-  readonly chunked_windows: boolean;
-  readonly value_head_dim: number | null;
-  readonly output_gate: "" | "element" | "head" | "query";
-  readonly pattern: string | null;
-  readonly residual_streams: number;
-  readonly mtp_layers: number;
-  readonly trained_sequence: number | null;
-  readonly approximates: string;
-  readonly precision: "bf16" | "fp16" | "fp8" | "mxfp8" | "nvfp4";
-  readonly source: string;
-  readonly latent: LatentAttention | null;
-  readonly experts: Experts | null;
-  readonly windowed_heads: WindowedHeads | null;
-  readonly sparse: SparseAttention | null;
-  readonly mixers: readonly MixerOfModel[];
-  readonly details: Details;
 };
 
 /** Objective of a search, and its lower bound. */
@@ -869,7 +834,7 @@ export type Plan = {
   readonly trainer: string;
   readonly by_trainer: readonly TrainerPlanRecord[];
   readonly miss: string;
-  readonly model: ModelShape;
+  readonly model: PlannedModel;
   readonly cluster: ClusterRecord;
   readonly objective: string;
   readonly memory_limit_gib: number;
@@ -933,6 +898,51 @@ export type PlannedConfiguration = {
   readonly layout: string;
   readonly recompute: string;
   readonly document: Readonly<Record<string, unknown>>;
+};
+
+/** Model of a plan with the numbers of its parameters. */
+export type PlannedModel = {
+  readonly name: string;
+  readonly layers: number;
+  readonly hidden: number;
+  readonly heads: number;
+  readonly vocabulary: number;
+  readonly parameters: number;
+  readonly active_parameters: number;
+  readonly kv_heads: number | null;
+  readonly head_dim: number | null;
+  readonly ffn: number | null;
+  readonly gated: boolean;
+  readonly tied_embeddings: boolean;
+  readonly norm: "layer" | "layer-no-bias" | "rms";
+  readonly norms_a_layer: number;
+  readonly bias_qkv: boolean;
+  readonly bias_out: boolean;
+  readonly bias_all: boolean;
+  readonly qk_norm: boolean;
+  readonly qk_norm_whole: boolean;
+  readonly learned_positions: number | null;
+  readonly norm_epsilon: number | null;
+  readonly rope_theta: number | null;
+  readonly attention_sinks: boolean;
+  readonly sliding_window: number | null;
+  readonly sliding_every: number;
+  readonly chunked_windows: boolean;
+  readonly value_head_dim: number | null;
+  readonly output_gate: "" | "element" | "head" | "query";
+  readonly pattern: string | null;
+  readonly residual_streams: number;
+  readonly mtp_layers: number;
+  readonly trained_sequence: number | null;
+  readonly approximates: string;
+  readonly precision: "bf16" | "fp16" | "fp8" | "mxfp8" | "nvfp4";
+  readonly source: string;
+  readonly latent: LatentAttention | null;
+  readonly experts: Experts | null;
+  readonly windowed_heads: WindowedHeads | null;
+  readonly sparse: SparseAttention | null;
+  readonly mixers: readonly MixerOfModel[];
+  readonly details: Details;
 };
 
 /** Relative increase of the step time by recomputation or offloading, and the largest saving of memory on a rank. */
@@ -1040,11 +1050,15 @@ export type Result = {
 
 /** Review of one or more configurations. */
 export type Review = {
+  readonly verdict: "clean" | "findings" | "unknown" | "unreadable";
   readonly findings: readonly ReviewFinding[];
+  readonly questions: readonly ReviewedQuestion[];
   readonly patch: string;
   readonly step_time_s: number | null;
   readonly peak_memory_gib: number | null;
+  readonly comparison: ReviewComparison | null;
   readonly configurations: readonly ReviewedConfiguration[];
+  readonly files: ReviewedFiles;
   readonly run: ReviewedRun | null;
 };
 
@@ -1057,18 +1071,32 @@ export type ReviewChange = {
   readonly peak_memory_gib: number | null;
 };
 
+/** Comparison of two configurations: what changed, and what it costs. */
+export type ReviewComparison = {
+  readonly before: string;
+  readonly after: string;
+  readonly settings: readonly SettingDifference[];
+  readonly new: readonly ReviewFinding[];
+  readonly gone: readonly ReviewFinding[];
+  readonly step_time_s: readonly [number, number] | null;
+  readonly peak_memory_gib: readonly [number, number] | null;
+};
+
 /** Fault of a configuration. */
 export type ReviewFinding = {
   readonly rule: string;
   readonly severity: "advice" | "error" | "warning";
-  readonly question: "loses" | "right" | "starts";
+  readonly question: "fits" | "loses" | "right" | "starts";
   readonly where: string;
   readonly file: string;
   readonly line: number;
+  readonly column: number;
+  readonly end_column: number;
   readonly message: string;
   readonly remedy: string;
   readonly source: string;
   readonly configuration: string;
+  readonly configuration_file: string;
 };
 
 /** Configuration that was reviewed, with its estimate where it says enough for one. */
@@ -1077,6 +1105,9 @@ export type ReviewedConfiguration = {
   readonly file: string;
   readonly trainer: string;
   readonly settings: Readonly<Record<string, unknown>>;
+  readonly questions: readonly ReviewedQuestion[];
+  readonly unknown: readonly string[];
+  readonly not_read: readonly string[];
   readonly step_time_s: number | null;
   readonly peak_memory_gib: number | null;
   readonly peak_memory_by_rank_gib: readonly number[] | null;
@@ -1091,6 +1122,23 @@ export type ReviewedConfiguration = {
   readonly not_estimated: string;
   readonly changes: readonly ReviewChange[];
   readonly patch: string;
+  readonly unpatched: string;
+};
+
+/** Files of a review. */
+export type ReviewedFiles = {
+  readonly folders: readonly string[];
+  readonly looked_at: number;
+  readonly skipped: number;
+  readonly unreadable: readonly UnreadableFile[];
+};
+
+/** Question of a review, and how far it was answered. */
+export type ReviewedQuestion = {
+  readonly question: "fits" | "loses" | "right" | "starts";
+  readonly judged: number;
+  readonly not_judged: number;
+  readonly missing: readonly MissingFact[];
 };
 
 /** Measurements in the traces of a run. */
@@ -1238,6 +1286,13 @@ export type Sensitivity = {
   readonly instead: string;
 };
 
+/** Setting that differs between two configurations, by the trainer's own key; null: not stated. */
+export type SettingDifference = {
+  readonly setting: string;
+  readonly before: unknown;
+  readonly after: unknown;
+};
+
 /** A schedule on one shape where a forward takes 1, each half of a backward too, and transfers nothing. */
 export type ShapeTiming = {
   readonly ranks: number;
@@ -1334,6 +1389,12 @@ export type TrainerReply = {
   readonly trainer: string;
   readonly format: string;
   readonly runs: boolean;
+  readonly reason: string;
+};
+
+/** File that could not be read, and the reason. */
+export type UnreadableFile = {
+  readonly file: string;
   readonly reason: string;
 };
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from pipeplan.extensions.review.estimating import Estimated, estimated
@@ -79,7 +80,7 @@ def improvements(c: ReviewFacts, rules: Sequence[RuleRow]) -> Iterator[VerifiedC
 def _step(
     c: ReviewFacts, fault: RuleFault, faults: Sequence[RuleFault], rules: Sequence[RuleRow]
 ) -> Iterator[tuple[Changes, ReviewFacts]]:
-    """Yield the best change for a fault, if any helps: that which leaves the least, then the smallest that is fast."""
+    """Yield the best change for a fault, if any helps: that which leaves the fewest errors, then the least that is fast."""
     now = _score(faults)
     helping: list[tuple[tuple[int, int], Changes, ReviewFacts]] = []
     for changes in _candidates(c, fault):
@@ -92,10 +93,12 @@ def _step(
                 break
     if not helping:
         return
-    least = min(score for score, _, _ in helping)
-    best = [(changes, after) for score, changes, after in helping if score == least]
-    times = [_time(after) for _, after in best]
-    yield next(step for step, time in zip(best, times, strict=True) if time <= _SLOWER * min(times))
+    # What a change of an error leaves to warn of is repaired next.
+    weighed = [score[:1] if fault.rule.severity == "error" else score for score, _, _ in helping]
+    least = [step for step, weight in zip(helping, weighed, strict=True) if weight == min(weighed)]
+    times = [_time(after) for _, _, after in least]
+    _, changes, after = next(step for step, time in zip(least, times, strict=True) if time <= _SLOWER * min(times))
+    yield changes, after
 
 
 def _candidates(c: ReviewFacts, fault: RuleFault) -> Iterator[Changes]:
@@ -149,8 +152,9 @@ def _figures(c: ReviewFacts, rules: Sequence[RuleRow]) -> tuple[Any, ...]:
 
 
 def _time(c: ReviewFacts) -> float:
+    """Return the step time of a configuration, infinite without an estimate."""
     made = estimate_or_none(c)
-    return made.estimate.step_time if made is not None else 0.0
+    return made.estimate.step_time if made is not None else inf
 
 
 def combined(steps: Sequence[VerifiedChange]) -> dict[str, Any]:

@@ -86,6 +86,7 @@ class _PatchedFile:
         self._rules = [rule for rule in rules if rule.severity != "advice"]
         self._completed = completed
         self._before = [self._faults(reading.facts) for reading in readings]
+        self._shown = [self._shown_by_repairs(faults) for faults in self._before]
 
     def patch(self, wanted: Mapping[int, Mapping[str, Any]]) -> None:
         """Make the changes of configurations: of all at once but those that refuse theirs, else one after the other."""
@@ -151,7 +152,7 @@ class _PatchedFile:
             if own not in targets and _settings(now.facts) == _settings(reading.facts):
                 continue
             after = self._faults(reading.facts)
-            new = after - self._before[own]
+            new = after - self._before[own] - self._shown[own]
             left = after & self._removes[own] if own in targets else set()
             if new or left:
                 refusals[own] = f"patched, it would {'have' if new else 'keep'} {' and '.join(sorted(new or left))}"
@@ -171,6 +172,12 @@ class _PatchedFile:
         if _names(again) != _names(self._readings):
             return None
         return [replace(reading, facts=self._completed(reading.facts)) for reading in again]
+
+    def _shown_by_repairs(self, faults: set[str]) -> set[str]:
+        """Return the rules whose faults a repair does not cause, but shows: those of an estimate that errors prevent."""
+        errors = {rule.id for rule in self._rules if rule.severity == "error"}
+        hidden = {rule.id for rule in self._rules if rule.group == "estimates"} if errors & faults else set[str]()
+        return hidden | ({"memory-tight"} if "memory-does-not-fit" in faults else set[str]())
 
     def _faults(self, facts: ReviewFacts) -> set[str]:
         return {fault.rule.id for fault in judged(facts, self._rules)}

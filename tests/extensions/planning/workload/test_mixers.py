@@ -191,6 +191,7 @@ def test_experts_of_an_unknown_type_are_counted_under_every_usual_name(fields: d
         ({**WIDE, "expert_layer_period": 2}, "expert_layer_period"),
         ({"mamba_d_state": 128}, "mamba_d_state"),
         ({"kv_lora_rank": 512}, "kv_lora_rank"),
+        ({**WIDE, "num_hidden_layers": 10**15}, "unsupported architecture 'novel'"),
         ({"hidden_act": "relu2"}, "hidden_act"),
     ],
 )

@@ -96,7 +96,9 @@ def plan_flags(
             )
     else:
         batch = release.batch(1, configuration.microbatches, training).training
-        flags = [f"--parallelism.{name} {degree}" for name, degree in degrees.items()]
+        flags = [
+            f"--parallelism.{name} {degree}" for name, degree in {"pipeline_parallel_degree": 1, **degrees}.items()
+        ]
         flags += [f"--training.{name} {value}" for name, value in batch.items()]
     pipeline = "no pipeline"
     if files:
@@ -138,16 +140,18 @@ def _config(model: ModelShape, configuration: Configuration) -> dict[str, tuple[
 
 
 def _degrees(configuration: Configuration) -> dict[str, int]:
-    """Return the degrees besides the pipeline's; without ZeRO the data group replicates."""
+    """Return the degrees besides the pipeline's; without ZeRO the data group replicates.
+
+    Also those that are 1: the function that configures the model may set others, as that of Llama 3 70B does.
+    """
     copies = configuration.replicate if configuration.zero else configuration.data
-    degrees = {
+    return {
         "tensor_parallel_degree": configuration.tensor,
         "context_parallel_degree": configuration.context,
         "expert_parallel_degree": configuration.expert * configuration.expert_tensor,
         "data_parallel_replicate_degree": copies,
         "data_parallel_shard_degree": configuration.data // copies,
     }
-    return {name: degree for name, degree in degrees.items() if degree > 1 or name == "data_parallel_shard_degree"}
 
 
 def _other_flags(configuration: Configuration, schedule: Schedule) -> Iterator[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeplan.extensions.planning.workload.hub_details import TABLES
+from pipeplan.extensions.planning.workload.shape import check_layers
 from pipeplan.foundation.errors import InputError
 
 _EXPERTS: Mapping[str, list[str]] = TABLES["approximate"]["experts"]
@@ -44,6 +45,7 @@ def in_usual_fields(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozense
     width, dense_width = _size(config, "width") or ffn, _size(config, "dense_width")
     if not (isinstance(layers, int) and topk and isinstance(width, int) and width > 0):
         raise InputError(f"{experts} experts without a width or a number per token", field="num_experts_per_tok")
+    check_layers(layers)  # they are listed one by one
     dense = _dense_layers(config, layers)
     shared = _size(config, "shared_width") or width * (_size(config, "shared_count") or 0)
     leading = len(dense) if dense == list(range(len(dense))) else None
