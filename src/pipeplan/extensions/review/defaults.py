@@ -40,11 +40,13 @@ _EVEN = (
 DEFAULTS: Mapping[str, TrainerDefaults] = MappingProxyType(
     {
         "megatron-core": TrainerDefaults(
-            "Megatron-LM megatron/core/model_parallel_config.py, megatron/core/transformer/transformer_config.py",
+            "Megatron-LM megatron/core/model_parallel_config.py, transformer/transformer_config.py, optimizer/optimizer_config.py",
             _EVEN + "cuda_graph_impl='none' enable_cuda_graph=false external_cuda_graph=false ep_a2a_overlap=false "
             "delay_wgrad=false early_attn_release=false dispatch_overlap=false shared_expert_overlap=false "
             "fine_grained_offloading=false cpu_offloading=false fp32_residual=false hybrid_context_parallel=false "
-            "hierarchical_cp= defer_embedding_wgrad=false p2p_warmup_overlap=false first_last_layers_bf16=false mhc=false",
+            "hierarchical_cp= defer_embedding_wgrad=false p2p_warmup_overlap=false first_last_layers_bf16=false mhc=false "
+            "capacity_factor= pad_to_capacity=false cpu_offloading_layers=0 router_padding=false eval_global_batch= "
+            "eval_micro_batch= param_gather_with_step=false distribute_saved_activations=false",
         ),
         "megatron-lm": TrainerDefaults(
             "Megatron-LM megatron/training/arguments.py, megatron/training/config/*.py and the dataclasses of its core",
