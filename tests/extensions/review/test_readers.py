@@ -196,6 +196,12 @@ def test_a_script_is_followed_as_a_shell_would():
         ("# it's --tensor-model-parallel-size 8\ntorchrun x.py --tensor-model-parallel-size 4 # 'quoted", {"tp": 4}),
         ("python x.py ++model.tensor_model_parallel_size=4 actor.ref.tensor_model_parallel_size=8", {"tp": 4}),
         ("torchrun x.py --tensor-model-parallel-size 4 --disable-bias-linear", {"tp": 4, "add_bias_linear": False}),
+        (
+            "A='--tensor-model-parallel-size 4'\nif [ $N -gt 1 ]; then A=\"$A --seq-length 64 --fp16\"; fi\nx.py $A --bf16",
+            {"tp": 4, "bf16": True},
+        ),
+        ("case $1 in\n --fp16|-h) shift;;\nesac\nx.py --tensor-model-parallel-size 4", {"tp": 4}),
+        ('D="$(cd "$(dirname "$0")"; echo ")")"\nx.py --tensor-model-parallel-size "4" --load "$D"', {"tp": 4}),
     ]:
         assert values(script) == expected, script
 
@@ -235,6 +241,26 @@ def test_the_gpus_of_a_launcher_are_patched_where_they_stand():
         "gpus_per_node": ("--num_gpus", "8"),
         "tp": ("--tensor-model-parallel-size", "${TP:-4}"),
     }
+
+
+def test_a_value_in_quotes_is_patched_with_them():
+    script = 'TP=4\npython x.py model.tensor_model_parallel_size="${TP}" model.pipeline_model_parallel_size=2\n'
+    place = read(script).facts.settings["tp"].place
+    assert script.split("\n")[place.line - 1][place.start : place.end] == '"${TP}"'
+
+
+def test_json_that_is_no_yaml_has_the_places_of_its_values():
+    place = (
+        read('{"name": "\\ud83d\\ude00",\n\t"tensor_model_parallel_size": 4\n}\n', "args.json")
+        .facts.settings["tp"]
+        .place
+    )
+    assert (place.line, place.start, place.end) == (2, 31, 32)
+
+
+def test_arguments_in_a_python_file_are_not_guessed():
+    with pytest.raises(InputError, match="no setting"):
+        read_text_of('parser.add_argument("--position-embedding-type", type=str)\nrun(["--seq-length", "8"])\n', "x.py")
 
 
 def test_the_one_node_of_torchrun_is_patched_behind_its_gpus():
@@ -375,6 +401,7 @@ def test_variables_that_double_each_other_end():
         + "torchrun x.py $A59\n"
     )
     assert values(script) == {"bf16": True, "gated": True}
+    assert values("A=xxxxxxxx\n" + "A=$A$A\n" * 60 + "torchrun x.py --load $A$((A + A)) --bf16") == {"bf16": True}
 
 
 @pytest.mark.parametrize(

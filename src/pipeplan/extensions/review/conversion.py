@@ -39,6 +39,8 @@ _USUAL_SEQUENCE = 4096
 _USUAL_RANK = 16
 """Rank of low-rank adapters that an estimate assumes where a configuration does not say."""
 
+_FEWEST = "the fewest that the degrees need"
+
 _SCHEDULES = {
     "1f1b": "1f1b",
     "gpipe": "gpipe",
@@ -67,6 +69,8 @@ class Configured:
         Share of each stage's layers that are recomputed as the configuration says; the others keep all.
     host_states
         Share of the optimizer's states that are on the host.
+    shared
+        Stage of ZeRO of the states that more replicas would share, if the GPUs are unknown and the fewest are assumed.
     """
 
     model: ModelShape
@@ -76,6 +80,7 @@ class Configured:
     guessed: bool
     recomputed: float = 1.0
     host_states: float = 0.0
+    shared: int | None = None
 
 
 def configured(c: ReviewFacts) -> Configured:
@@ -143,7 +148,8 @@ def configured(c: ReviewFacts) -> Configured:
     host = 1.0 if c.get("optimizer_cpu_offload", False) else 0.0
     if host:
         assumed.append("an update of the weights on the host that takes no time")
-    return Configured(model, machines, configuration, tuple(assumed), guessed, recomputed, host)
+    shared = _zero(c, []) if any(sentence.endswith(_FEWEST) for sentence in assumed) else None
+    return Configured(model, machines, configuration, tuple(assumed), guessed, recomputed, host, shared)
 
 
 _SPLIT = {"layout": None, "first_stage_layers": None, "last_stage_layers": None, "vpp": None, "schedule": "1f1b"}
@@ -219,7 +225,11 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
         if gpus is None:
             experts = int((c.get("ep", 1) or 1) * (c.get("etp", 1) or 1) * c.get("pp", 1))
             gpus = _fewest_gpus(max(replica, experts), replica, usual.node.per_node)
-            assumed.append(f"{gpus} GPUs, the fewest that the degrees need")
+            if (told := int(c.get("nodes", 0)) * usual.node.per_node) >= gpus:
+                gpus = told
+                assumed.append(f"{usual.node.per_node} GPUs in each node")
+            else:
+                assumed.append(f"{gpus} GPUs, {_FEWEST}")
         per_node = min(int(c.get("gpus_per_node", usual.node.per_node)), gpus)
         if gpus % per_node:
             per_node = next(size for size in range(per_node, 0, -1) if gpus % size == 0)
@@ -316,7 +326,9 @@ def _zero(c: ReviewFacts, assumed: list[str]) -> Any:
         return int(c.get("zero_stage", 0))
     if "pytorch" in c.trainer.scopes:
         return _zero_of_torch(c)
-    if c.get("megatron_fsdp", False) or c.get("torch_fsdp2", False):
+    if c.get("torch_fsdp2", False):
+        return 3
+    if c.get("megatron_fsdp", False):
         return {"optim": 1, "optim_grads": 2, "no_shard": 0}.get(str(c.get("sharding_strategy", "")), 3)
     if not c.has("distributed_optimizer"):
         assumed.append("the distributed optimizer")

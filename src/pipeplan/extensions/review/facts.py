@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeplan.extensions.review.layouts import letters_of, part_letters
@@ -204,6 +204,14 @@ class ReviewFacts:
         if self.world % needed:
             raise NotSet("dp")
         return int(self.world // needed)
+
+    @property
+    def replica_step(self) -> int:
+        """Number of which that of replicas is a multiple: itself, or what experts spread over all but the pipeline need."""
+        try:
+            return self.replicas
+        except NotSet:
+            return int(self.ep // gcd(self.ep, self.tp * self.cp))
 
     @property
     def chunks(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +27,7 @@ _OTHER_NAMES = re.compile(r"(?:^|\.)[\w-]*(?:tokenizer|processor|data|dataset)[\
 """Matches a key of a group whose paths name no model: the tokenizer's may be that of a smaller model."""
 
 
+@lru_cache(1 << 14)
 def setting_of(key: str, trainer: str | None = None) -> ReviewSetting | None:
     """Return the setting that a key of a file spells: ``--tensor-model-parallel-size``, ``cfg.model.mtp_num_layers``.
 

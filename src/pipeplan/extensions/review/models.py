@@ -349,7 +349,9 @@ def properties_of(name: str, trainer: str = "") -> dict[str, Any]:
         Name of the trainer, whose own file of a model of that name may differ from the published one.
     """
     last = _last_part(name)
-    sizes = sizes_of_name(last, trainer) or (None if _REDUCED.search(last) else sizes_of_name(_without_noise(last)))
+    spellings = () if _REDUCED.search(last) else _spellings(_without_noise(last))
+    known = (sizes_of_name(last, trainer), *map(sizes_of_name, spellings))
+    sizes = next(filter(None, known), None)
     shape = named_model(name) if sizes is None else None
     properties = properties_of_shape(shape) if shape is not None else dict(sizes or {})
     if _SPARSE_ATTENTION.search(name):

@@ -73,7 +73,7 @@ _ROWS = (
     _setting("dp_shard", "number", "data_parallel_shard_degree"),
     _setting("dp_replicate", "count", "data_parallel_replicate_degree dp_replicate_size"),
     _setting("gpus", "count", "world_size num_gpus gpu_count ngpu"),
-    _setting("nodes", "count", "nnodes num_nodes actor_num_nodes"),
+    _setting("nodes", "count", "nnodes num_nodes actor_num_nodes ci.nodes"),
     _setting("gpus_per_node", "count", "nproc_per_node num_gpus_per_node devices trainer.devices n_gpus_per_node "
              "actor_num_gpus_per_node gpus_per_node"),
     _setting("device", "text", "gpu_name gpu_type"),
@@ -93,6 +93,7 @@ _ROWS = (
     _setting("seq_length", "count", "seq_length encoder_seq_length sequence_length seq_len max_context_length max_length"),
     _setting("max_position_embeddings", "count", "max_position_embeddings"),
     _setting("pad_multiple", "count", "make_sequence_length_divisible_by"),
+    _flag("packed", "sequence_packing.enabled dynamic_batching.enabled"),
     # The model
     _setting("model_name", "text", "model_name pretrained_model_name_or_path model_name_or_path hf_path hf_model_id "
              "hf_model_path model_id hf_checkpoint"),

@@ -30,7 +30,8 @@ def _positional_limit(c: ReviewFacts) -> bool:
 RULES = (
     RuleRow(
         id="batch-not-divisible", group="batches", trainer="megatron-core",
-        when=lambda c: not c.get("rampup_batch_size", None) and c.global_batch % (c.micro_batch * c.replicas),
+        when=lambda c: not c.get("rampup_batch_size", None)
+        and c.global_batch % (c.replicas * (1 if c.get("packed", False) else c.micro_batch)),
         message="global batch {c.global_batch} is not divisible by micro batch {c.micro_batch} x dp {c.replicas}",
         remedy="use a micro batch that divides {c.global_batch} / {c.replicas}, or another global batch",
         settings=("micro_batch", "global_batch"), repairs=("shrink-micro-batch", "round-global-batch"),
@@ -38,11 +39,11 @@ RULES = (
     ),
     RuleRow(
         id="accumulation-not-divisible", group="batches", trainer="nemo-automodel",
-        when=lambda c: c.global_batch % (c.local_batch * c.replicas),
-        message="global batch {c.global_batch} is not divisible by local batch {c.local_batch} x dp {c.replicas}",
-        remedy="use a local_batch_size that divides {c.global_batch} / {c.replicas}",
+        when=lambda c: c.global_batch % (c.local_batch * c.replica_step),
+        message="global batch {c.global_batch} is not divisible by local batch {c.local_batch} x dp {c.replica_step}",
+        remedy="use a local_batch_size that divides {c.global_batch} / {c.replica_step}",
         settings=("global_batch", "local_batch"), repairs=("round-global-batch",),
-        source="NeMo AutoModel components/training/step_scheduler.py StepScheduler",
+        source="NeMo AutoModel components/training/step_scheduler.py StepScheduler, components/distributed/mesh_utils.py",
     ),
     RuleRow(
         id="titan-batch-not-divisible", group="batches", trainer="torchtitan", releases="<0.3",
