@@ -296,6 +296,43 @@ def test_annotations_of_a_workflow_are_escaped(write, capsys):
     assert ",title=pipeplan layout-layers::the layout has 76 transformer layers, and the model 80%0A" in error
 
 
+def test_a_file_cannot_give_commands_to_the_workflow_that_reviews_it(write, capsys):
+    name = write(UNEVEN)
+    Path(name).write_text("::stop-commands::quiet\n" + Path(name).read_text())
+    main(["review", name, "--annotate"])
+    lines = capsys.readouterr().out.splitlines()
+    (token,) = [line.removeprefix("::stop-commands::") for line in lines if line.startswith("::stop-commands::")]
+    end = lines.index(f"::{token}::")
+    assert lines[0] == f"::stop-commands::{token}"
+    assert " ::stop-commands::quiet" in lines[:end]
+    assert any(line.startswith("::warning ") for line in lines[end:])
+
+
+def test_a_file_whose_name_ends_a_line_cannot_name_another_one_in_the_patch(write):
+    name = write(UNEVEN, "a\n+++ b.sh")
+    patch = pipeplan.review(name).patch
+    assert patch.startswith('--- "a/a\\012+++ b.sh"\n+++ "b/a\\012+++ b.sh"\n@@ ')
+
+
+def test_the_gpus_that_a_file_names_count_before_those_of_the_options(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("sft.sh").write_text(
+        "NPROC_PER_NODE=1 NNODES=1 megatron sft --model Qwen/Qwen3-8B --tuner_type full --micro_batch_size 1 --max_length 2048"
+    )
+    result = answer(capsys, "sft.sh", "--cluster", "h100-sxm:8x16", code=1)
+    assert [finding["rule"] for finding in result["findings"] if finding["severity"] == "warning"] == [
+        "memory-does-not-fit"
+    ]
+    assert "the 1 GPU of the configuration, not the 128 of the options" in result["configurations"][0]["assumed"]
+
+
+def test_a_folder_without_a_configuration_is_not_clean(tmp_path, capsys):
+    (tmp_path / "folder").mkdir()
+    assert main(["review", str(tmp_path / "folder")]) == 2
+    assert "no configuration in" in capsys.readouterr().err
+    assert main(["review", "--hook", str(tmp_path / "folder")]) == 0
+
+
 ROOT = Path(__file__).parents[3]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,13 @@ def review(
     patches = any(path.name.lower().endswith(PATCH_ENDINGS) for path in beside.output)
     with progress_bar("reviewing", quiet=not any(path.is_dir() for path in files)) as bar:
         result = reviewed(files, options, hook=beside.hook, patches=patches, show=bar.show)
+    # The patch quotes the files, whose lines must not be commands of the workflow.
+    token = secrets.token_hex() if beside.annotate and not json else ""
+    if token:
+        print(f"::stop-commands::{token}")
     deliver(result, beside.output, json=json)
+    if token:
+        print(f"::{token}::")
     if beside.annotate:
         print("\n".join(result.annotations), file=sys.stderr if json else sys.stdout)
     if result.verdict == "unknown" and (beside.strict or beside.hook):

@@ -9,7 +9,7 @@ from typing import Any
 
 from pipeplan.extensions.planning import Configuration
 from pipeplan.extensions.planning.flags import layers_of_pattern, offloaded_share
-from pipeplan.extensions.planning.hardware import Cluster, Preset, preset
+from pipeplan.extensions.planning.hardware import Cluster, Node, Preset, preset
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
 from pipeplan.extensions.review.facts import NotSet, ReviewFacts, or_none
 from pipeplan.extensions.review.models import named_model, shape_of_sizes, similar_model
@@ -23,6 +23,7 @@ from pipeplan.extensions.review.stages import (
 )
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import GIBIBYTE
+from pipeplan.model import counted
 from pipeplan.strategies import is_strategy, strategy
 
 _PRECISIONS: tuple[tuple[str, Precision], ...] = (
@@ -95,6 +96,8 @@ def configured(c: ReviewFacts) -> Configured:
     assumed: list[str] = []
     model = model_of(c, assumed)
     tp, pp, cp = (int(c.get(name, 1) or 1) for name in ("tp", "pp", "cp"))
+    if unsaid := [name for name in ("tp", "pp") if not c.has(name)]:
+        assumed.append(f"{' and '.join(unsaid)} of 1")
     machines, data = _machines(c, tp * pp * cp, assumed)
     micro, batch = _batch(c, data, pp, assumed)
     # A single rank shares gradients and parameters with no other.
@@ -219,30 +222,35 @@ def _sizes(c: ReviewFacts) -> dict[str, Any]:
 def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster, int]:
     """Return the cluster and the number of replicas on it."""
     cluster = c.cluster
+    node: Cluster | Node
     if cluster is None:
         usual = usual_node(str(c.device))
-        gpus = or_none(lambda: c.world)
-        if gpus is None:
-            experts = int((c.get("ep", 1) or 1) * (c.get("etp", 1) or 1) * c.get("pp", 1))
-            gpus = _fewest_gpus(max(replica, experts), replica, usual.node.per_node)
-            if (told := int(c.get("nodes", 0)) * usual.node.per_node) >= gpus:
-                gpus = told
-                assumed.append(f"{usual.node.per_node} GPUs in each node")
-            else:
-                assumed.append(f"{gpus} GPUs, {_FEWEST}")
-        per_node = min(int(c.get("gpus_per_node", usual.node.per_node)), gpus)
+        gpu, node = usual.gpu, usual.node
+    else:
+        gpu, node = cluster.gpu, cluster
+    gpus = or_none(lambda: c.world)
+    if gpus is None:
+        experts = int((c.get("ep", 1) or 1) * (c.get("etp", 1) or 1) * c.get("pp", 1))
+        gpus = _fewest_gpus(max(replica, experts), replica, node.per_node)
+        if (told := int(c.get("nodes", 0)) * node.per_node) >= gpus:
+            gpus = told
+            assumed.append(f"{node.per_node} GPUs in each node")
+        else:
+            assumed.append(f"{gpus} GPUs, {_FEWEST}")
+    if cluster is None or cluster.gpus != gpus:
+        if cluster is not None:
+            assumed.append(f"the {counted(gpus, 'GPU')} of the configuration, not the {cluster.gpus} of the options")
+        per_node = min(int(c.get("gpus_per_node", node.per_node)), gpus)
         if gpus % per_node:
             per_node = next(size for size in range(per_node, 0, -1) if gpus % size == 0)
         cluster = Cluster(
-            gpu=usual.gpu,
+            gpu=gpu,
             per_node=per_node,
             nodes=gpus // per_node,
-            inside=usual.node.inside,
-            between=usual.node.between,
-            domain=max(per_node, min(usual.node.domain or per_node, gpus)),
+            inside=node.inside,
+            between=node.between,
+            domain=max(per_node, min(node.domain or per_node, gpus)),
         )
-    elif or_none(lambda: c.world) not in (None, cluster.gpus):
-        assumed.append(f"the {cluster.gpus} GPUs of the options, not the {c.world} of the configuration")
     if cluster.gpus % replica:
         raise NotSet("gpus")
     return cluster, cluster.gpus // replica

@@ -165,7 +165,7 @@ def _add_defaults(settings: dict[str, Entry], entries: Sequence[RawEntry], train
     Megatron-LM gets the sizes of its model with its arguments: where they are missing, a script that is not read sets them,
     and only what concerns the split is taken as left out.
     """
-    if not settings.keys() & {"tp", "pp"}:
+    if not settings.keys() & {"tp", "pp"} and trainer != "ms-swift":
         return
     defaults, sized = defaults_of(trainer), True
     if trainer in _SIZED:

@@ -40,7 +40,7 @@ from pipeplan.extensions.review.answers.unjudged import not_read, questions_of, 
 from pipeplan.foundation.documents import json_text
 from pipeplan.foundation.errors import InputError, PipeplanError
 from pipeplan.foundation.files import path_of
-from pipeplan.model import Reason, one_line, shortened
+from pipeplan.model import Reason, counted, one_line, shortened
 from pipeplan.trainers import is_release, trainer_names
 
 if TYPE_CHECKING:
@@ -166,6 +166,10 @@ def reviewed(
         return [_judged(one, options) for one in readings]
 
     result = gathered(paths, read, show, hook=hook)
+    if not (result.read or result.unreadable or hook):
+        raise InputError(
+            f"no configuration in {', '.join(map(str, paths))}: looked at {counted(result.looked_at, 'file')}"
+        )
     pair = len(paths) == len(result.read) == len({one.reading.source.file for one in result.read}) == _PAIR
     return _review(result, options, compares=pair and not hook, patches=patches or not walks)
 
@@ -264,7 +268,11 @@ def _trainer(options: ReviewOptions) -> str | None:
 def _readings(source: Path | Mapping[str, Any], name: str, options: ReviewOptions) -> tuple[Reading, ...]:
     release = options.trainer_version or ""
     if isinstance(source, Mapping):
-        return read_text_of(json_text(source, indent=1), f"{name}.json", trainer=_trainer(options), release=release)
+        try:
+            text = json_text(source, indent=1)
+        except (TypeError, RecursionError):
+            raise InputError(f"{name} holds what JSON does not, or is nested too deeply") from None
+        return read_text_of(text, f"{name}.json", trainer=_trainer(options), release=release)
     return read_configurations(source, trainer=_trainer(options), release=release)
 
 
@@ -274,7 +282,12 @@ def _with_options(facts: ReviewFacts, options: ReviewOptions) -> ReviewFacts:
     cluster = None if options.cluster is None else cluster_of(options.cluster)
     changes = {} if shape is None else properties_of_shape(shape)
     if cluster is not None:
-        changes |= {"gpus": cluster.gpus, "gpus_per_node": cluster.per_node, "device": cluster.gpu.name}
+        changes |= {"gpus_per_node": cluster.per_node, "device": cluster.gpu.name}
+        # A file that names its nodes, or the GPUs of each, has fewer or more of them.
+        if facts.has("gpus_per_node"):
+            changes |= {} if facts.has("gpus") else {"nodes": cluster.nodes}
+        elif not facts.has("nodes"):
+            changes["gpus"] = cluster.gpus
     batch = {"global_batch": options.global_batch, "seq_length": options.sequence}
     changes |= {name: value for name, value in batch.items() if value is not None}
     unsaid = {name: value for name, value in changes.items() if not facts.has(name)}

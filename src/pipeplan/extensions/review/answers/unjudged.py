@@ -101,10 +101,10 @@ def questions_of(judgement: Judgement, facts: ReviewFacts) -> tuple[ReviewedQues
     questions = []
     for question in QUESTIONS:
         unjudged = [one for one in judgement.unjudged if one.rule.question == question]
-        counts = Counter(_fact_of(one, refused) for one in unjudged)
+        counts = Counter(_fact_of(one, facts, refused) for one in unjudged)
         # Keep the answer short: rarer facts that no option states are listed with the other settings.
         rare = [fact for fact, _ in counts.most_common()[_MOST_FACTS:] if not fact[1] and fact not in _REASONS]
-        others = Counter(one.missing for one in unjudged if _fact_of(one, refused) in (*rare, _OTHER))
+        others = Counter(one.missing for one in unjudged if _fact_of(one, facts, refused) in (*rare, _OTHER))
         counts = Counter({fact: rules for fact, rules in counts.items() if fact not in (*rare, _OTHER)})
         missing = _missing(counts)
         if others:
@@ -120,11 +120,13 @@ def questions_of(judgement: Judgement, facts: ReviewFacts) -> tuple[ReviewedQues
     return tuple(questions)
 
 
-def _fact_of(one: UnjudgedRule, refused: bool) -> _Fact:
+def _fact_of(one: UnjudgedRule, facts: ReviewFacts, refused: bool) -> _Fact:
     """Return the fact that a rule misses; of a configuration that does not start, rules on its estimate miss just that."""
     if one.unread is not None:
         return _UNREAD
     fact = _FACTS.get(one.missing, _OTHER if one.missing in SETTINGS else _NO_ESTIMATE)
+    if one.missing == "gpus" and (facts.has("gpus") or facts.has("nodes", "gpus_per_node")):
+        fact = _NO_ESTIMATE  # of GPUs that the degrees do not divide
     return _STARTS if refused and fact in (_SPLIT, _NO_ESTIMATE) else fact
 
 
