@@ -29,10 +29,21 @@ class NoPatch(Exception):
 def diff_of(file: str, before: str, after: str) -> str:
     """Return the unified diff of a file, with three lines of context; empty without a difference."""
     name = posixpath.normpath(file.replace("\\", "/")).lstrip("/")
-    # A tab ends a name with spaces, for patch and git alike.
-    end = "\t" if " " in name else ""
-    lines = difflib.unified_diff(_lines_of(before), _lines_of(after), f"a/{name}{end}", f"b/{name}{end}")
+    old, new = _quoted(f"a/{name}"), _quoted(f"b/{name}")
+    lines = difflib.unified_diff(_lines_of(before), _lines_of(after), old, new)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def _quoted(name: str) -> str:
+    """Return a file's name as patch and git write it: one that ends a line would otherwise name another file."""
+    if any(letter < " " or letter in '"\x7f' for letter in name):
+        return '"' + "".join(_octal(letter) for letter in name) + '"'
+    # A tab ends a name with spaces.
+    return f"{name}\t" if " " in name else name
+
+
+def _octal(letter: str) -> str:
+    return f"\\{ord(letter):03o}" if letter < " " or letter in '"\\\x7f' else letter
 
 
 def _lines_of(text: str) -> list[str]:
