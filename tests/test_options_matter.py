@@ -516,11 +516,11 @@ def _said(words: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypa
 
 @pytest.mark.parametrize("command", [pytest.param(name, marks=pytest.mark.slow) for name in OPTIONS_THAT_MATTER])
 def test_every_further_option_changes_the_answer_or_is_refused(command, tmp_path, capsys, monkeypatch):
-    ignored, said = [], dict[str, Any]()
+    ignored, outputs = [], dict[str, Any]()
     for name, (words, more) in OPTIONS_THAT_MATTER[command].items():
-        if words not in said:
-            said[words] = _said(words, tmp_path / name, capsys, monkeypatch)
-        without = said[words]
+        if words not in outputs:
+            outputs[words] = _said(words, tmp_path / name, capsys, monkeypatch)
+        without = outputs[words]
         with_it = _said(_with(words, more), tmp_path / f"{name}, set", capsys, monkeypatch)
         assert without[0] != 2 or name == "approximate", without
         if with_it[0] == 2:

@@ -55,7 +55,7 @@ describe("the verdict", () => {
     expect(of([finding(1), finding(2), finding(3, "warning")])).toBe("2 errors and 1 warning, for Megatron-LM");
     expect(of([finding(1, "advice")])).toBe("Nothing is wrong, for Megatron-LM");
     const unknown = { verdict: "unknown", findings: [], configurations } as unknown as Review;
-    expect(verdict(unknown)).toBe("No fault found, and not everything is judged, for Megatron-LM");
+    expect(verdict(unknown)).toBe("No fault found, but not everything was judged, for Megatron-LM");
   });
 
   test("describes a change by its settings", () => {

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from pipeplan.extensions.review import RULES, ReviewFacts, improvements, judged, read_text_of
-from pipeplan.extensions.review.conversion import missing_facts
-from pipeplan.extensions.review.edits import Edit, NoPatch, edits_of
+from pipeplan.extensions.review.edits import edits_of
 from pipeplan.extensions.review.estimating import estimated
 from pipeplan.extensions.review.facts import Entry
+from pipeplan.extensions.review.missing import missing_facts
 from pipeplan.extensions.review.patches import Patches, patches_of
+from pipeplan.extensions.review.text_edits import NoPatch, TextEdit
 from pipeplan.trainers import trainer_kind
 
 RECIPES = """from megatron.bridge.training.config import ConfigContainer
@@ -62,8 +63,10 @@ def applied(diff: str, text: str, file: str, folder: Path) -> str:
     (folder / "fix.patch").write_bytes(diff.encode())
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     subprocess.run(["git", "apply", "--check", "fix.patch"], cwd=folder, check=True)
-    told = subprocess.run(["patch", "-p1", "--dry-run", "-i", "fix.patch"], cwd=folder, check=True, capture_output=True)
-    assert b"offset" not in told.stdout
+    output = subprocess.run(
+        ["patch", "-p1", "--dry-run", "-i", "fix.patch"], cwd=folder, check=True, capture_output=True
+    )
+    assert b"offset" not in output.stdout
     subprocess.run(["git", "apply", "fix.patch"], cwd=folder, check=True)
     return (folder / file).read_bytes().decode()
 
@@ -145,7 +148,7 @@ def test_a_setting_is_written_into_the_group_that_holds_it():
     with pytest.raises(NoPatch, match="no setting beside which local_batch_size belongs"):
         edits_of(reading, {"local_batch": 8})
     (edit,) = edits_of(reading, {"micro_batch": 2})
-    assert edit == Edit(4, new="    pp_microbatch_size: 2")
+    assert edit == TextEdit(4, new="    pp_microbatch_size: 2")
 
 
 def test_a_variable_of_a_script_is_changed_where_it_gets_its_value(tmp_path):
@@ -175,9 +178,9 @@ def test_too_few_gpus_are_repaired_by_nodes_as_the_launcher_counts_them(machines
 
 def adapters(**settings: Any) -> ReviewFacts:
     """LoRA of Qwen3-8B on one H100."""
-    given = {"model_name": "qwen3-8b", "tp": 1, "pp": 1, "cp": 1, "gpus": 1, "device": "H100", "phase": "peft"}
-    given |= {"seq_length": 2048, "global_batch": 32, "micro_batch": 1, "lora_rank": 8, **settings}
-    return ReviewFacts(trainer_kind("megatron-bridge"), {key: Entry(value) for key, value in given.items()})
+    values = {"model_name": "qwen3-8b", "tp": 1, "pp": 1, "cp": 1, "gpus": 1, "device": "H100", "phase": "peft"}
+    values |= {"seq_length": 2048, "global_batch": 32, "micro_batch": 1, "lora_rank": 8, **settings}
+    return ReviewFacts(trainer_kind("megatron-bridge"), {key: Entry(value) for key, value in values.items()})
 
 
 def test_adapters_need_no_states_of_the_frozen_model():
@@ -195,7 +198,7 @@ def test_the_example_of_a_cluster_has_the_size_of_the_configuration(gpus, cluste
 
 def dense(**settings: Any) -> ReviewFacts:
     """Llama-3-70B on 64 H100."""
-    given = {
+    values = {
         "model_name": "llama3-70b",
         "tp": 8,
         "pp": 4,
@@ -205,9 +208,9 @@ def dense(**settings: Any) -> ReviewFacts:
         "layout": None,
         "vpp": None,
     }
-    given |= {"first_stage_layers": None, "last_stage_layers": None, "seq_length": 8192, "micro_batch": 1}
-    given |= {"global_batch": 64, "sequence_parallel": True, "distributed_optimizer": True, "bf16": True, **settings}
-    return ReviewFacts(trainer_kind("megatron-lm"), {key: Entry(value) for key, value in given.items()})
+    values |= {"first_stage_layers": None, "last_stage_layers": None, "seq_length": 8192, "micro_batch": 1}
+    values |= {"global_batch": 64, "sequence_parallel": True, "distributed_optimizer": True, "bf16": True, **settings}
+    return ReviewFacts(trainer_kind("megatron-lm"), {key: Entry(value) for key, value in values.items()})
 
 
 def test_each_recomputed_layer_lowers_the_memory_and_takes_time():
@@ -223,7 +226,7 @@ def test_each_recomputed_layer_lowers_the_memory_and_takes_time():
 def test_states_of_the_optimizer_on_the_host_take_no_memory_of_the_gpu():
     gpu, host = estimated(dense()), estimated(dense(optimizer_cpu_offload=True))
     assert gpu.peak_gib - host.peak_gib == pytest.approx(max(rank.optimizer for rank in gpu.estimate.memory), rel=0.05)
-    assert "the host updates the weights in no time" in host.assumed
+    assert "an update of the weights on the host that takes no time" in host.assumed
 
 
 def test_a_layout_that_code_of_another_file_sets_is_estimated_as_balanced():

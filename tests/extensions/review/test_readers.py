@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import pipeplan
-from pipeplan.extensions.review import RULES, combined, improvements, judged, patched, read_configurations, read_text_of
+from pipeplan.extensions.review import RULES, combined, improvements, judged, read_configurations, read_text_of
+from pipeplan.extensions.review.edits import edits_of
 from pipeplan.extensions.review.readers.shell import read_in_shell
+from pipeplan.extensions.review.text_edits import NoPatch, diff_of, edited_text
 from pipeplan.foundation.errors import InputError, PipeplanError
 from tests.extensions.review.configurations import CASES
 
@@ -19,6 +21,10 @@ PATCHED = [case for case in CASES if not case.file.endswith((".log", "layout.txt
 def read(text: str, file: str = "run.sh"):
     (reading,) = read_text_of(text, file)
     return reading
+
+
+def patched(reading, changes: dict[str, object]) -> str:
+    return edited_text(reading.source.text, edits_of(reading, changes))
 
 
 def values(text: str, file: str = "run.sh") -> dict[str, object]:
@@ -42,29 +48,27 @@ def test_a_patch_is_in_the_form_of_the_file_and_leaves_it_clean():
     for case in PATCHED:
         reading = read(case.text, case.file)
         changes = combined(list(improvements(reading.facts, RULES)))
-        patch = patched(reading, changes)
-        assert patch.text is not None, case
-        assert patch.diff.startswith(f"--- a/{case.file}\n+++ b/{case.file}\n@@"), case
-        again = read(patch.text, case.file).facts
+        text = patched(reading, changes)
+        diff = diff_of(case.file, case.text, text)
+        assert diff.startswith(f"--- a/{case.file}\n+++ b/{case.file}\n@@"), case
+        again = read(text, case.file).facts
         assert {name: again.get(name, None) or None for name in changes} == {
             name: value or None for name, value in changes.items()
         }
         assert [fault.rule.id for fault in judged(again, RULES) if fault.rule.severity != "advice"] == [], case
-        changed = sum(line[:1] in "+-" for line in patch.diff.splitlines()[2:])
+        changed = sum(line[:1] in "+-" for line in diff.splitlines()[2:])
         assert changed <= 2 * len(changes), case
 
 
-def test_what_a_log_holds_is_listed_and_not_patched():
+def test_a_log_is_not_patched():
     (case,) = (case for case in CASES if case.file == "train.log")
-    reading = read(case.text, case.file)
-    patch = patched(reading, {"first_stage_layers": 12, "last_stage_layers": 10})
-    assert patch.text is None
-    assert patch.diff == "decoder_first_pipeline_num_layers: 12\ndecoder_last_pipeline_num_layers: 10\n"
+    with pytest.raises(NoPatch, match="the file is a log"):
+        patched(read(case.text, case.file), {"first_stage_layers": 12, "last_stage_layers": 10})
 
 
 def test_a_layout_is_patched_as_a_whole():
-    patch = patched(read("Et*4|t*4|t*4L|\n", "layout.txt"), {"layout": "Et*4|t*4|t*4L"})
-    assert patch.text == "Et*4|t*4|t*4L\n"
+    reading = read("Et*4|t*4|t*4L|\n", "layout.txt")
+    assert patched(reading, {"layout": "Et*4|t*4|t*4L"}) == "Et*4|t*4|t*4L\n"
 
 
 def test_several_configurations_of_a_file_are_read_by_name():
@@ -122,7 +126,7 @@ def recipe(pp=2, num_layers=8):
     (fault,) = [fault for fault in judged(reading.facts, RULES) if fault.rule.id == "layout-layers"]
     assert text.split("\n")[fault.place.line - 1] == "    set_layout(cfg.model)"
     patch = patched(reading, combined(list(improvements(reading.facts, RULES))))
-    assert '+    cfg.model.pipeline_model_parallel_layout = "Et*4|t*4L"' in patch.diff
+    assert '\n    cfg.model.pipeline_model_parallel_layout = "Et*4|t*4L"\n' in patch
 
 
 def test_settings_of_a_branch_that_the_recipe_does_not_decide_are_unknown():
@@ -192,6 +196,12 @@ def test_a_script_is_followed_as_a_shell_would():
         ("# it's --tensor-model-parallel-size 8\ntorchrun x.py --tensor-model-parallel-size 4 # 'quoted", {"tp": 4}),
         ("python x.py ++model.tensor_model_parallel_size=4 actor.ref.tensor_model_parallel_size=8", {"tp": 4}),
         ("torchrun x.py --tensor-model-parallel-size 4 --disable-bias-linear", {"tp": 4, "add_bias_linear": False}),
+        (
+            "A='--tensor-model-parallel-size 4'\nif [ $N -gt 1 ]; then A=\"$A --seq-length 64 --fp16\"; fi\nx.py $A --bf16",
+            {"tp": 4, "bf16": True},
+        ),
+        ("case $1 in\n --fp16|-h) shift;;\nesac\nx.py --tensor-model-parallel-size 4", {"tp": 4}),
+        ('D="$(cd "$(dirname "$0")"; echo ")")"\nx.py --tensor-model-parallel-size "4" --load "$D"', {"tp": 4}),
     ]:
         assert values(script) == expected, script
 
@@ -233,9 +243,29 @@ def test_the_gpus_of_a_launcher_are_patched_where_they_stand():
     }
 
 
+def test_a_value_in_quotes_is_patched_with_them():
+    script = 'TP=4\npython x.py model.tensor_model_parallel_size="${TP}" model.pipeline_model_parallel_size=2\n'
+    place = read(script).facts.settings["tp"].place
+    assert script.split("\n")[place.line - 1][place.start : place.end] == '"${TP}"'
+
+
+def test_json_that_is_no_yaml_has_the_places_of_its_values():
+    place = (
+        read('{"name": "\\ud83d\\ude00",\n\t"tensor_model_parallel_size": 4\n}\n', "args.json")
+        .facts.settings["tp"]
+        .place
+    )
+    assert (place.line, place.start, place.end) == (2, 31, 32)
+
+
+def test_arguments_in_a_python_file_are_not_guessed():
+    with pytest.raises(InputError, match="no setting"):
+        read_text_of('parser.add_argument("--position-embedding-type", type=str)\nrun(["--seq-length", "8"])\n', "x.py")
+
+
 def test_the_one_node_of_torchrun_is_patched_behind_its_gpus():
     reading = read("torchrun --nproc_per_node=8 x.py --tensor-model-parallel-size 8 --pipeline-model-parallel-size 4\n")
-    assert "torchrun --nproc_per_node=8 --nnodes 4 x.py" in (patched(reading, {"nodes": 4}).text or "")
+    assert "torchrun --nproc_per_node=8 --nnodes 4 x.py" in patched(reading, {"nodes": 4})
 
 
 def files(folder, **texts: str):
@@ -371,6 +401,7 @@ def test_variables_that_double_each_other_end():
         + "torchrun x.py $A59\n"
     )
     assert values(script) == {"bf16": True, "gated": True}
+    assert values("A=xxxxxxxx\n" + "A=$A$A\n" * 60 + "torchrun x.py --load $A$((A + A)) --bf16") == {"bf16": True}
 
 
 @pytest.mark.parametrize(

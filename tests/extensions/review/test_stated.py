@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from pipeplan.extensions.review import RULES, ReviewFacts, judged
+from pipeplan.extensions.review import RULES, ReviewFacts, judged, judgement
 from pipeplan.extensions.review.defaults import DEFAULTS, defaults_of
 from pipeplan.extensions.review.facts import SettingPlace
-from pipeplan.extensions.review.forks import silenced
+from pipeplan.extensions.review.keys import OWN_KEYS, setting_of
 from pipeplan.extensions.review.models import named_model, properties_of
-from pipeplan.extensions.review.settings import OWN_KEYS, SETTINGS, UNKNOWN, setting_of
+from pipeplan.extensions.review.settings import SETTINGS, UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, facts_of
 from pipeplan.trainers import trainer_kind
 
@@ -155,11 +155,9 @@ def test_a_flag_of_a_fork_silences_the_rules_of_its_subject_alone():
     flags = ("--pipe-my-way", "--use-fused-rmsnorm", "--moe-layer-freq", "--rdzv-backend")
     c = facts("megatron-lm", ("--num-layers", "30"), ("--pipeline-model-parallel-size", "4"), others=flags)
     assert [place.key for place in c.unread] == ["--pipe-my-way"]
-    rules = {rule.id: rule for rule in RULES}
-    assert silenced(c, rules["layers-per-rank"]) == c.unread[0]
-    assert silenced(c, rules["interleaving-too-few-microbatches"]) == c.unread[0]
-    assert silenced(c, rules["too-few-gpus"]) is None
-    assert silenced(c, rules["expert-grid"]) is None
+    silent = {one.rule.id for one in judgement(c, RULES).unjudged if one.unread == c.unread[0]}
+    assert {"layers-per-rank", "interleaving-too-few-microbatches"} <= silent
+    assert not {"too-few-gpus", "expert-grid"} & silent
     assert not facts("verl", ("pipeline_model_parallel_size", "4"), others=flags).unread
 
 
@@ -185,3 +183,50 @@ def test_adapters_are_a_rank_above_zero(trainer, keys, rank):
     c = facts(trainer, *keys)
     assert c.get("lora_rank", None) == rank
     assert c.get("phase", "train") == ("train" if rank is None else "peft")
+
+
+def test_a_record_of_megatron_bridges_benchmarks_says_its_model_gpu_and_number_format_in_its_name():
+    keys = {"num_gpus": 8, "pipeline_model_parallel_size": 2, "pp_layout": None}
+    entries = tuple(RawEntry(key, raw, SettingPlace("configs.py", 1, key)) for key, raw in keys.items())
+    read = ReadSettings(entries=entries, name="LLAMA3_70B_LORA_CONFIG_GB200_FP8_MX_V1", whole=True)
+    c = facts_of(read, trainer_kind("megatron-lm"))
+    assert (c.trainer.name, c.layers, c.device, c.precision, c.tp) == ("megatron-bridge", 80, "gb200", "fp8_mx", 1)
+    # The scripts then take the layout and the edges of the model's recipe.
+    assert not c.has("layout")
+    assert not c.has("first_stage_layers")
+
+
+@pytest.mark.parametrize(
+    ("file", "gpu"),
+    [
+        ("examples/configs/MI355X/llama3.yaml", "MI355X"),
+        ("qwen/qwen3_moe_30b_te_gb200.yaml", "GB200"),
+        ("h100/gb200_and_more.yaml", UNKNOWN),
+        ("configs/base.yaml", UNKNOWN),
+        ("mi300xl/h1000.yaml", UNKNOWN),
+    ],
+)
+def test_the_folder_or_the_name_of_a_file_says_the_gpu(file, gpu):
+    entry = RawEntry("tensor_model_parallel_size", 2, SettingPlace(file, 1, "tensor_model_parallel_size"))
+    assert facts_of(ReadSettings(entries=(entry,)), trainer_kind("megatron-lm")).get("device") == gpu
+
+
+def test_automodel_spreads_experts_over_replicas_by_which_the_batch_is_divided_though_the_gpus_are_unknown():
+    keys = (("distributed.tp_size", 1), ("distributed.ep_size", 128), ("step_scheduler.local_batch_size", 1))
+    assert errors(facts("nemo-automodel", *keys, ("step_scheduler.global_batch_size", 32))) == {
+        "accumulation-not-divisible"
+    }
+    assert errors(facts("nemo-automodel", *keys, ("step_scheduler.global_batch_size", 256))) == set()
+
+
+def test_nemo_rl_makes_microbatches_of_tokens_where_it_packs_sequences():
+    keys = [
+        ("policy.megatron_cfg.tensor_model_parallel_size", 1),
+        ("policy.train_global_batch_size", 16),
+        ("policy.train_micro_batch_size", 4),
+        ("policy.generation.colocated.enabled", "true"),
+        ("cluster.gpus_per_node", 8),
+        ("cluster.num_nodes", 1),
+    ]
+    assert "batch-not-divisible" in errors(facts("nemo-rl", *keys))
+    assert "batch-not-divisible" not in errors(facts("nemo-rl", *keys, ("policy.sequence_packing.enabled", "true")))

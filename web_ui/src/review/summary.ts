@@ -9,7 +9,7 @@ export function verdict({ verdict, findings, configurations }: Review): string {
   const counts = (["error", "warning"] as const)
     .map((severity) => counted(findings, severity))
     .filter((text) => text !== "");
-  const nothing = verdict === "unknown" ? "No fault found, and not everything is judged" : "Nothing is wrong";
+  const nothing = verdict === "unknown" ? "No fault found, but not everything was judged" : "Nothing is wrong";
   const text = counts.length === 0 ? nothing : counts.join(" and ");
   const [only] = configurations;
   if (configurations.length > 1) return `${text} in ${configurations.length} configurations`;
@@ -35,7 +35,7 @@ export function questions({ questions, unknown, not_read: notRead }: Reviewed): 
     make(
       "dd",
       {},
-      `${judged} rules judged, ${unjudged} not`,
+      `${judged} rules judged, ${unjudged} not judged`,
       ...missing.map(({ sentence }) => make("div", { class: "note" }, sentence)),
     ),
   ]);

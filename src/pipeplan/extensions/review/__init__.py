@@ -3,15 +3,17 @@
 from pipeplan.foundation.lazy import lazy_names
 
 _HOMES = {
-    "conversion": "configured missing_facts",
-    "edits": "Patch patched plain spelling",
+    "conversion": "configured",
     "estimating": "Estimated",
     "facts": "NotSet ReviewFacts SettingPlace",
     "improving": "VerifiedChange combined estimate_or_none improvements",
+    "missing": "missing_facts",
+    "models": "properties_of_shape",
     "patches": "Patches patches_of",
     "readers": "Reading read_configurations read_text_of",
     "rule": "QUESTIONS SEVERITIES Judgement Question RuleFault RuleRow Severity UnjudgedRule judged judgement",
     "rules": "RULES",
     "settings": "SETTINGS",
+    "spellings": "plain spelling",
 }
 __all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from math import gcd, lcm
 from pathlib import PurePath
 from typing import Any
 
@@ -12,9 +11,8 @@ from pipeplan.extensions.planning import Configuration
 from pipeplan.extensions.planning.flags import layers_of_pattern, offloaded_share
 from pipeplan.extensions.planning.hardware import Cluster, Node, Preset, preset
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
-from pipeplan.extensions.review.facts import NotSet, ReviewFacts
+from pipeplan.extensions.review.facts import NotSet, ReviewFacts, or_none
 from pipeplan.extensions.review.models import named_model, shape_of_sizes, similar_model
-from pipeplan.extensions.review.settings import SETTINGS
 from pipeplan.extensions.review.software import software_of
 from pipeplan.extensions.review.stages import (
     LOSS_LAYERS,
@@ -41,6 +39,8 @@ _USUAL_SEQUENCE = 4096
 
 _USUAL_RANK = 16
 """Rank of low-rank adapters that an estimate assumes where a configuration does not say."""
+
+_FEWEST = "the fewest that the degrees need"
 
 _SCHEDULES = {
     "1f1b": "1f1b",
@@ -70,6 +70,8 @@ class Configured:
         Share of each stage's layers that are recomputed as the configuration says; the others keep all.
     host_states
         Share of the optimizer's states that are on the host.
+    shared
+        Stage of ZeRO of the states that more replicas would share, if the GPUs are unknown and the fewest are assumed.
     """
 
     model: ModelShape
@@ -79,6 +81,7 @@ class Configured:
     guessed: bool
     recomputed: float = 1.0
     host_states: float = 0.0
+    shared: int | None = None
 
 
 def configured(c: ReviewFacts) -> Configured:
@@ -89,15 +92,15 @@ def configured(c: ReviewFacts) -> Configured:
     if not c.trains:
         raise NotSet("phase")
     if c.cluster is None:
-        _usual_node(str(c.device))  # before the model, which takes its time
+        usual_node(str(c.device))  # before the model, which is slow to read
     assumed: list[str] = []
-    model = _model(c, assumed)
+    model = model_of(c, assumed)
     tp, pp, cp = (int(c.get(name, 1) or 1) for name in ("tp", "pp", "cp"))
     if unsaid := [name for name in ("tp", "pp") if not c.has(name)]:
         assumed.append(f"{' and '.join(unsaid)} of 1")
     machines, data = _machines(c, tp * pp * cp, assumed)
     micro, batch = _batch(c, data, pp, assumed)
-    # A single rank has nobody to share gradients and parameters with.
+    # A single rank shares gradients and parameters with no other.
     zero = _zero(c, assumed) if data * cp > 1 else min(_zero(c, []), 1)
     sequence = c.get("seq_length", None)
     if sequence is None:
@@ -147,77 +150,9 @@ def configured(c: ReviewFacts) -> Configured:
     recomputed = _recomputed_share(c, model, layers)
     host = 1.0 if c.get("optimizer_cpu_offload", False) else 0.0
     if host:
-        assumed.append("the host updates the weights in no time")
-    return Configured(model, machines, configuration, tuple(assumed), guessed, recomputed, host)
-
-
-def missing_facts(c: ReviewFacts) -> str:
-    """Return what a configuration that cannot be estimated does not say, and the options that say it, in words."""
-    if not c.trains:
-        return "only training steps are estimated, and this job does not train"
-    gpu = "a GPU that pipeplan knows" if c.has("device") else "the GPU"
-    named = {
-        "a model that pipeplan knows": _knows_model(c),
-        gpu: c.cluster is not None or (c.has("device") and _knows_gpu(c)),
-        "the degrees": c.has("pp") or c.has("tp") or c.has("local_batch"),
-    }
-    missing = [words for words, known in named.items() if not known]
-    if not missing:
-        return _refusal(c)
-    # Examples of options that say what a configuration leaves out.
-    options = {"a model that pipeplan knows": "--model config.json", gpu: f"--cluster {_cluster_like(c)}"}
-    examples = " ".join(options[words] for words in missing if words in options)
-    remedy = f": review it with {examples}" if examples else ""
-    return f"the configuration does not name {' and '.join(missing)}{remedy}"
-
-
-_REFUSALS = {
-    "layout": "the split of the layers into stages is unknown",
-    "gpus": "the degrees do not divide the GPUs",
-    "global_batch": "the global batch is smaller than a microbatch of every replica",
-    "layers": "the model's pattern has another number of layers",
-}
-"""Reasons why a configuration that names all cannot be estimated, by the setting that the conversion misses."""
-
-
-def _refusal(c: ReviewFacts) -> str:
-    """Return why a configuration that names all cannot be estimated."""
-    from pipeplan.extensions.review.estimating import estimated  # loads the planner
-
-    try:
-        estimated(c).estimate  # noqa: B018  (its refusal is the answer)
-    except NotSet as missing:
-        name = str(missing)
-        return _REFUSALS.get(name, f"{SETTINGS[name].keys[0]} is not stated" if name in SETTINGS else name)
-    return "the estimate is refused"
-
-
-def _cluster_like(c: ReviewFacts) -> str:
-    """Return an example of a cluster with as many GPUs as the configuration has, or the fewest that its degrees need."""
-    try:
-        gpus = c.world
-    except NotSet:
-        gpus = lcm(c.model_parallel, 8)
-    per_node = gcd(int(c.get("gpus_per_node", 8)), gpus)
-    return f"h100-sxm:{per_node}x{gpus // per_node}"
-
-
-def _knows_gpu(c: ReviewFacts) -> bool:
-    try:
-        _usual_node(str(c.device))
-    except NotSet:
-        return False
-    return True
-
-
-def _knows_model(c: ReviewFacts) -> bool:
-    if c.has("hidden", "heads") and (c.has("layers") or c.get("hybrid_pattern", None)):
-        return True
-    try:
-        _model(c, [])
-    except NotSet:
-        return False
-    return True
+        assumed.append("an update of the weights on the host that takes no time")
+    shared = _zero(c, []) if any(sentence.endswith(_FEWEST) for sentence in assumed) else None
+    return Configured(model, machines, configuration, tuple(assumed), guessed, recomputed, host, shared)
 
 
 _SPLIT = {"layout": None, "first_stage_layers": None, "last_stage_layers": None, "vpp": None, "schedule": "1f1b"}
@@ -230,13 +165,11 @@ def _split(facts: ReviewFacts, model: ModelShape, assumed: list[str]) -> tuple[t
     if "|" in pattern:
         return layers_of_pattern(model, pattern), False
     c = facts if facts.has("layers") else facts.changed({"layers": model.layers})
+    stated = or_none(lambda: layers_of_stages(c))
+    if stated is not None:
+        return stated, False
     try:
-        return layers_of_stages(c), False
-    except NotSet:
-        missing = {name: value for name, value in _SPLIT.items() if not c.has(name)}
-        own = c.changed(missing)
-    try:
-        layers = layers_of_stages(own)
+        layers = layers_of_stages(c.changed({name: value for name, value in _SPLIT.items() if not c.has(name)}))
         assumed.append("the trainer's own split of the layers")
     except NotSet:
         # A layout that the file leaves to code balances the layers, or it would not be set.
@@ -251,7 +184,7 @@ _NAMED_SIZE = re.compile(r"\d[bt](?![a-z])", re.IGNORECASE)
 """Matches the number of parameters in a model's name: ``-30B``, ``_1T``."""
 
 
-def _model(c: ReviewFacts, assumed: list[str]) -> ModelShape:
+def model_of(c: ReviewFacts, assumed: list[str]) -> ModelShape:
     """Return the model's shape, with the layers and MTP layers that the configuration sets."""
     name = str(c.get("model_name", ""))
     model = c.shape or named_model(name)
@@ -291,16 +224,19 @@ def _machines(c: ReviewFacts, replica: int, assumed: list[str]) -> tuple[Cluster
     cluster = c.cluster
     node: Cluster | Node
     if cluster is None:
-        usual = _usual_node(str(c.device))
+        usual = usual_node(str(c.device))
         gpu, node = usual.gpu, usual.node
     else:
         gpu, node = cluster.gpu, cluster
-    try:
-        gpus = c.world
-    except NotSet:
+    gpus = or_none(lambda: c.world)
+    if gpus is None:
         experts = int((c.get("ep", 1) or 1) * (c.get("etp", 1) or 1) * c.get("pp", 1))
-        gpus = _multiple(max(replica, experts), replica, node.per_node)
-        assumed.append(f"{gpus} GPUs, the fewest that the degrees need")
+        gpus = _fewest_gpus(max(replica, experts), replica, node.per_node)
+        if (told := int(c.get("nodes", 0)) * node.per_node) >= gpus:
+            gpus = told
+            assumed.append(f"{node.per_node} GPUs in each node")
+        else:
+            assumed.append(f"{gpus} GPUs, {_FEWEST}")
     if cluster is None or cluster.gpus != gpus:
         if cluster is not None:
             assumed.append(f"the {counted(gpus, 'GPU')} of the configuration, not the {cluster.gpus} of the options")
@@ -324,7 +260,7 @@ _GPU_MEMORY = re.compile(r"\b(\d+) ?g(?:i?b)?\b", re.IGNORECASE)
 """Memory in the name of a GPU."""
 
 
-def _usual_node(device: str) -> Preset:
+def usual_node(device: str) -> Preset:
     """Return the machines of a GPU's name; of a name with its memory, those of that memory."""
     shortened = _GPU_MEMORY.sub("", device).strip(" -_,")
     usual = next((found for name in (device, shortened) if (found := _preset(name)) is not None), None)
@@ -341,11 +277,11 @@ def _preset(name: str) -> Preset | None:
         return None
 
 
-def _multiple(least: int, *steps: int) -> int:
-    """Return the smallest multiple of the first step that is at least ``least``, and of the second if it is larger."""
-    replica, node = steps
+def _fewest_gpus(least: int, replica: int, node: int) -> int:
+    """Return the fewest GPUs, at least ``least``, that whole replicas fill; on whole nodes if these hold whole replicas."""
     gpus = -(-least // replica) * replica
-    return gpus if gpus <= node else -(-gpus // node) * node if (-(-gpus // node) * node) % replica == 0 else gpus
+    on_nodes = -(-gpus // node) * node
+    return on_nodes if gpus > node and on_nodes % replica == 0 else gpus
 
 
 def _batch(c: ReviewFacts, data: int, pp: int, assumed: list[str]) -> tuple[int, int]:
@@ -398,7 +334,9 @@ def _zero(c: ReviewFacts, assumed: list[str]) -> Any:
         return int(c.get("zero_stage", 0))
     if "pytorch" in c.trainer.scopes:
         return _zero_of_torch(c)
-    if c.get("megatron_fsdp", False) or c.get("torch_fsdp2", False):
+    if c.get("torch_fsdp2", False):
+        return 3
+    if c.get("megatron_fsdp", False):
         return {"optim": 1, "optim_grads": 2, "no_shard": 0}.get(str(c.get("sharding_strategy", "")), 3)
     if not c.has("distributed_optimizer"):
         assumed.append("the distributed optimizer")

@@ -142,7 +142,7 @@ DEFAULTS: Mapping[str, TrainerDefaults] = MappingProxyType(
         "openrlhf": TrainerDefaults("OpenRLHF openrlhf/cli/train_sft.py, openrlhf/cli/train_ppo_ray.py", "tp=1 cp=1"),
     }
 )
-"""Defaults of every trainer whose code has them; compared with the releases of :data:`pipeplan.trainers.TRAINER_KINDS`."""
+"""Defaults by trainer, as in the releases of :data:`pipeplan.trainers.TRAINER_KINDS`."""
 
 
 @cache
@@ -158,4 +158,4 @@ def defaults_of(trainer: str) -> Mapping[str, Any]:
 
 
 SPLIT = frozenset(word.partition("=")[0] for word in _EVEN.split())
-"""Settings of the pipeline's split, which Megatron's trainers default alike, wherever the rest comes from."""
+"""Settings of the pipeline's split, whose defaults are the same in all trainers on Megatron."""

@@ -1,233 +1,31 @@
-"""Patches: changes of settings as edits of the text that they were read from, in its own form.
+"""Changes of settings as edits of the text that they were read from, in its own form.
 
-An edit replaces the value where the text has it, and else adds a line beside a setting of the same kind. What other
-configurations of a Python file share, a line at the end of the configuration's own function overrides.
+An edit replaces the value where the text has it, and else adds a line beside a setting of the same kind. A value that
+other configurations of a Python file share is overridden at the end of the configuration's own function.
 """
 
 from __future__ import annotations
 
 import ast
-import difflib
 import json
-import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from pipeplan.extensions.review.facts import Entry, ReviewFacts, SettingPlace
+from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
 from pipeplan.extensions.review.readers import Reading, SourceText, is_quoted
 from pipeplan.extensions.review.settings import SETTINGS
+from pipeplan.extensions.review.spellings import BESIDE, BRIDGE_PARTS, PIPELINE, anchor_of, spelling
+from pipeplan.extensions.review.text_edits import NoPatch, TextEdit
 from pipeplan.model import one_line
 
-_CORE_SPELLINGS = {
-    "vpp": "virtual_pipeline_model_parallel_size",
-    "first_stage_layers": "num_layers_in_first_pipeline_stage",
-    "last_stage_layers": "num_layers_in_last_pipeline_stage",
-    "overlap_p2p": "overlap_p2p_comm",
-    "batch_p2p": "batch_p2p_comm",
-    "group_size": "microbatch_group_size_per_vp_stage",
-    "fp8": "fp8",
-    "experts": "num_moe_experts",
-    "gpus": "num_gpus",
-}
-"""Fields of Megatron-core's configuration where Megatron-LM's argument has another name."""
 
-_OF_CORE = frozenset({"megatron-bridge", "nemo", "nemo-rl", "verl"})
-"""Trainers whose files set Megatron-core's fields; those of others are Megatron-LM's arguments."""
-
-_TORCH_SPELLINGS = {
-    "torchtitan": {
-        "tp": "tensor_parallel_degree",
-        "pp": "pipeline_parallel_degree",
-        "cp": "context_parallel_degree",
-        "ep": "expert_parallel_degree",
-        "dp_shard": "data_parallel_shard_degree",
-        "local_batch": "local_batch_size",
-        "micro_batch": "pipeline_parallel_microbatch_size",
-        "schedule": "pipeline_parallel_schedule",
-        "layers_per_stage": "pipeline_parallel_layers_per_stage",
-        "microbatches": "num_pp_microbatches",
-        "ac_mode": "mode",
-    },
-    "nemo-automodel": {
-        "tp": "tp_size",
-        "pp": "pp_size",
-        "cp": "cp_size",
-        "ep": "ep_size",
-        "local_batch": "local_batch_size",
-        "micro_batch": "pp_microbatch_size",
-        "schedule": "pp_schedule",
-        "layers_per_stage": "layers_per_stage",
-        "round_stages": "round_virtual_stages_to_pp_multiple",
-    },
-}
-
-_BESIDE = {
-    "ac_mode": (),
-    "last_stage_layers": ("first_stage_layers",),
-    "first_stage_layers": ("last_stage_layers",),
-    "eval_global_batch": ("global_batch", "micro_batch"),
-    "micro_batch": ("global_batch", "local_batch"),
-    "local_batch": ("global_batch", "micro_batch"),
-    "global_batch": ("micro_batch", "local_batch"),
-    "microbatches": ("schedule", "pp"),
-    "nodes": ("gpus_per_node",),
-    "gpus_per_node": ("nodes",),
-}
-"""Settings beside which a new one is written; of all others those of the pipeline."""
-
-_PIPELINE = ("pp", "vpp", "layout", "first_stage_layers", "last_stage_layers", "tp", "cp", "ep", "schedule")
-
-_GROUPS = {
-    "torchtitan": (
-        {"tp", "pp", "cp", "ep", "etp", "dp_shard", "dp_replicate", "schedule", "micro_batch", "layers_per_stage"}
-        | {"first_stage_less", "last_stage_less", "modules_per_part", "schedule_csv", "fsdp_reshard"},
-        {"local_batch", "global_batch", "seq_length"},
-    ),
-    "nemo-automodel": (
-        {"tp", "pp", "cp", "ep", "dp", "dp_replicate", "sequence_parallel", "activation_checkpointing"},
-        {"schedule", "micro_batch", "layers_per_stage", "round_stages", "microbatches"},
-        {"local_batch", "global_batch"},
-    ),
-    "nemo-rl": ({"global_batch", "micro_batch", "seq_length"},),
-    "megatron-bridge": (
-        {"global_batch", "micro_batch", "eval_global_batch", "eval_micro_batch"},
-        {"overlap_grad_reduce", "overlap_param_gather", "distributed_optimizer"},
-        {"ckpt_format"},
-    ),
-}
-"""Settings that stand in one group of a trainer's file, and only beside each other; all others are the model's."""
-
-_BRIDGE_PARTS = {
-    "overlap_grad_reduce": "ddp",
-    "distributed_optimizer": "ddp",
-    "ckpt_format": "checkpoint",
-    "micro_batch": "train",
-    "global_batch": "train",
-}
-"""Parts of Megatron-Bridge's configuration with settings that are not the model's."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Edit:
-    """Edit of a line (from 0): of the columns from ``start`` to ``end``; of no columns (-1): a new line behind it.
-
-    ``new`` is the new text; None removes the line.
-    """
-
-    line: int
-    start: int = -1
-    end: int = -1
-    new: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """Changes in the form of the input.
-
-    Attributes
-    ----------
-    diff
-        Unified diff of the text, or the changed settings one per line if the text cannot hold them.
-    text
-        The patched text; None if the text cannot hold the changes.
-    """
-
-    diff: str
-    text: str | None
-
-
-class NoPatch(Exception):
-    """A text cannot hold a change; the reason in words."""
-
-
-_NOTHING: Mapping[SettingPlace, str] = MappingProxyType({})
-
-
-def patched(reading: Reading, changes: Mapping[str, Any]) -> Patch:
-    """Return a patch of changes for the text of one configuration, which is not judged again."""
-    source = reading.source
-    try:
-        text = edited_text(source.text, edits_of(reading, changes))
-    except NoPatch:
-        return Patch("".join(f"{key}: {plain(value)}\n" for key, value in _listed(reading.facts, changes)), None)
-    return Patch(diff_of(source.file, source.text, text), text)
-
-
-def _listed(facts: ReviewFacts, changes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    return ((spelling(facts, name, "list"), value) for name, value in changes.items())
-
-
-def diff_of(file: str, before: str, after: str) -> str:
-    """Return the unified diff of a file, with three lines of context; empty without a difference."""
-    name = posixpath.normpath(file.replace("\\", "/")).lstrip("/")
-    old, new = _quoted(f"a/{name}"), _quoted(f"b/{name}")
-    lines = difflib.unified_diff(_lines_of(before), _lines_of(after), old, new)
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def _quoted(name: str) -> str:
-    """Return a file's name as patch and git write it: one that ends a line would otherwise name another file."""
-    if any(letter < " " or letter in '"\x7f' for letter in name):
-        return '"' + "".join(_octal(letter) for letter in name) + '"'
-    # A tab ends a name with spaces.
-    return f"{name}\t" if " " in name else name
-
-
-def _octal(letter: str) -> str:
-    return f"\\{ord(letter):03o}" if letter < " " or letter in '"\\\x7f' else letter
-
-
-def _lines_of(text: str) -> list[str]:
-    """Return the lines with their ends; other separators than the line feed are part of a line, as they are for patch."""
-    return re.findall(r"[^\n]*\n|[^\n]+", text)
-
-
-def edited_text(text: str, edits: Iterable[Edit]) -> str:
-    """Return a text with edits, of which equal ones are made once. Raises NoPatch if two change the same columns."""
-    lines = text.split("\n")
-    last: Edit | None = None
-    # From the end, so that what comes before keeps its place; new lines in their order.
-    for edit in sorted(set(edits), key=lambda edit: (edit.line, edit.start, edit.end, edit.new or ""), reverse=True):
-        line = lines[edit.line]
-        if edit.start >= 0:
-            if last is not None and (last.line, last.start >= 0) == (edit.line, True) and last.start < edit.end:
-                raise NoPatch(f"two changes of line {edit.line + 1}")
-            lines[edit.line] = line[: edit.start] + (edit.new or "") + line[edit.end :]
-        elif edit.new is None:
-            lines[edit.line] = "\0"
-        else:
-            end = "\r" if line.endswith("\r") else ""
-            lines.insert(edit.line + 1, edit.new + end)
-        last = edit
-    return "\n".join(line for line in lines if line != "\0")
-
-
-def spelling(facts: ReviewFacts, name: str, form: str) -> str:
-    """Return the key by which the trainer spells a setting."""
-    own = _TORCH_SPELLINGS.get(facts.trainer.name, {}).get(name)
-    if own is None and facts.trainer.name in _OF_CORE:
-        own = _CORE_SPELLINGS.get(name)
-    return own or SETTINGS[name].keys[0].rpartition(".")[2]
-
-
-def plain(value: Any) -> str:
-    """Return a value as YAML and JSON write it."""
-    if isinstance(value, tuple):
-        return json.dumps(_lists(value))
-    if value is None or isinstance(value, bool | int | float):
-        return json.dumps(value)
-    return str(value)
-
-
-def _lists(value: Any) -> Any:
-    return [_lists(part) for part in value] if isinstance(value, tuple | list) else value
-
-
-def edits_of(reading: Reading, changes: Mapping[str, Any], shared: Mapping[SettingPlace, str] = _NOTHING) -> list[Edit]:
+def edits_of(
+    reading: Reading, changes: Mapping[str, Any], shared: Mapping[SettingPlace, str] = MappingProxyType({})
+) -> list[TextEdit]:
     """Return the edits of a configuration's text that make changes.
 
     Parameters
@@ -245,11 +43,13 @@ def edits_of(reading: Reading, changes: Mapping[str, Any], shared: Mapping[Setti
         raise NoPatch("the file is a log: change the arguments where they are set")
     if source.form == "layout":
         return [_whole_layout(source, changes)]
-    edits: list[Edit] = []
+    edits: list[TextEdit] = []
     for name, value in changes.items():
         entry = facts.settings.get(name)
-        place = entry.place if entry is not None and not entry.assumed else SettingPlace()
-        if (value is None or value is False) and (entry is None or entry.assumed):
+        stated = entry is not None and not entry.assumed
+        place = entry.place if entry is not None and stated else SettingPlace()
+        removes = value is None or value is False
+        if removes and not stated:
             continue
         own = place.file == source.file and place not in shared
         if own and place.line and place.start >= 0:
@@ -258,7 +58,7 @@ def edits_of(reading: Reading, changes: Mapping[str, Any], shared: Mapping[Setti
             edits += _replace(source, place, name, value)
         elif source.form == "python":
             edits += _in_python(reading, name, value, place if own else None, shared)
-        elif (value is None or value is False) and (source.form not in ("yaml", "json") or place in shared):
+        elif removes and (source.form not in ("yaml", "json") or place in shared):
             raise NoPatch(_elsewhere(place, name, shared))
         else:
             edits += _insert(source, facts, name, value, shared)
@@ -279,12 +79,12 @@ _DIRECTIVES = {"nodes": r"--nodes|-N", "gpus_per_node": r"--gpus-per-node|--gres
 """Directives of Slurm that say the same as an argument of a launcher."""
 
 
-def _directives(source: SourceText, place: SettingPlace, name: str, old: Any, value: Any) -> Iterator[Edit]:
+def _directives(source: SourceText, place: SettingPlace, name: str, old: Any, value: Any) -> Iterator[TextEdit]:
     """Yield the edits of further directives that say the old value, which a launcher's argument repeats."""
     pattern = re.compile(rf"#SBATCH\s+(?:{_DIRECTIVES[name]})(?:[=\s]+|=\S*:)(?:gpu:(?:\w+:)?)?({old})\s*$")
     for number, line in enumerate(source.text.split("\n")):
         if number + 1 != place.line and (match := pattern.match(line)):
-            yield Edit(number, match.start(1), match.end(1), str(value))
+            yield TextEdit(number, match.start(1), match.end(1), str(value))
 
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -301,7 +101,7 @@ def _functions_of(text: str) -> dict[str, _Function]:
 
 def _in_python(
     reading: Reading, name: str, value: Any, call: SettingPlace | None, shared: Mapping[SettingPlace, str]
-) -> list[Edit]:
+) -> list[TextEdit]:
     """Set a setting beside another one of the configuration's own, or behind all that its function sets.
 
     Parameters
@@ -314,23 +114,23 @@ def _in_python(
     lines = source.text.split("\n")
     text = _literal(SourceText("", "", "python"), value, "")
     entry = facts.settings.get(name)
-    new = entry is None or entry.assumed
+    refused = NoPatch(_elsewhere(entry.place if entry is not None else SettingPlace(), name, shared))
     inside = range(0, len(lines) + 1) if function is None else range(function.lineno, (function.end_lineno or 0) + 1)
-    anchor = _anchor(source, facts, name, lambda place: place.line in inside and place not in shared)
-    if new and anchor is not None and (edits := _beside(lines, facts, name, text, anchor)):
+    anchor = anchor_of(source, facts, name, lambda place: place.line in inside and place not in shared)
+    if (entry is None or entry.assumed) and anchor is not None and (edits := _beside(lines, facts, name, text, anchor)):
         return edits
     path = _path_of(facts, name)
     if function is None or not path:
-        raise NoPatch(_elsewhere(entry.place if entry is not None else SettingPlace(), name, shared))
+        raise refused
     if call is not None and call.line in inside and lines[call.line - 1].rstrip().endswith(")"):
         owner = anchor and re.match(r"\s*(\w+)\.", lines[anchor.line - 1])
         indent = re.match(r"\s*", lines[call.line - 1])
         if owner and indent:
-            return [Edit(call.line - 1, new=f"{indent[0]}{owner[1]}.{path} = {text}")]
+            return [TextEdit(call.line - 1, new=f"{indent[0]}{owner[1]}.{path} = {text}")]
     last = function.body[-1]
     if not isinstance(last, ast.Return) or not isinstance(last.value, ast.Name):
-        raise NoPatch(_elsewhere(entry.place if entry is not None else SettingPlace(), name, shared))
-    return [Edit(last.lineno - 2, new=f"{' ' * last.col_offset}{last.value.id}.{path} = {text}")]
+        raise refused
+    return [TextEdit(last.lineno - 2, new=f"{' ' * last.col_offset}{last.value.id}.{path} = {text}")]
 
 
 def _path_of(facts: ReviewFacts, name: str) -> str:
@@ -338,7 +138,7 @@ def _path_of(facts: ReviewFacts, name: str) -> str:
 
     A key may begin with the variable of the configuration: ``cfg.model.pipeline_dtype``.
     """
-    for other in (name, *_BESIDE.get(name, ()), *_PIPELINE):
+    for other in (name, *BESIDE.get(name, ()), *PIPELINE):
         entry = facts.settings.get(other)
         parts = [] if entry is None or not entry.place.line else entry.place.key.split(".")
         if len(parts) < 2 or not all(part.isidentifier() for part in parts):
@@ -347,30 +147,26 @@ def _path_of(facts: ReviewFacts, name: str) -> str:
         if other == name:
             return ".".join((*owner, parts[-1]))
         if "megatron-bridge" in facts.trainer.scopes and owner == ["model"]:
-            owner = [_BRIDGE_PARTS.get(name, "model")]
+            owner = [BRIDGE_PARTS.get(name, "model")]
         return ".".join((*owner, spelling(facts, name, "python")))
     return ""
 
 
-def _beside(lines: list[str], facts: ReviewFacts, name: str, text: str, anchor: SettingPlace) -> list[Edit]:
+def _beside(lines: list[str], facts: ReviewFacts, name: str, text: str, anchor: SettingPlace) -> list[TextEdit]:
     """Return the edit that sets a setting in the line behind another one, in the same form; empty for other forms."""
     number, key = anchor.line - 1, spelling(facts, name, "python")
     line = lines[number]
     if assigned := re.match(r"(\s*)((?:\w+(?:\[[^\]]*\])?\.)+)\w+\s*=(?!=)", line):
         owner = assigned[2]
-        if (
-            (part := _BRIDGE_PARTS.get(name))
-            and "megatron-bridge" in facts.trainer.scopes
-            and owner.endswith(".model.")
-        ):
+        if (part := BRIDGE_PARTS.get(name)) and "megatron-bridge" in facts.trainer.scopes and owner.endswith(".model."):
             owner = f"{owner[: -len('model.')]}{part}."
-        return [Edit(number, new=f"{assigned[1]}{owner}{key} = {text}")]
+        return [TextEdit(number, new=f"{assigned[1]}{owner}{key} = {text}")]
     if keyword := re.match(r"(\s*)\w+=.*,\s*(?:#.*)?$", line):
-        return [Edit(number, new=f"{keyword[1]}{key}={text},")]
+        return [TextEdit(number, new=f"{keyword[1]}{key}={text},")]
     if quoted := re.match(r"""(\s*)(["'])\w+\2:.*,\s*(?:#.*)?$""", line):
-        return [Edit(number, new=f"{quoted[1]}{quoted[2]}{key}{quoted[2]}: {text},")]
+        return [TextEdit(number, new=f"{quoted[1]}{quoted[2]}{key}{quoted[2]}: {text},")]
     if anchor.start > 0 and re.search(r"[(,]\s*\w+=$", line[: anchor.start]):
-        return [Edit(number, anchor.end, anchor.end, f", {key}={text}")]
+        return [TextEdit(number, anchor.end, anchor.end, f", {key}={text}")]
     return []
 
 
@@ -392,33 +188,33 @@ def _assigned(source: SourceText, place: SettingPlace) -> SettingPlace:
     return place if value is None else replace(place, line=assigned[0][0], start=value.start(1), end=value.end(1))
 
 
-def _whole_layout(source: SourceText, changes: Mapping[str, Any]) -> Edit:
+def _whole_layout(source: SourceText, changes: Mapping[str, Any]) -> TextEdit:
     if changes.keys() != {"layout"} or not changes["layout"] or len(source.text.strip().split("\n")) > 1:
         raise NoPatch("the file has room for a layout alone")
-    return Edit(0, 0, len(source.text.split("\n")[0].rstrip("\r")), changes["layout"])
+    return TextEdit(0, 0, len(source.text.split("\n")[0].rstrip("\r")), changes["layout"])
 
 
-def _replace(source: SourceText, place: SettingPlace, name: str, value: Any) -> list[Edit]:
+def _replace(source: SourceText, place: SettingPlace, name: str, value: Any) -> list[TextEdit]:
     number = place.line - 1
     line = source.text.split("\n")[number]
     if value is None and source.form == "yaml" and line.lstrip().startswith("--"):
         # An argument has no null.
-        return [Edit(number)]
+        return [TextEdit(number)]
     if source.form != "shell":
-        return [Edit(number, place.start, place.end, _literal(source, value, line[place.start : place.end]))]
+        return [TextEdit(number, place.start, place.end, _literal(source, value, line[place.start : place.end]))]
     if SETTINGS[name].kind == "flag" or value is None:
         if value is True and not place.key.startswith("--no-"):
             return []
         return [_without_flag(line, place)]
     if place.start == place.end and not line[: place.start].endswith(place.key):
         # A launcher's default, which is written out behind its other flag.
-        return [Edit(number, place.end, place.end, f" {place.key} {_shell_value(source, place, value)}")]
+        return [TextEdit(number, place.end, place.end, f" {place.key} {_shell_value(source, place, value)}")]
     at = _assigned(source, place)
     before = source.text.split("\n")[at.line - 1][at.start - 1 : at.start]
-    return [Edit(at.line - 1, at.start, at.end, _shell_value(source, at, value, before))]
+    return [TextEdit(at.line - 1, at.start, at.end, _shell_value(source, at, value, before))]
 
 
-def _without_flag(line: str, place: SettingPlace) -> Edit:
+def _without_flag(line: str, place: SettingPlace) -> TextEdit:
     """Return the edit that removes a flag and its value; the whole line if nothing else is on it."""
     start = line.rfind(place.key, 0, max(place.start, place.end, len(place.key)) + 1)
     if start < 0:
@@ -426,17 +222,17 @@ def _without_flag(line: str, place: SettingPlace) -> Edit:
     end = max(place.end, start + len(place.key))
     rest = (line[:start] + line[end:]).strip()
     if rest == "\\":
-        return Edit(place.line - 1)
+        return TextEdit(place.line - 1)
     if not rest:
         # The line before may go on here, so that its end stays.
-        return Edit(place.line - 1, 0, len(line.rstrip("\r")), "")
-    return Edit(place.line - 1, start, end + (line[end : end + 1] == " "), "")
+        return TextEdit(place.line - 1, 0, len(line.rstrip("\r")), "")
+    return TextEdit(place.line - 1, start, end + (line[end : end + 1] == " "), "")
 
 
 def _insert(
     source: SourceText, facts: ReviewFacts, name: str, value: Any, shared: Mapping[SettingPlace, str]
-) -> list[Edit]:
-    anchor = _anchor(source, facts, name, lambda place: place not in shared)
+) -> list[TextEdit]:
+    anchor = anchor_of(source, facts, name, lambda place: place not in shared)
     if anchor is None:
         raise NoPatch(f"the text has no setting beside which {SETTINGS[name].keys[0]} belongs")
     number, lines = anchor.line - 1, source.text.split("\n")
@@ -450,16 +246,16 @@ def _insert(
     text, stripped = _literal(source, value, ""), line.strip()
     if source.form == "yaml":
         dashes = "--" if stripped.startswith("--") else ""
-        return [Edit(number, new=f"{indent}{dashes}{key.replace('_', '-') if dashes else key}: {text}")]
+        return [TextEdit(number, new=f"{indent}{dashes}{key.replace('_', '-') if dashes else key}: {text}")]
     if source.form == "toml":
-        return [Edit(number, new=f"{indent}{key} = {text}")]
+        return [TextEdit(number, new=f"{indent}{key} = {text}")]
     if not stripped.startswith('"') or not number:
         raise NoPatch(f"the text has no line beside which {key} belongs")
     # Before the anchor, so that no comma is missing behind it.
-    return [Edit(number - 1, new=f'{indent}"{key}": {text},')]
+    return [TextEdit(number - 1, new=f'{indent}"{key}": {text},')]
 
 
-def _inserted_flag(source: SourceText, lines: list[str], anchor: SettingPlace, key: str, value: Any) -> Edit:
+def _inserted_flag(source: SourceText, lines: list[str], anchor: SettingPlace, key: str, value: Any) -> TextEdit:
     """Return the edit that adds a flag behind another one: on a line of its own if that one is."""
     number = anchor.line - 1
     line = lines[number].rstrip()
@@ -472,11 +268,11 @@ def _inserted_flag(source: SourceText, lines: list[str], anchor: SettingPlace, k
     own_line = line.lstrip().startswith("--") and not line.endswith((")", '"', "'"))
     if own_line and (continued or not (number and lines[number - 1].rstrip().endswith("\\"))):
         indent = line[: len(line) - len(line.lstrip())]
-        return Edit(number, new=f"{indent}{added}{' ' + chr(92) if continued else ''}")
-    return Edit(number, anchor.end, anchor.end, f" {added}")
+        return TextEdit(number, new=f"{indent}{added}{' ' + chr(92) if continued else ''}")
+    return TextEdit(number, anchor.end, anchor.end, f" {added}")
 
 
-def _inserted_argument(lines: list[str], anchor: SettingPlace, key: str, value: Any) -> Edit:
+def _inserted_argument(lines: list[str], anchor: SettingPlace, key: str, value: Any) -> TextEdit:
     """Return the edit that adds an argument behind another one of a list: ``"--num-layers", "46"``."""
     at = anchor.end + 1
     quote = lines[anchor.line - 1][anchor.end : at]
@@ -484,33 +280,7 @@ def _inserted_argument(lines: list[str], anchor: SettingPlace, key: str, value: 
         raise NoPatch(f"{one_line(anchor.key)} is not a text in a list")
     flag = f"--{key.replace('_', '-')}"
     further = "".join(f", {quote}{word}{quote}" for word in ((flag,) if value is True else (flag, value)))
-    return Edit(anchor.line - 1, at, at, further)
-
-
-def _anchor(
-    source: SourceText, facts: ReviewFacts, name: str, free: Callable[[SettingPlace], bool]
-) -> SettingPlace | None:
-    """Return the place of a setting beside which another one belongs."""
-    for other in (*_BESIDE.get(name, ()), *_PIPELINE, "global_batch", "micro_batch", "local_batch"):
-        entry = facts.settings.get(other)
-        if entry is None or not _is_anchor(entry, source) or not free(entry.place):
-            continue
-        if source.form != "shell" and _group_of(facts, source, name) != _group_of(facts, source, other):
-            continue
-        if source.form != "shell" or entry.place.key.startswith("--"):
-            return entry.place
-    return None
-
-
-def _group_of(facts: ReviewFacts, source: SourceText, name: str) -> int:
-    """Return the number of the group of a setting in its trainer's files; -1 for the model's."""
-    if source.form == "python" and "megatron-bridge" in facts.trainer.scopes:
-        return -1  # where attributes name the group
-    return next((place for place, group in enumerate(_GROUPS.get(facts.trainer.name, ())) if name in group), -1)
-
-
-def _is_anchor(entry: Entry, source: SourceText) -> bool:
-    return not entry.assumed and bool(entry.place.line) and entry.place.file == source.file
+    return TextEdit(anchor.line - 1, at, at, further)
 
 
 def _shell_value(source: SourceText, place: SettingPlace, value: Any, before: str = "") -> str:
@@ -527,7 +297,7 @@ def _literal(source: SourceText, value: Any, old: str) -> str:
     if source.form == "list":
         return str(value)
     if isinstance(value, tuple):
-        return json.dumps(_lists(value))
+        return json.dumps(value)
     if source.form == "python":
         return repr(value) if not isinstance(value, str) else json.dumps(value)
     if source.form == "toml":

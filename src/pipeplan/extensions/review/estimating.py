@@ -67,6 +67,15 @@ class Estimated(Configured):
         """Comparison of the predicted peak with the memory of a GPU."""
         return fit_of(self.estimate.peak_bytes, default_limit(self.cluster), widest_limit(self.cluster))
 
+    @property
+    def fit_of_many(self) -> Fit:
+        """The same with so many replicas that their shares of the states are nothing, where the GPUs are unknown."""
+        if self.shared is None:
+            return self.fit
+        shared = ("optimizer", "gradients", "weights")[: self.shared]
+        peak = max(rank.total - sum(getattr(rank, part) for part in shared) for rank in self.estimate.memory)
+        return fit_of(peak * GIBIBYTE, default_limit(self.cluster), widest_limit(self.cluster))
+
     @cached_property
     def stage_times(self) -> tuple[float, ...]:
         """Seconds of each stage for one microbatch, forward and backward."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
-from typing import TYPE_CHECKING, Any
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeplan.extensions.review.layouts import letters_of, part_letters
 from pipeplan.extensions.review.settings import SETTINGS, UNKNOWN
@@ -29,6 +29,17 @@ LONGEST_NAME = 200
 
 class NotSet(Exception):
     """A rule needs a setting that the configuration leaves out."""
+
+
+Read = TypeVar("Read")
+
+
+def or_none(read: Callable[[], Read]) -> Read | None:
+    """Return what a function reads of a configuration; None if it needs a setting that is left out."""
+    try:
+        return read()
+    except NotSet:
+        return None
 
 
 def decided(condition: Callable[[ReviewFacts], Any], facts: ReviewFacts) -> Any:
@@ -193,6 +204,14 @@ class ReviewFacts:
         if self.world % needed:
             raise NotSet("dp")
         return int(self.world // needed)
+
+    @property
+    def replica_step(self) -> int:
+        """Number of which that of replicas is a multiple: itself, or what experts spread over all but the pipeline need."""
+        try:
+            return self.replicas
+        except NotSet:
+            return int(self.ep // gcd(self.ep, self.tp * self.cp))
 
     @property
     def chunks(self) -> int:

@@ -1,18 +1,14 @@
-"""Flags of forks of Megatron-LM: which of a configuration's are not Megatron-LM's own, and which rules they silence."""
+"""Flags of forks of Megatron-LM: those that Megatron-LM does not have, and the rules that they silence."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
-
-if TYPE_CHECKING:
-    from pipeplan.extensions.review.rule import RuleRow
+from pipeplan.extensions.review.facts import SettingPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ _SUBJECTS = (
 )
 
 _BLAMED = 3
-"""Settings of a rule, from the first one, by which it is of a subject."""
+"""Number of a rule's first settings that decide its subject."""
 
 _FORKS = frozenset({"megatron-lm", "mindspeed", "pai-megatron-patch"})
 """Trainers whose parser is Megatron-LM's, with more arguments or not."""
@@ -54,12 +50,22 @@ def unread_flags(others: Iterable[SettingPlace], trainer: str) -> tuple[SettingP
     return tuple(place for place in others if (name := _name(place)) not in _own() and _subjects(name))
 
 
-def silenced(facts: ReviewFacts, rule: RuleRow) -> SettingPlace | None:
-    """Return the place of a flag that is not read and changes what a rule judges; None if the rule can be judged."""
-    for place in facts.unread:
+def silencing_flag(
+    unread: Iterable[SettingPlace], *, group: str, question: str, settings: Sequence[str]
+) -> SettingPlace | None:
+    """Return the first unread flag that changes what a rule judges; None if the rule can be judged.
+
+    Parameters
+    ----------
+    unread
+        Places of the flags (:func:`unread_flags`).
+    group, question, settings
+        Group, question and settings of the rule.
+    """
+    for place in unread:
         for subject in _subjects(_name(place)):
-            of_memory = "memory" in subject.groups and rule.question == "fits"
-            if of_memory or rule.group in subject.groups or subject.settings.intersection(rule.settings[:_BLAMED]):
+            of_memory = "memory" in subject.groups and question == "fits"
+            if of_memory or group in subject.groups or subject.settings.intersection(settings[:_BLAMED]):
                 return place
     return None
 

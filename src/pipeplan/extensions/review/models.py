@@ -83,7 +83,7 @@ def named_model(name: str) -> ModelShape | None:
     """Return the shape of the model that a configuration names, in any usual spelling; None if it is unknown.
 
     A name may be that of a hub, a folder with the model's checkpoint, or one of a trainer's own. A reduced model
-    (``deepseek_v3_debugmodel``, ``-proxy``, ``-4layer``) is none of those that it is named after.
+    (``deepseek_v3_debugmodel``, ``-proxy``, ``-4layer``) is not the model in its name.
     """
     last = _last_part(name)
     if _REDUCED.search(last) or len(last) > _LONGEST:
@@ -251,7 +251,7 @@ def _shapes() -> tuple[ModelShape, ...]:
 
 
 def _has(shape: ModelShape, sizes: Mapping[str, Any]) -> bool:
-    own = sizes_of(shape)
+    own = _sizes_of(shape)
     stated = {name: value for name, value in sizes.items() if name in own and value is not None}
     needed = {name for name in _FEWEST_SIZES if own[name] is not None}
     if (shape.sparse is not None) != (sizes.get("attention_variant") == "dsa"):
@@ -269,7 +269,7 @@ def _has_pattern(shape: ModelShape, pattern: str) -> bool:
         return False
 
 
-def sizes_of(shape: ModelShape) -> dict[str, Any]:
+def _sizes_of(shape: ModelShape) -> dict[str, Any]:
     """Return a shape's sizes by the names of settings; None for what the model does not have."""
     experts, latent = shape.experts, shape.latent
     return {
@@ -325,6 +325,21 @@ def _leading_dense(pattern: str) -> int | None:
     return None if listed is None else listed[1].count("0")
 
 
+def properties_of_shape(shape: ModelShape) -> dict[str, Any]:
+    """Return the settings that a model's shape implies; experts are None for a dense model."""
+    properties = {
+        "layers": shape.layers,
+        "heads": shape.heads,
+        "kv_groups": shape.kv_heads,
+        "hidden": shape.hidden,
+        "tied": shape.tied_embeddings,
+        # A mixer of its own, as DeepSeek-V4 has, may run as latent attention or not.
+        "mla": None if shape.pattern and shape.latent is None else shape.latent is not None,
+    }
+    stated = {name: value for name, value in properties.items() if value is not None}
+    return {**stated, "experts": None if shape.experts is None else shape.experts.count}
+
+
 def properties_of(name: str, trainer: str = "") -> dict[str, Any]:
     """Return the settings that a model's name implies, for rules: sizes of a known shape, and traits of its family.
 
@@ -333,24 +348,12 @@ def properties_of(name: str, trainer: str = "") -> dict[str, Any]:
     trainer
         Name of the trainer, whose own file of a model of that name may differ from the published one.
     """
-    properties: dict[str, Any] = {}
     last = _last_part(name)
-    sizes = sizes_of_name(last, trainer) or (None if _REDUCED.search(last) else sizes_of_name(_without_noise(last)))
+    spellings = () if _REDUCED.search(last) else _spellings(_without_noise(last))
+    known = (sizes_of_name(last, trainer), *map(sizes_of_name, spellings))
+    sizes = next(filter(None, known), None)
     shape = named_model(name) if sizes is None else None
-    if sizes is not None:
-        properties |= sizes
-    elif shape is not None:
-        properties |= {
-            "layers": shape.layers,
-            "heads": shape.heads,
-            "kv_groups": shape.kv_heads,
-            "hidden": shape.hidden,
-            "tied": shape.tied_embeddings,
-            # A mixer of its own, as DeepSeek-V4 has, may run as latent attention or not.
-            "mla": None if shape.pattern and shape.latent is None else shape.latent is not None,
-            "experts": None if shape.experts is None else shape.experts.count,
-        }
-    properties = {name: value for name, value in properties.items() if value is not None or name == "experts"}
+    properties = properties_of_shape(shape) if shape is not None else dict(sizes or {})
     if _SPARSE_ATTENTION.search(name):
         properties["attention_variant"] = "dsa"
     elif shape is not None and shape.sparse is None and not shape.pattern:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeplan.extensions.review.edits import Edit, NoPatch, diff_of, edited_text, edits_of
+from pipeplan.extensions.review.edits import edits_of
 from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
 from pipeplan.extensions.review.improving import VerifiedChange, combined, needed
 from pipeplan.extensions.review.readers import Reading, SourceText, read_text_of
 from pipeplan.extensions.review.rule import RuleRow, judged
+from pipeplan.extensions.review.text_edits import NoPatch, TextEdit, diff_of, edited_text
 from pipeplan.foundation.errors import PipeplanError
 
 
@@ -106,13 +107,11 @@ class _PatchedFile:
         for own in wanted:
             edits = self._edits([own], wanted)
             if own not in self.reasons and (refusals := self._refusals(edits, [own])):
-                other, reason = next(iter(refusals.items()))
-                name = self._readings[other].facts.name or "another configuration"
-                self.reasons[own] = reason if other == own else reason.replace("patched, it", f"patched, {name}", 1)
+                self.reasons[own] = next(iter(refusals.values()))
 
-    def _edits(self, targets: Sequence[int], wanted: Mapping[int, Mapping[str, Any]]) -> list[Edit]:
+    def _edits(self, targets: Sequence[int], wanted: Mapping[int, Mapping[str, Any]]) -> list[TextEdit]:
         """Return the edits that make the changes of configurations; records the reasons of those that the text refuses."""
-        edits: list[Edit] = []
+        edits: list[TextEdit] = []
         for own in targets:
             try:
                 edits += edits_of(self._readings[own], wanted[own], self._shared(own, wanted[own], wanted))
@@ -134,7 +133,7 @@ class _PatchedFile:
                     shared.setdefault(entry.place, reading.facts.name or "another configuration")
         return shared
 
-    def _refusals(self, edits: Sequence[Edit], targets: Sequence[int]) -> dict[int, str]:
+    def _refusals(self, edits: Sequence[TextEdit], targets: Sequence[int]) -> dict[int, str]:
         """Make edits; return why they are not made, by the configurations that refuse; empty if they are.
 
         Of several targets, none may be the cause: the key is -1.
@@ -155,7 +154,9 @@ class _PatchedFile:
             new = after - self._before[own] - self._shown[own]
             left = after & self._removes[own] if own in targets else set()
             if new or left:
-                refusals[own] = f"patched, it would {'have' if new else 'keep'} {' and '.join(sorted(new or left))}"
+                subject = "it" if own in targets else now.facts.name or "another configuration"
+                rules = " and ".join(sorted(new or left))
+                refusals[own] = f"patched, {subject} would {'have' if new else 'keep'} {rules}"
         if not refusals:
             self.source, self._readings = again[0].source, again
         return refusals

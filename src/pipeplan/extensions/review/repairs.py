@@ -28,6 +28,11 @@ def _always(**changes: Any) -> Repair:
     return lambda c: iter([changes])
 
 
+def _without(*names: str, value: bool | None = None) -> Repair:
+    """Return a repair that sets to None or False those of some settings that are on."""
+    return lambda c: iter([{name: value for name in names if c.get(name, None)}])
+
+
 def _divisors_below(value: int) -> list[int]:
     """Return the divisors of a number below it, the largest first."""
     return [divisor for divisor in range(value - 1, 0, -1) if value % divisor == 0]
@@ -51,19 +56,14 @@ def _gpus(c: ReviewFacts, step: int) -> Iterator[Changes]:
     """Yield the nearest multiples of a number of GPUs, the smaller one first: it needs no new machines."""
     least = c.world // step * step
     for gpus in (least, least + step, 2 * step):
-        if gpus >= step:
-            yield _world(c, gpus)
-
-
-def _more_gpus(c: ReviewFacts) -> Iterator[Changes]:
-    step = c.model_parallel
-    yield from (changes for changes in _gpus(c, step) if changes)
+        if gpus >= step and (changes := _world(c, gpus)):
+            yield changes
 
 
 def _expert_gpus(c: ReviewFacts) -> Iterator[Changes]:
     needed = c.get("pp", 1) * c.ep
     step = needed if needed % c.model_parallel == 0 else prod((needed, c.get("tp", 1), c.get("cp", 1)))
-    yield from (changes for changes in _gpus(c, step) if changes)
+    yield from _gpus(c, step)
 
 
 def _shrink_degrees(c: ReviewFacts) -> Iterator[Changes]:
@@ -203,15 +203,6 @@ def _chunks_of_layout(c: ReviewFacts) -> Iterator[Changes]:
         yield {"vpp": len(c.letters) // c.pp}
 
 
-def _no_chunks(c: ReviewFacts) -> Iterator[Changes]:
-    yield {name: None for name in ("vpp", "layers_per_virtual_stage") if c.get(name, None)}
-
-
-def _no_exchange_overlap(c: ReviewFacts) -> Iterator[Changes]:
-    names = ("ep_a2a_overlap", "delay_wgrad", "early_attn_release")
-    yield {name: False for name in names if c.get(name, False)}
-
-
 def _grow_positions(c: ReviewFacts) -> Iterator[Changes]:
     yield {"max_position_embeddings": c.seq_length}
 
@@ -266,7 +257,7 @@ def _more(name: str, most: int) -> Repair:
 
 REPAIRS: Mapping[str, Repair] = MappingProxyType(
     {
-        "gpus": _more_gpus,
+        "gpus": lambda c: _gpus(c, c.model_parallel),
         "expert-gpus": _expert_gpus,
         "shrink-degrees": _shrink_degrees,
         "etp-one": _always(etp=1),
@@ -294,12 +285,10 @@ REPAIRS: Mapping[str, Repair] = MappingProxyType(
         "balanced-layout": balanced_layout,
         "balanced-parts": balanced_parts,
         "planned-layout": planned_layouts,
-        "no-accounting": lambda c: iter(
-            [{name: False for name in ("account_embedding", "account_loss") if c.get(name, False)}]
-        ),
+        "no-accounting": _without("account_embedding", "account_loss", value=False),
         "both-accounting": _always(account_embedding=True, account_loss=True),
         "nearest-chunks": _nearest_chunks,
-        "no-chunks": _no_chunks,
+        "no-chunks": _without("vpp", "layers_per_virtual_stage"),
         "chunks-of-layout": _chunks_of_layout,
         "fit-virtual-layers": _fit_virtual_layers,
         "no-virtual-layers": _always(layers_per_virtual_stage=None),
@@ -309,12 +298,11 @@ REPAIRS: Mapping[str, Repair] = MappingProxyType(
         "round-stages": _always(round_stages="up"),
         "interleaved": _always(schedule="Interleaved1F1B"),
         "single-stage": _always(schedule="1F1B"),
-        "one-f-one-b": _always(schedule="1F1B"),
         "overlap-messages": _always(overlap_p2p=True, batch_p2p=False),
         "no-batch-messages": _always(batch_p2p=False),
         "no-compile": _always(compile=False),
         "zero-one": _always(zero_stage=1),
-        "no-exchange-overlap": _no_exchange_overlap,
+        "no-exchange-overlap": _without("ep_a2a_overlap", "delay_wgrad", "early_attn_release", value=False),
         "no-shared-overlap": _always(shared_expert_overlap=False),
         "no-delay": _always(delay_wgrad=False),
         "alltoall": _always(dispatcher="alltoall"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pipeplan.extensions.review.facts import NotSet, ReviewFacts, SettingPlace, decided
-from pipeplan.extensions.review.forks import silenced
+from pipeplan.extensions.review.forks import silencing_flag
 from pipeplan.trainers import NEWEST, in_releases
 
 Severity = Literal["error", "warning", "advice"]
@@ -129,7 +129,8 @@ def judgement(facts: ReviewFacts, rules: Iterable[RuleRow]) -> Judgement:
     for rule in rules:
         if not rule.applies(facts):
             continue
-        if (unread := silenced(facts, rule)) is not None:
+        unread = silencing_flag(facts.unread, group=rule.group, question=rule.question, settings=rule.settings)
+        if unread is not None:
             unjudged.append(UnjudgedRule(rule, unread.key, unread))
             continue
         try:

@@ -7,11 +7,10 @@ model. Keys with a dot are read only with that parent (``zero_optimization.stage
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 SettingKind = Literal["count", "number", "flag", "text", "names", "layout"]
 
@@ -59,23 +58,14 @@ def _flag(name: str, keys: str = "") -> ReviewSetting:
 
 # A table, read by columns: formatted, it would have a line for every argument.
 # fmt: off
-_DEGREES = (
-    _setting(
-        "tp", "count",
-        "tensor_model_parallel_size tensor_parallel_degree tp_size tensor_parallelism tensor_parallel "
-        "tensor_parallel_size",
-    ),
-    _setting(
-        "pp", "count",
-        "pipeline_model_parallel_size pipeline_parallel_degree pp_size pipeline_parallelism pipeline_parallel "
-        "pipeline.stages pipe_parallel_size",
-    ),
-    _setting(
-        "vpp", "count",
-        "num_virtual_stages_per_pipeline_rank virtual_pipeline_model_parallel_size virtual_pipeline_parallel_size "
-        "virtual_pipeline_parallelism vp_size",
-        nullable=True,
-    ),
+_ROWS = (
+    # Degrees and machines
+    _setting("tp", "count", "tensor_model_parallel_size tensor_parallel_degree tp_size tensor_parallelism "
+             "tensor_parallel tensor_parallel_size"),
+    _setting("pp", "count", "pipeline_model_parallel_size pipeline_parallel_degree pp_size pipeline_parallelism "
+             "pipeline_parallel pipeline.stages pipe_parallel_size"),
+    _setting("vpp", "count", "num_virtual_stages_per_pipeline_rank virtual_pipeline_model_parallel_size "
+             "virtual_pipeline_parallel_size virtual_pipeline_parallelism vp_size", nullable=True),
     _setting("cp", "count", "context_parallel_size context_parallel_degree cp_size context_parallelism"),
     _setting("ep", "count", "expert_model_parallel_size expert_parallel_degree ep_size expert_parallelism"),
     _setting("etp", "count", "expert_tensor_parallel_size expert_tensor_parallel_degree", nullable=True),
@@ -83,49 +73,30 @@ _DEGREES = (
     _setting("dp_shard", "number", "data_parallel_shard_degree"),
     _setting("dp_replicate", "count", "data_parallel_replicate_degree dp_replicate_size"),
     _setting("gpus", "count", "world_size num_gpus gpu_count ngpu"),
-    _setting("nodes", "count", "nnodes num_nodes actor_num_nodes"),
-    _setting(
-        "gpus_per_node", "count",
-        "nproc_per_node num_gpus_per_node devices trainer.devices n_gpus_per_node actor_num_gpus_per_node gpus_per_node",
-    ),
+    _setting("nodes", "count", "nnodes num_nodes actor_num_nodes ci.nodes"),
+    _setting("gpus_per_node", "count", "nproc_per_node num_gpus_per_node devices trainer.devices n_gpus_per_node "
+             "actor_num_gpus_per_node gpus_per_node"),
     _setting("device", "text", "gpu_name gpu_type"),
     _setting("hierarchical_cp", "names", "hierarchical_context_parallel_sizes", nullable=True),
     _setting("cp_comm_type", "names", "cp_comm_type", nullable=True),
-)
-# fmt: on
-
-# A table, read by columns: formatted, it would have a line for every argument.
-# fmt: off
-_BATCH = (
-    _setting(
-        "micro_batch", "count",
-        "micro_batch_size train_micro_batch_size_per_gpu train_micro_batch_size pp_microbatch_size "
-        "pipeline_parallel_microbatch_size",
-    ),
+    # Batches
+    _setting("micro_batch", "count", "micro_batch_size train_micro_batch_size_per_gpu train_micro_batch_size "
+             "pp_microbatch_size pipeline_parallel_microbatch_size"),
     _setting("global_batch", "count", "global_batch_size train_batch_size train_global_batch_size"),
     _setting("local_batch", "count", "local_batch_size"),
     _setting("microbatches", "count", "num_microbatches gradient_accumulation_steps num_pp_microbatches"),
-    _setting(
-        "group_size", "count",
-        "microbatch_group_size_per_virtual_pipeline_stage microbatch_group_size_per_vp_stage", nullable=True,
-    ),
+    _setting("group_size", "count", "microbatch_group_size_per_virtual_pipeline_stage "
+             "microbatch_group_size_per_vp_stage", nullable=True),
     _setting("eval_global_batch", "count", "eval_global_batch_size", nullable=True),
     _setting("eval_micro_batch", "count", "eval_micro_batch_size", nullable=True),
     _setting("rampup_batch_size", "names", "rampup_batch_size", nullable=True),
     _setting("seq_length", "count", "seq_length encoder_seq_length sequence_length seq_len max_context_length max_length"),
     _setting("max_position_embeddings", "count", "max_position_embeddings"),
     _setting("pad_multiple", "count", "make_sequence_length_divisible_by"),
-)
-# fmt: on
-
-# A table, read by columns: formatted, it would have a line for every argument.
-# fmt: off
-_MODEL = (
-    _setting(
-        "model_name", "text",
-        "model_name pretrained_model_name_or_path model_name_or_path hf_path hf_model_id hf_model_path model_id "
-        "hf_checkpoint",
-    ),
+    _flag("packed", "sequence_packing.enabled dynamic_batching.enabled"),
+    # The model
+    _setting("model_name", "text", "model_name pretrained_model_name_or_path model_name_or_path hf_path hf_model_id "
+             "hf_model_path model_id hf_checkpoint"),
     _setting("layers", "count", "num_layers n_layers num_hidden_layers"),
     _setting("hidden", "count", "hidden_size"),
     _setting("heads", "count", "num_attention_heads"),
@@ -176,25 +147,16 @@ _MODEL = (
     _setting("vision", "flag", "has_vision_encoder"),
     _setting("attention_dropout", "number", "attention_dropout"),
     _setting("hidden_dropout", "number", "hidden_dropout"),
-)
-# fmt: on
-
-# A table, read by columns: formatted, it would have a line for every argument.
-# fmt: off
-_LAYOUT = (
+    # The split into stages, and the schedule
     _setting("layout", "layout", "pipeline_model_parallel_layout pp_layout pipeline_layout", nullable=True),
-    _setting(
-        "first_stage_layers", "count", "decoder_first_pipeline_num_layers num_layers_in_first_pipeline_stage", nullable=True,
-    ),
-    _setting(
-        "last_stage_layers", "count", "decoder_last_pipeline_num_layers num_layers_in_last_pipeline_stage", nullable=True,
-    ),
+    _setting("first_stage_layers", "count", "decoder_first_pipeline_num_layers "
+             "num_layers_in_first_pipeline_stage", nullable=True),
+    _setting("last_stage_layers", "count", "decoder_last_pipeline_num_layers "
+             "num_layers_in_last_pipeline_stage", nullable=True),
     _flag("account_embedding", "account_for_embedding_in_pipeline_split"),
     _flag("account_loss", "account_for_loss_in_pipeline_split"),
     _setting("layers_per_virtual_stage", "count", "num_layers_per_virtual_pipeline_stage", nullable=True),
-    _setting(
-        "layers_per_stage", "count", "pipeline_parallel_layers_per_stage pipeline.layers_per_stage", nullable=True,
-    ),
+    _setting("layers_per_stage", "count", "pipeline_parallel_layers_per_stage pipeline.layers_per_stage", nullable=True),
     _setting("first_stage_less", "count", "pipeline_parallel_first_stage_less_layers"),
     _setting("last_stage_less", "count", "pipeline_parallel_last_stage_less_layers"),
     _setting("round_stages", "text", "round_virtual_stages_to_pp_multiple round_to_pp_multiple", nullable=True),
@@ -205,12 +167,7 @@ _LAYOUT = (
     _setting("standalone_embedding", "flag", "standalone_embedding_stage"),
     _setting("layer_list", "names", "num_layer_list", nullable=True),
     _setting("noop_layers", "names", "noop_layers", nullable=True),
-)
-# fmt: on
-
-# A table, read by columns: formatted, it would have a line for every argument.
-# fmt: off
-_PRECISION = (
+    # Number formats
     _setting("precision", "text", "precision compute_dtype mixed_precision"),
     _flag("bf16"),
     _flag("fp16"),
@@ -230,12 +187,7 @@ _PRECISION = (
     _setting("transformer_impl", "text", "transformer_impl"),
     _setting("te_version", "text", "transformer_engine_version te_version"),
     _setting("torch_version", "text", "torch_version pytorch_version"),
-)
-# fmt: on
-
-# A table, read by columns: formatted, it would have a line for every argument.
-# fmt: off
-_RECOMPUTE = (
+    # Recomputation and offloading
     _setting("recompute_granularity", "text", "recompute_granularity", nullable=True),
     _setting("recompute_method", "text", "recompute_method", nullable=True),
     _setting("recompute_num_layers", "number", "recompute_num_layers", nullable=True),
@@ -248,12 +200,7 @@ _RECOMPUTE = (
     _setting("cpu_offloading_layers", "number", "cpu_offloading_num_layers"),
     _flag("fine_grained_offloading", "fine_grained_activation_offloading"),
     _setting("offload_modules", "names", "offload_modules", nullable=True),
-)
-# fmt: on
-
-# A table, read by columns: formatted, it would have a line for every argument.
-# fmt: off
-_EXCHANGE = (
+    # Experts
     _setting("dispatcher", "text", "moe_token_dispatcher_type"),
     _setting("dispatcher_backend", "text", "moe_flex_dispatcher_backend", nullable=True),
     _flag("deepep", "moe_enable_deepep"),
@@ -273,12 +220,7 @@ _EXCHANGE = (
     _flag("router_expert_bias", "moe_router_enable_expert_bias"),
     _flag("router_padding", "moe_router_padding_for_quantization moe_router_padding_for_fp8"),
     _setting("router_dtype", "text", "moe_router_dtype", nullable=True),
-)
-# fmt: on
-
-# A table, read by columns: formatted, it would have a line for every argument.
-# fmt: off
-_COMMUNICATION = (
+    # Communication, optimizer and the rest
     _flag("sequence_parallel", "sequence_parallel enable_sequence_parallel"),
     _flag("tp_comm_overlap"),
     _flag("overlap_p2p", "overlap_p2p_communication overlap_p2p_comm"),
@@ -328,136 +270,5 @@ _COMMUNICATION = (
 )
 # fmt: on
 
-SETTINGS: Mapping[str, ReviewSetting] = MappingProxyType(
-    {
-        setting.name: setting
-        for setting in (*_DEGREES, *_BATCH, *_MODEL, *_LAYOUT, *_PRECISION, *_RECOMPUTE, *_EXCHANGE, *_COMMUNICATION)
-    }
-)
+SETTINGS: Mapping[str, ReviewSetting] = MappingProxyType({setting.name: setting for setting in _ROWS})
 """Every setting by its name."""
-
-_KEYS: Mapping[str, ReviewSetting] = MappingProxyType(
-    {key: setting for setting in SETTINGS.values() for key in setting.keys}
-)
-
-
-_OTHER_MODELS = re.compile(
-    r"(?:^|\.)(?:ref|critic|reward|reward_model|teacher|teacher_model|draft|draft_model|rollout|generation|vllm|sglang)\."
-)
-"""Matches a key of a model beside the one that trains."""
-
-_GROUPS: Mapping[str, frozenset[str]] = MappingProxyType({"nemo-rl": frozenset({"policy", "cluster"})})
-"""Groups of keys of the model that trains, of trainers that configure others beside it in groups of any name."""
-
-_OTHER_NAMES = re.compile(r"(?:^|\.)[\w-]*(?:tokenizer|processor|data|dataset)[\w-]*\.")
-"""Matches a key of a group whose paths name no model: the tokenizer's may be that of a smaller model."""
-
-
-def setting_of(key: str, trainer: str | None = None) -> ReviewSetting | None:
-    """Return the setting that a key of a file spells: ``--tensor-model-parallel-size``, ``cfg.model.mtp_num_layers``.
-
-    Parameters
-    ----------
-    trainer
-        Name of the trainer, some of which give a key a meaning of their own; empty: one that has no row. None: any trainer,
-        for readers that pass on every key that one of them may mean.
-
-    Returns
-    -------
-    ReviewSetting or None
-        None for a key that no rule judges.
-    """
-    parts = [re.sub(r"[-\s]", "_", part.strip().lstrip("-")).lower() for part in key.split(".")]
-    if _OTHER_MODELS.search(".".join(parts)) or (len(parts) > 1 and parts[0] not in _GROUPS.get(trainer or "", parts)):
-        return None
-    for name in (".".join(parts[-2:]), parts[-1]):
-        setting = _named(name, trainer)
-        if setting is not None:
-            return None if setting.name == "model_name" and _OTHER_NAMES.search(".".join(parts)) else setting
-        if name in OWN_KEYS.get(trainer or "", {}):
-            return None
-    return None
-
-
-def _named(name: str, trainer: str | None) -> ReviewSetting | None:
-    if trainer is None:
-        own = (keys[name] for keys in OWN_KEYS.values() if keys.get(name))
-        return _KEYS.get(name) or next((SETTINGS[setting] for setting in own), None)
-    own_keys = OWN_KEYS.get(trainer, {})
-    return SETTINGS.get(own_keys[name]) if name in own_keys else _KEYS.get(name)
-
-
-def _own(keys: str) -> Mapping[str, str]:
-    """Return keys with their settings from words ``key=setting``; a key without a setting means none."""
-    return MappingProxyType(dict(word.split("=") for word in keys.split()))
-
-
-# Sources: the trainers' parsers and dataclasses, as in :mod:`pipeplan.extensions.review.defaults`.
-OWN_KEYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        # ms-swift's model_name is what the assistant calls itself. A checkpoint's folder may name a model.
-        "ms-swift": _own(
-            "model=model_name load=model_name mcore_model=model_name model_name= target_modules=lora_targets"
-        ),
-        # The batches of data and of PPO are counted in prompts, and are divided again before they reach Megatron.
-        "verl": _own("model.path=model_name train_batch_size= model.target_modules=lora_targets"),
-        "nemo-rl": _own("max_total_sequence_length=seq_length"),
-        "slime": _own("global_batch_size= ref_load=model_name"),
-        "openrlhf": _own(
-            "pretrain=model_name actor.model_name_or_path=model_name ds.tensor_parallel_size=tp ds_tensor_parallel_size=tp "
-            "ds.ring_attn_size=cp ring_attn_size=cp train.micro_batch_size=micro_batch micro_train_batch_size=micro_batch "
-            "train.batch_size=global_batch train_batch_size=global_batch ds.zero_stage=zero_stage data.max_len=seq_length "
-            "max_len=seq_length model_name_or_path=model_name num_nodes= num_gpus_per_node= target_modules=lora_targets"
-        ),
-        "megatron-bridge": _own("model_recipe_name=model_name"),
-        # Sequences are packed to this length; 0 packs none.
-        "nemo-automodel": _own("packed_sequence_size=seq_length"),
-        # Megatron-LM's arguments set the number of virtual stages anew.
-        "primus": _own("model=model_name virtual_pipeline_model_parallel_size="),
-        "gpt-neox": _own(
-            "model_parallel_size=tp pipe_parallel_size=pp pipe_partition_method=partition_method num_kv_heads=kv_groups "
-            "intermediate_size=ffn global_num_gpus=gpus num_gpus=gpus_per_node fp16.enabled=fp16 bf16.enabled=bf16 "
-            "no_weight_tying=untied moe_num_experts=experts moe_top_k=topk"
-        ),
-        "nanotron": _own(
-            "parallelism.dp=dp parallelism.pp=pp parallelism.tp=tp expert_parallel_size=ep pp_engine=schedule "
-            "batch_accumulation_per_replica=microbatches intermediate_size=ffn"
-        ),
-    }
-)
-"""Keys of which a trainer has a meaning of its own, with the setting; empty: none."""
-
-UNSAID_AT_NULL: Mapping[str, frozenset[str]] = MappingProxyType({"megatron-bridge": frozenset({"pp_layout"})})
-"""Keys whose null leaves the value to the trainer: the scripts of Megatron-Bridge then take the model's own layout."""
-
-NONE_AT_ZERO: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "": frozenset({"vpp"}),
-        "megatron-lm": frozenset(),
-        # GPT-NeoX runs without its pipeline module at 0, and counts both degrees as 1.
-        "gpt-neox": frozenset({"pp", "tp"}),
-        "openrlhf": frozenset({"tp", "cp"}),
-        # Batches that another part of the trainer decides.
-        "verl": frozenset({"vpp", "global_batch", "micro_batch"}),
-        "nemo-automodel": frozenset({"pp", "tp", "cp", "ep", "dp", "dp_replicate"}),
-    }
-)
-"""Settings that a trainer's 0 leaves out; empty: every other trainer. A count of -1 is left out for every trainer."""
-
-
-_SWITCHES: Mapping[str, tuple[str, Any]] = MappingProxyType(
-    {
-        "disable_bias_linear": ("add_bias_linear", False),
-        "no_gradient_accumulation_fusion": ("gradient_accumulation_fusion", False),
-        "no_overlap_p2p_communication": ("overlap_p2p", False),
-        "no_check_for_nan_in_loss_and_grad": ("check_nan", False),
-        "no_enable_sequence_parallel": ("sequence_parallel", False),
-        "grad_reduce_in_fp32": ("grad_reduce_in_bf16", False),
-    }
-)
-"""Switches that turn a setting off, or on where they are off themselves."""
-
-
-def switch_of(key: str) -> tuple[str, Any] | None:
-    """Return the setting and the value of a switch that turns it off; None for other keys."""
-    return _SWITCHES.get(key.rpartition(".")[2].lstrip("-").replace("-", "_").lower())

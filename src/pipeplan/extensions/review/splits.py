@@ -28,8 +28,8 @@ def without_others(c: ReviewFacts, changes: dict[str, Any]) -> dict[str, Any]:
     return {**removed, **changes}
 
 
-def tail_of(c: ReviewFacts) -> float:
-    """Return the work of the MTP layers and the loss, in transformer layers: as estimated, else by a rule of thumb."""
+def _tail_of(c: ReviewFacts) -> float:
+    """Return the work of the MTP layers and the loss in transformer layers, by a rule of thumb."""
     return MTP_LAYERS * c.mtp + LOSS_LAYERS
 
 
@@ -38,7 +38,7 @@ def balanced_edges(c: ReviewFacts) -> Iterator[dict[str, Any]]:
     layers, pp, chunks = c.layers, c.pp, chunks_of(c)
     if pp < 2 or "megatron-core" not in c.trainer.scopes or c.get("layout", None):
         return
-    tail = tail_of(c)
+    tail = _tail_of(c)
     splits = []
     for last in range(chunks, layers // pp + chunks + 1, chunks):
         if pp == 2:
@@ -62,7 +62,7 @@ def balanced_layout(c: ReviewFacts) -> Iterator[dict[str, Any]]:
     for chunks in dict.fromkeys((chunks_of(c), 1)):
         stages = c.pp * chunks
         if c.layers >= stages:
-            yield _layout_changes(c, balanced_counts(c.layers, stages, tail_of(c)), chunks)
+            yield _layout_changes(c, balanced_counts(c.layers, stages, _tail_of(c)), chunks)
 
 
 def _layout_changes(c: ReviewFacts, counts: tuple[int, ...], chunks: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from itertools import accumulate
 from math import ceil
 
-from pipeplan.extensions.review.facts import NotSet, ReviewFacts
+from pipeplan.extensions.review.facts import NotSet, ReviewFacts, or_none
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.trainers import uneven_layers
 
@@ -44,10 +44,7 @@ def _with_ends(counts: tuple[int, ...], mtp: int) -> tuple[str, ...]:
 
 def chunks_of(c: ReviewFacts) -> int:
     """Return the chunks per rank; 1 if the configuration does not say."""
-    try:
-        return c.chunks
-    except NotSet:
-        return 1
+    return or_none(lambda: c.chunks) or 1
 
 
 def _megatron_counts(c: ReviewFacts) -> tuple[int, ...]:

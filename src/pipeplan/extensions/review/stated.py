@@ -1,18 +1,20 @@
-"""From what a reader finds to the facts of a configuration: settings, the trainer's defaults, the named model's sizes."""
+"""Facts of a configuration from what a reader finds, the trainer's defaults and the sizes of the named model."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeplan.extensions.review.defaults import SPLIT, defaults_of
 from pipeplan.extensions.review.facts import LONGEST_NAME, Entry, ReviewFacts, SettingPlace
 from pipeplan.extensions.review.forks import unread_flags
+from pipeplan.extensions.review.keys import NONE_AT_ZERO, UNSAID_AT_NULL, setting_of, switch_of
 from pipeplan.extensions.review.models import properties_of
-from pipeplan.extensions.review.settings import NONE_AT_ZERO, SETTINGS, UNKNOWN, UNSAID_AT_NULL, setting_of, switch_of
+from pipeplan.extensions.review.settings import SETTINGS, UNKNOWN
 from pipeplan.extensions.review.values import value_of
-from pipeplan.trainers import TrainerKind
+from pipeplan.trainers import TrainerKind, trainer_kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,11 @@ class ReadSettings:
 def facts_of(read: ReadSettings, trainer: TrainerKind, *, release: str = "") -> ReviewFacts:
     """Return the facts of a configuration that was read."""
     settings: dict[str, Entry] = {}
+    record = _RECORD.fullmatch(read.name)
+    if record is not None:
+        trainer = trainer_kind("megatron-bridge")
+        read = replace(read, entries=(*_named_by(record, read.entries), *read.entries), whole=False)
+        settings |= {name: Entry(value, SettingPlace(key=name), assumed=True) for name, value in _OF_RECORD.items()}
     for one in read.entries:
         for name, value in _values(one, trainer.name):
             if name != "model_name":
@@ -58,6 +65,8 @@ def facts_of(read: ReadSettings, trainer: TrainerKind, *, release: str = "") -> 
     if trainer.name == "nemo-rl" and not _trains_on_all(read.entries):
         settings = {name: entry for name, entry in settings.items() if name not in ("nodes", "gpus_per_node")}
     _add_adapters(settings)
+    if "device" not in settings and (gpu := _implied_gpu(read.entries)) is not None:
+        settings["device"] = gpu
     for name, value in properties_of(str(_value_in(settings, "model_name") or ""), trainer.name).items():
         if name not in settings:
             settings[name] = Entry(value, SettingPlace(key="the model's name"), assumed=True)
@@ -73,6 +82,46 @@ def facts_of(read: ReadSettings, trainer: TrainerKind, *, release: str = "") -> 
         read.name[:LONGEST_NAME],
         unread=unread_flags(read.others, trainer.name),
     )
+
+
+_RECORD = re.compile(
+    r"_?([A-Z0-9_]+)_(?:PRETRAIN|SFT|LORA|PEFT)_CONFIG_([A-Z]{1,2}\d+)(?:_(BF16|NVFP4|FP8_[A-Z]{2}))?(?:_[A-Z0-9_]+)?"
+)
+"""Matches the name of a benchmark's record, by which Megatron-Bridge finds it: its model, job, GPU and number format.
+
+The source is get_workload_base_config in Megatron-Bridge scripts/performance/utils/utils.py.
+"""
+
+_OF_RECORD = {"tp": 1, "pp": 1, "cp": 1, "ep": 1, "vpp": None, "micro_batch": 1}
+"""Defaults of WorkloadBaseConfig in that file. What a record does not have, the model's recipe says."""
+
+
+def _named_by(record: re.Match[str], entries: Sequence[RawEntry]) -> Iterator[RawEntry]:
+    """Yield what the name of a record says."""
+    first = entries[0].place
+    place = SettingPlace(first.file, first.line, "the record's name")
+    for key, value in zip(("model_name", "gpu_name", "precision"), record.groups(), strict=True):
+        if value is not None:
+            yield RawEntry(key, value.lower(), place)
+
+
+_GPU_IN_PATH = re.compile(
+    r"(?<![a-z\d])(?:[abhv]100|h[28]00|g?b[23]00|vr200|mi3(?:00x|25x|50x|55x))(?![a-z\d])", re.IGNORECASE
+)
+
+
+_GPU_OF_PEAK = {"989": "H100"}
+"""GPUs by benchmark.peak_tflops of NeMo AutoModel, as its examples/llm_benchmark say."""
+
+
+def _implied_gpu(entries: Sequence[RawEntry]) -> Entry | None:
+    """Return the GPU that the folder or the name of the files says, ``configs/MI355X/``, or the peak of a benchmark."""
+    paths = {"/".join(one.place.file.split("/")[-2:]) for one in entries}
+    found = {match[0].upper() for path in paths for match in _GPU_IN_PATH.finditer(path)}
+    if found:
+        return Entry(found.pop(), SettingPlace(key="the file's path"), assumed=True) if len(found) == 1 else None
+    peaks = (one for one in entries if one.key == "benchmark.peak_tflops" and str(one.raw) in _GPU_OF_PEAK)
+    return next((Entry(_GPU_OF_PEAK[str(one.raw)], one.place, assumed=True) for one in peaks), None)
 
 
 def _model_name(entries: Sequence[RawEntry], trainer: str) -> Entry | None:
@@ -107,7 +156,7 @@ def _add_adapters(settings: dict[str, Entry]) -> None:
 
 
 _SIZED = frozenset({"megatron-lm", "mindspeed", "pai-megatron-patch", "slime"})
-"""Trainers whose parser has the model's sizes beside all else."""
+"""Trainers whose parser also takes the model's sizes."""
 
 
 def _add_defaults(settings: dict[str, Entry], entries: Sequence[RawEntry], trainer: str) -> None:

@@ -1,1 +1,1 @@
-"""``review``: what is wrong with a configuration that somebody already has, and the patch."""
+"""``review``: what is wrong with an existing configuration, and the patch."""

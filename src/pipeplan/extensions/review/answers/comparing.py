@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeplan.extensions.review import ReviewFacts, spelling
-from pipeplan.extensions.review.answers.result import (
+from pipeplan.extensions.review.answers.records import (
     ReviewComparison,
     ReviewedConfiguration,
     ReviewFinding,
@@ -30,13 +30,16 @@ def compared(
         if first.get(name, None) != second.get(name, None)
     ]
     rules = [{finding.rule for finding in each} for each in findings]
-    steps, peaks = (before.step_time_s, after.step_time_s), (before.peak_memory_gib, after.peak_memory_gib)
     return ReviewComparison(
         before=before.file,
         after=after.file,
         settings=tuple(differences),
         gone=tuple(finding for finding in findings[0] if finding.rule not in rules[1]),
         new=tuple(finding for finding in findings[1] if finding.rule not in rules[0]),
-        step_time_s=None if None in steps else steps,  # type: ignore[arg-type]
-        peak_memory_gib=None if None in peaks else peaks,  # type: ignore[arg-type]
+        step_time_s=_both(before.step_time_s, after.step_time_s),
+        peak_memory_gib=_both(before.peak_memory_gib, after.peak_memory_gib),
     )
+
+
+def _both(before: float | None, after: float | None) -> tuple[float, float] | None:
+    return None if before is None or after is None else (before, after)

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from pipeplan import __version__
-from pipeplan.extensions.review import RULES, Severity
+from pipeplan.extensions.review import Severity
+from pipeplan.extensions.review.answers.records import ReviewedConfiguration, ReviewedFiles, ReviewFinding
+from pipeplan.extensions.review.answers.rules_table import review_rules
 from pipeplan.foundation.documents import json_text
 
-if TYPE_CHECKING:
-    from pipeplan.extensions.review.answers.result import Review, ReviewFinding
-
 _LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "advice": "note"}
+"""Levels of SARIF; GitHub's command for a note is ``notice``."""
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif_of(review: Review) -> str:
+def sarif_of(findings: Sequence[ReviewFinding], files: ReviewedFiles) -> str:
     """Return the findings as SARIF 2.1.0, with the rules that they break."""
-    rules = list(dict.fromkeys(finding.rule for finding in review.findings))
-    messages = {rule.id: rule.message.replace("{c.", "{").replace("{e.", "{") for rule in RULES}
-    first = {finding.rule: finding for finding in reversed(review.findings)}
+    rules = list(dict.fromkeys(finding.rule for finding in findings))
+    messages = {rule.id: rule.message for rule in review_rules().rules}
+    first = {finding.rule: finding for finding in reversed(findings)}
     driver = {
         "name": "pipeplan",
         "semanticVersion": __version__,
@@ -32,17 +32,17 @@ def sarif_of(review: Review) -> str:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "results": [_result(finding, rules.index(finding.rule)) for finding in review.findings],
+        "results": [_result(finding, rules.index(finding.rule)) for finding in findings],
         "invocations": [
             {
-                "executionSuccessful": not review.files.unreadable,
+                "executionSuccessful": not files.unreadable,
                 "toolExecutionNotifications": [
                     {
                         "level": "error",
                         "message": {"text": file.reason},
                         "locations": [{"physicalLocation": {"artifactLocation": {"uri": _uri(file.file)}}}],
                     }
-                    for file in review.files.unreadable
+                    for file in files.unreadable
                 ],
             }
         ],
@@ -86,21 +86,20 @@ def _uri(file: str) -> str:
     return quote(path.as_posix())
 
 
-_COMMANDS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "advice": "notice"}
-
-
-def annotations_of(review: Review) -> Iterator[str]:
+def annotations_of(
+    findings: Sequence[ReviewFinding], configurations: Sequence[ReviewedConfiguration], files: ReviewedFiles
+) -> Iterator[str]:
     """Yield a command of GitHub's workflows for each file that cannot be read, finding, and unknown configuration."""
-    for file in review.files.unreadable:
+    for file in files.unreadable:
         yield _annotation("error", f"cannot be read: {file.reason}", file=file.file, title="pipeplan")
-    for severity, command in _COMMANDS.items():
-        for finding in (one for one in review.findings if one.severity == severity):
+    for severity, level in _LEVELS.items():
+        for finding in (one for one in findings if one.severity == severity):
             place: dict[str, str | int] = {"file": finding.file, "line": finding.line or 1}
             if finding.column:
                 place |= {"col": finding.column, "endColumn": finding.end_column}
             text = f"{finding.message}\n{finding.remedy}"
-            yield _annotation(command, text, **place, title=f"pipeplan {finding.rule}")
-    for configuration in review.configurations:
+            yield _annotation("notice" if level == "note" else level, text, **place, title=f"pipeplan {finding.rule}")
+    for configuration in configurations:
         if configuration.unknown:
             text = f"not judged completely: {', '.join(configuration.unknown)} unknown {configuration.name}".rstrip()
             yield _annotation("notice", text, file=configuration.file, title="pipeplan")

@@ -1,4 +1,4 @@
-"""Answer of a review: the records of its findings, of what was not judged, of its files and of its patch."""
+"""Answer of a review, its text and its files."""
 
 from __future__ import annotations
 
@@ -6,230 +6,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.extensions.review import Question, Severity
+from pipeplan.extensions.review.answers.records import (
+    ReviewComparison,
+    ReviewedConfiguration,
+    ReviewedFiles,
+    ReviewedRun,
+    ReviewFinding,
+)
+from pipeplan.extensions.review.answers.reports import annotations_of, sarif_of
+from pipeplan.extensions.review.answers.table import (
+    comparison_parts,
+    configuration_parts,
+    file_parts,
+    run_parts,
+    summary_parts,
+)
 from pipeplan.extensions.review.answers.unjudged import ReviewedQuestion
 from pipeplan.formats import TrainerSettings
-from pipeplan.foundation.records import Record
 from pipeplan.model import counted
 
 if TYPE_CHECKING:
     from pipeplan.answers.parts import Part
 
 Verdict = Literal["clean", "findings", "unknown", "unreadable"]
-
-
-class ReviewFinding(Record, frozen=True, kw_only=True):
-    """Fault of a configuration.
-
-    Attributes
-    ----------
-    rule
-        Identifier of the rule; ``pipeplan list rules`` lists all.
-    severity
-        ``error``: the trainer refuses the configuration or trains wrongly; ``warning``: it is slow, tight or fragile;
-        ``advice``: a better setting exists.
-    question
-        Question that the rule answers: does it start, is it right, where does it lose, does it fit.
-    where
-        Place of the setting at fault: file, line, and the key as written.
-    file, line
-        The same place; line 0 if the file has no line for it.
-    column, end_column
-        First column of the value, counted from 1, and the column behind its last one; 0 if unknown.
-    message, remedy
-        Sentences: what is wrong, and what to do.
-    source
-        File and function of the trainer that refuses it, or the issue that reports it.
-    configuration, configuration_file
-        Name of the configuration, in a file that holds several; and this file, which may read the setting from another one.
-    """
-
-    rule: str
-    severity: Severity
-    question: Question
-    where: str
-    file: str
-    line: int
-    column: int = 0
-    end_column: int = 0
-    message: str
-    remedy: str
-    source: str
-    configuration: str
-    configuration_file: str
-
-
-class ReviewChange(Record, frozen=True, kw_only=True):
-    """Change that removes faults, and its effect as estimated again.
-
-    Attributes
-    ----------
-    settings
-        New values by the trainer's own keys; null removes a setting.
-    removes
-        Rules whose faults it removes.
-    gain
-        Share of the step time that it saves, negative if the step gets longer; null without an estimate before and after.
-    step_time_s, peak_memory_gib
-        Step time and peak memory with this change and those before it; null without an estimate.
-    """
-
-    settings: dict[str, Any]
-    removes: tuple[str, ...]
-    gain: float | None
-    step_time_s: float | None
-    peak_memory_gib: float | None
-
-
-class ReviewedConfiguration(Record, frozen=True, kw_only=True):
-    """Configuration that was reviewed, with its estimate where it says enough for one.
-
-    Attributes
-    ----------
-    name, file, trainer
-        Name in its file, the file, and the trainer.
-    settings
-        Settings that were read, by the names of rules.
-    questions
-        How far each question was answered.
-    unknown
-        What keeps it from being called clean: the number of layers or their split, a degree, the trainer.
-    not_read
-        Keys of parallel training that are not read; the rules of their subject are not judged.
-    step_time_s, peak_memory_gib, peak_memory_by_rank_gib
-        Estimated step time and memory; null without an estimate.
-    memory_limit_gib, fit
-        Memory that a framework can use in comfort, and whether the peak fits.
-    work_by_rank_s
-        Work of each pipeline rank in a step.
-    heaviest_rank
-        Rank with the most work.
-    bubble
-        Idle time of all ranks over their number and the step.
-    lower_bound_s
-        Lower bound on the pipeline's part of the step for these stages; null with one rank.
-    idle
-        Idle time by its reason, as shares of all idle time.
-    assumed
-        What the configuration does not say and the estimate assumes.
-    not_estimated
-        Reason why there is no estimate; empty if there is one.
-    changes
-        Changes in the order in which they are made.
-    patch
-        Patch of its file, with the changes of all configurations in it; empty without changes.
-    unpatched
-        Reason why the patch does not make its changes; empty if it does, or if there are none.
-    """
-
-    name: str
-    file: str
-    trainer: str
-    settings: dict[str, Any]
-    questions: tuple[ReviewedQuestion, ...]
-    unknown: tuple[str, ...]
-    not_read: tuple[str, ...]
-    step_time_s: float | None
-    peak_memory_gib: float | None
-    peak_memory_by_rank_gib: tuple[float, ...] | None
-    memory_limit_gib: float | None
-    fit: str | None
-    work_by_rank_s: tuple[float, ...] | None
-    heaviest_rank: int | None
-    bubble: float | None
-    lower_bound_s: float | None
-    idle: dict[str, float] | None
-    assumed: tuple[str, ...]
-    not_estimated: str
-    changes: tuple[ReviewChange, ...]
-    patch: str
-    unpatched: str
-
-
-class ReviewedRun(Record, frozen=True, kw_only=True):
-    """Measurements in the traces of a run.
-
-    Attributes
-    ----------
-    source
-        Folder of the traces.
-    step_time_s
-        Measured step from the first op to the last.
-    predicted
-        Measured over estimated step time, less 1; null without an estimate.
-    work_by_rank_s, idle_by_rank_s
-        Measured work and idle time of each rank.
-    sentences
-        Why the ranks idled.
-    """
-
-    source: str
-    step_time_s: float
-    predicted: float | None
-    work_by_rank_s: tuple[float, ...]
-    idle_by_rank_s: tuple[float, ...]
-    sentences: tuple[str, ...]
-
-
-class UnreadableFile(Record, frozen=True, kw_only=True):
-    """File that could not be read, and the reason."""
-
-    file: str
-    reason: str
-
-
-class ReviewedFiles(Record, frozen=True, kw_only=True):
-    """Files of a review.
-
-    Attributes
-    ----------
-    folders
-        Folders that were walked; their configurations have no patch, unless it is written to a file.
-    looked_at
-        Number of files.
-    skipped
-        Number of them that hold no configuration.
-    unreadable
-        Files that could not be read; those in a folder do not change the verdict.
-    """
-
-    folders: tuple[str, ...]
-    looked_at: int
-    skipped: int
-    unreadable: tuple[UnreadableFile, ...]
-
-
-class SettingDifference(Record, frozen=True, kw_only=True):
-    """Setting that differs between two configurations, by the trainer's own key; null: not stated."""
-
-    setting: str
-    before: Any
-    after: Any
-
-
-class ReviewComparison(Record, frozen=True, kw_only=True):
-    """Comparison of two configurations: what changed, and what it costs.
-
-    Attributes
-    ----------
-    before, after
-        Files of both.
-    settings
-        Settings that differ.
-    new, gone
-        Findings of rules that only the second, and only the first configuration breaks.
-    step_time_s, peak_memory_gib
-        Estimates before and after; null unless both have one.
-    """
-
-    before: str
-    after: str
-    settings: tuple[SettingDifference, ...]
-    new: tuple[ReviewFinding, ...]
-    gone: tuple[ReviewFinding, ...]
-    step_time_s: tuple[float, float] | None
-    peak_memory_gib: tuple[float, float] | None
-
 
 PATCH_ENDINGS = (".patch", ".diff")
 """Suffixes of the file with the patch."""
@@ -255,7 +54,7 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
     questions
         How far each question was answered, over all configurations.
     patch
-        Changes in the form of the input: a unified diff, or the settings one per line; empty if there are none.
+        Unified diff of each file that is changed; empty if there are none.
     step_time_s, peak_memory_gib
         Estimate of the configuration as it is; null for several configurations, and without an estimate.
     comparison
@@ -287,23 +86,27 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
     @property
     def annotations(self) -> tuple[str, ...]:
         """Findings as commands of GitHub's workflows, which show them at their lines; the errors first."""
-        from pipeplan.extensions.review.answers.reports import annotations_of
-
-        return tuple(annotations_of(self))
+        return tuple(annotations_of(self.findings, self.configurations, self.files))
 
     def _own_file(self, name: str) -> TrainerSettings | None:
         """Return the patch or the findings for a file of their suffix."""
         if name.lower().endswith(SARIF_ENDING):
-            from pipeplan.extensions.review.answers.reports import sarif_of
-
-            return TrainerSettings(text=sarif_of(self))
+            return TrainerSettings(text=sarif_of(self.findings, self.files))
         return TrainerSettings(text=self.patch) if name.lower().endswith(PATCH_ENDINGS) else None
 
     def _table(self) -> Iterator[Part]:
-        """Return the comparison, the summary of folders, or each configuration with its findings by question."""
-        from pipeplan.extensions.review.answers.table import parts_of
-
-        return parts_of(self)
+        """Yield the summary of folders, the comparison, or each configuration with its findings by question."""
+        if self.files.folders:
+            yield from summary_parts(self.files, self.configurations, self.findings, self.questions)
+        else:
+            reviewed = [(configuration, self.of(configuration)) for configuration in self.configurations]
+            if self.comparison is not None:
+                yield from comparison_parts(self.comparison, reviewed)
+            else:
+                yield from configuration_parts(reviewed, self.patch)
+            yield from file_parts(self.files)
+        if self.run is not None:
+            yield from run_parts(self.run)
 
     def of(self, configuration: ReviewedConfiguration) -> list[ReviewFinding]:
         """Return the findings of one configuration; configurations of several files may have the same name."""

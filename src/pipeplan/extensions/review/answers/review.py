@@ -1,4 +1,4 @@
-"""Review a configuration that somebody already has: does it start, is it right, where does it lose, what to change."""
+"""Review an existing configuration: does it start, is it right, where does it lose, what to change."""
 
 from __future__ import annotations
 
@@ -26,18 +26,14 @@ from pipeplan.extensions.review import (
     judgement,
     missing_facts,
     patches_of,
+    properties_of_shape,
     read_configurations,
     read_text_of,
     spelling,
 )
 from pipeplan.extensions.review.answers.comparing import compared
-from pipeplan.extensions.review.answers.result import (
-    Review,
-    ReviewChange,
-    ReviewedConfiguration,
-    ReviewFinding,
-    Verdict,
-)
+from pipeplan.extensions.review.answers.records import ReviewChange, ReviewedConfiguration, ReviewFinding
+from pipeplan.extensions.review.answers.result import Review, Verdict
 from pipeplan.extensions.review.answers.runs import reviewed_run
 from pipeplan.extensions.review.answers.sources import Gathered, gathered
 from pipeplan.extensions.review.answers.unjudged import not_read, questions_of, summed, unknown_in
@@ -282,12 +278,9 @@ def _readings(source: Path | Mapping[str, Any], name: str, options: ReviewOption
 
 def _with_options(facts: ReviewFacts, options: ReviewOptions) -> ReviewFacts:
     """Return the facts with the model, the cluster and the batch of the command line, where the file does not say."""
-    changes: dict[str, Any] = {}
     shape = None if options.model is None else model_of(options.model)
     cluster = None if options.cluster is None else cluster_of(options.cluster)
-    if shape is not None:
-        changes |= {"layers": shape.layers, "heads": shape.heads, "kv_groups": shape.kv_heads, "hidden": shape.hidden}
-        changes |= {"experts": shape.experts and shape.experts.count, "tied": shape.tied_embeddings}
+    changes = {} if shape is None else properties_of_shape(shape)
     if cluster is not None:
         changes |= {"gpus_per_node": cluster.per_node, "device": cluster.gpu.name}
         # A file that names its nodes, or the GPUs of each, has fewer or more of them.
@@ -295,9 +288,8 @@ def _with_options(facts: ReviewFacts, options: ReviewOptions) -> ReviewFacts:
             changes |= {} if facts.has("gpus") else {"nodes": cluster.nodes}
         elif not facts.has("nodes"):
             changes["gpus"] = cluster.gpus
-    changes |= {"global_batch": options.global_batch, "seq_length": options.sequence}
-    # A model without experts says so.
-    changes = {name: value for name, value in changes.items() if value is not None or name == "experts"}
+    batch = {"global_batch": options.global_batch, "seq_length": options.sequence}
+    changes |= {name: value for name, value in batch.items() if value is not None}
     unsaid = {name: value for name, value in changes.items() if not facts.has(name)}
     return replace(facts.changed(unsaid), shape=shape, cluster=cluster)
 
@@ -350,17 +342,16 @@ def _why_not(facts: ReviewFacts, faults: Sequence[RuleFault]) -> str:
     return missing_facts(facts)
 
 
+_ESTIMATES = (
+    *("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "memory_limit_gib", "fit", "work_by_rank_s"),
+    *("heaviest_rank", "bubble", "lower_bound_s", "idle"),
+)
+"""Fields of a configuration's record that need an estimate."""
+
+
 def _estimates(made: Estimated | None, *, alone: bool) -> dict[str, Any]:
     if made is None:
-        names = (
-            "step_time_s",
-            "peak_memory_gib",
-            "peak_memory_by_rank_gib",
-            "memory_limit_gib",
-            "fit",
-            "work_by_rank_s",
-        )
-        return dict.fromkeys((*names, "heaviest_rank", "bubble", "lower_bound_s", "idle"))
+        return dict.fromkeys(_ESTIMATES)
     count = made.configuration.microbatches
     # The causes of idle time need the simulated step, which is worth its time for one configuration.
     bound, idle = pipeline_figures(made) if alone else (None, None)
@@ -380,11 +371,10 @@ def _estimates(made: Estimated | None, *, alone: bool) -> dict[str, Any]:
 
 def _change(step: VerifiedChange, facts: ReviewFacts) -> ReviewChange:
     before, after = step.before, step.after
-    both = before is not None and after is not None
     return ReviewChange(
         settings={spelling(facts, name, "list"): value for name, value in step.changes.items()},
         removes=step.removes,
-        gain=1 - after.estimate.step_time / before.estimate.step_time if both and before and after else None,
+        gain=None if before is None or after is None else 1 - after.estimate.step_time / before.estimate.step_time,
         step_time_s=None if after is None else after.estimate.step_time,
         peak_memory_gib=None if after is None else after.peak_gib,
     )

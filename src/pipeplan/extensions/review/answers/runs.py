@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pipeplan.answers.explaining.explanation import explained
 from pipeplan.costs import Settings
-from pipeplan.extensions.review.answers.result import ReviewedConfiguration, ReviewedRun, ReviewFinding
+from pipeplan.extensions.review.answers.records import ReviewedConfiguration, ReviewedRun, ReviewFinding
 from pipeplan.foundation.readable import TIME_UNITS, change, percent
 
 _UNEVEN = 0.08

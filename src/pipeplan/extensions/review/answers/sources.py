@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from pipeplan.extensions.review.answers.result import ReviewedFiles, UnreadableFile
+from pipeplan.extensions.review.answers.records import ReviewedFiles, UnreadableFile
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
 from pipeplan.foundation.files import MEBIBYTE
 
@@ -20,7 +20,7 @@ SUFFIXES = frozenset((".py", ".yaml", ".yml", ".toml", ".json", ".sh", ".bash", 
 """Suffixes of files in a folder that are looked at."""
 
 _FOREIGN = frozenset(("node_modules", "site-packages", "vendor", "third_party", "3rdparty", "__pycache__"))
-"""Folders of other people's code."""
+"""Folders of third-party code."""
 
 _LARGEST = MEBIBYTE
 """Maximum size of a file in a folder, in bytes: what is larger was not written by hand."""
@@ -51,7 +51,7 @@ def mentions_training(path: Path) -> bool:
 def candidates_in(folder: Path) -> Iterator[Path]:
     """Yield the files in a folder that may hold configurations, in the order of their names.
 
-    Hidden files, other people's code, checkouts in a checkout and tests of Python are left out; no link is followed.
+    Hidden files, third-party code, nested checkouts and Python tests are left out; no link is followed.
 
     Raises
     ------

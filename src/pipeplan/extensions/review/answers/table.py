@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING
 
 from pipeplan.answers.parts import columns, facts, figure, line
 from pipeplan.extensions.review import Question, plain
+from pipeplan.extensions.review.answers.records import (
+    ReviewChange,
+    ReviewComparison,
+    ReviewedConfiguration,
+    ReviewedFiles,
+    ReviewedRun,
+    ReviewFinding,
+)
+from pipeplan.extensions.review.answers.unjudged import ReviewedQuestion
 from pipeplan.foundation.readable import change as relative
 from pipeplan.foundation.readable import percent
 from pipeplan.model import counted
@@ -15,16 +24,9 @@ from pipeplan.trainers import TRAINER_KINDS
 
 if TYPE_CHECKING:
     from pipeplan.answers.parts import Part
-    from pipeplan.extensions.review.answers.result import (
-        Review,
-        ReviewChange,
-        ReviewComparison,
-        ReviewedConfiguration,
-        ReviewedFiles,
-        ReviewedRun,
-        ReviewFinding,
-    )
-    from pipeplan.extensions.review.answers.unjudged import ReviewedQuestion
+
+_Reviewed = tuple[ReviewedConfiguration, Sequence[ReviewFinding]]
+"""Configuration with its findings."""
 
 _TITLES: Mapping[Question, str] = {
     "starts": "does it start",
@@ -40,47 +42,32 @@ _MOST_RULES, _MOST_PLACES, _MOST_FILES = 12, 2, 6
 """Rules, places of a rule, and files that the summary of a folder lists; --json has all."""
 
 _FEWEST_FILES = 2
-"""Number of files with findings from which on the summary lists those with the most."""
+"""Minimum number of files with findings for the list of those with the most."""
 
-UNKNOWN_TRAINER = f"""unknown trainer: only rules of every trainer were judged; --trainer names it: {
+UNKNOWN_TRAINER = f"""unknown trainer: only rules for every trainer were judged; --trainer names it: {
     ", ".join(kind.names[0] for kind in TRAINER_KINDS)
 }"""
 
 
-def parts_of(review: Review) -> Iterator[Part]:
-    """Return the parts of a review's text."""
-    if review.files.folders:
-        yield from _Summary(review).parts()
-    elif review.comparison is not None:
-        yield from _comparison(review.comparison)
-        for configuration in review.configurations:
-            yield line()
-            yield from _shortly(configuration, review.of(configuration))
-    else:
-        yield from _configurations(review)
-    if not review.files.folders:
-        if review.patch and review.comparison is None:
-            yield line()
-            yield review.patch.rstrip("\n")
-        yield from _files(review.files)
-    if review.run is not None:
-        yield from _run(review.run)
-
-
-def _configurations(review: Review) -> Iterator[Part]:
-    several = len(review.configurations) > 1
-    listed = [each for each in review.configurations if not several or review.of(each)]
-    for place, configuration in enumerate(listed):
+def configuration_parts(reviewed: Sequence[_Reviewed], patch: str) -> Iterator[Part]:
+    """Yield the text of configurations with their patch; of several ones, those without findings are only named."""
+    several = len(reviewed) > 1
+    listed = [each for each in reviewed if not several or each[1]]
+    for place, (configuration, findings) in enumerate(listed):
         if place:
             yield line()
-        yield from _configuration(configuration, review.of(configuration))
-    silent = [each for each in review.configurations if each not in listed]
+        yield from _configuration(configuration, findings)
+    silent = [configuration for configuration, findings in reviewed if several and not findings]
     if silent:
         yield from [line()] if listed else []
         yield line(f"without findings: {', '.join(map(_in_list, silent))}")
+    if patch:
+        yield line()
+        yield patch.rstrip("\n")
 
 
-def _files(files: ReviewedFiles) -> Iterator[Part]:
+def file_parts(files: ReviewedFiles) -> Iterator[Part]:
+    """Yield a line for each file that could not be read, and the number of those without a configuration."""
     for file in files.unreadable:
         yield line(f"cannot be read: {file.file}: {file.reason}")
     if files.skipped:
@@ -228,7 +215,8 @@ def _effect(change: ReviewChange) -> Iterator[str]:
         yield f"peak {change.peak_memory_gib:.1f} GiB"
 
 
-def _run(run: ReviewedRun) -> Iterator[Part]:
+def run_parts(run: ReviewedRun) -> Iterator[Part]:
+    """Yield the measurements in the traces of a run."""
     yield line()
     yield line(f"run in {run.source}", "bold")
     predicted = "" if run.predicted is None else f" ({run.predicted:+.0%} of the estimate)"
@@ -239,7 +227,8 @@ def _run(run: ReviewedRun) -> Iterator[Part]:
 # Comparison of two configurations
 
 
-def _comparison(comparison: ReviewComparison) -> Iterator[Part]:
+def comparison_parts(comparison: ReviewComparison, reviewed: Iterable[_Reviewed]) -> Iterator[Part]:
+    """Yield the comparison of two configurations, and each of them in short."""
     yield line(f"{comparison.before} -> {comparison.after}", "bold")
     rows = [(each.setting, f"{_stated(each.before)} -> {_stated(each.after)}") for each in comparison.settings]
     if comparison.step_time_s is not None and comparison.peak_memory_gib is not None:
@@ -249,6 +238,9 @@ def _comparison(comparison: ReviewComparison) -> Iterator[Part]:
     yield facts(rows, indent=2) if rows else line("no setting that is read differs", indent=2)
     for title, findings in (("gone", comparison.gone), ("new", comparison.new)):
         yield from (line(f"{title}: {_in_short(finding)}", indent=2) for finding in findings)
+    for configuration, own in reviewed:
+        yield line()
+        yield from _shortly(configuration, own)
 
 
 def _stated(value: object) -> str:
@@ -258,75 +250,68 @@ def _stated(value: object) -> str:
 # Summary of folders
 
 
-class _Summary:
-    """Summary of the reviews of folders on one page, with files named from the only folder on."""
+def summary_parts(
+    files: ReviewedFiles,
+    configurations: Sequence[ReviewedConfiguration],
+    findings: Sequence[ReviewFinding],
+    questions: Sequence[ReviewedQuestion],
+) -> Iterator[Part]:
+    """Yield the summary of folders on one page; files are named from the only folder on."""
+    start = f"{files.folders[0].rstrip('/')}/" if len(files.folders) == 1 else ""
+    reviewed = len({configuration.file for configuration in configurations})
+    counts = f"{counted(len(configurations), 'configuration')} in {counted(reviewed, 'file')}"
+    yield line(f"{', '.join(files.folders)}: {counts}", "bold")
+    by_severity = Counter(finding.severity for finding in findings)
+    errors, warnings = counted(by_severity["error"], "error"), counted(by_severity["warning"], "warning")
+    yield line(f"{errors}, {warnings}, {by_severity['advice']} advice")
+    yield from _by_rule(findings, "error", _MOST_RULES, _MOST_PLACES, start)
+    yield from _by_rule(findings, "warning", _MOST_FILES, 1, start)
+    yield from _by_file(findings, start)
+    yield line()
+    unknown = Counter(what for configuration in configurations for what in configuration.unknown)
+    if unknown:
+        named = ", ".join(f"{what} in {count}" for what, count in unknown.most_common())
+        yield line(f"unknown: {named}", indent=2)
+    if without_trainer := [one.file.removeprefix(start) for one in configurations if not one.trainer]:
+        named = _listed(without_trainer, _MOST_PLACES)
+        yield line(f"unknown trainer (only rules for every trainer were judged): {named}", indent=2)
+    yield from _unjudged(questions)
+    if silent := sorted({key for configuration in configurations for key in configuration.not_read}):
+        yield line(f"not read: {_listed(silent, _MOST_FILES)}", indent=2)
+    for file in files.unreadable[:_MOST_PLACES]:
+        yield line(f"cannot be read: {file.file.removeprefix(start)}: {file.reason}", indent=2)
+    kinds = f"{reviewed:,} with configurations, {files.skipped:,} without, {len(files.unreadable):,} unreadable"
+    yield line(f"looked at {counted(files.looked_at, 'file')}: {kinds}; --json has everything", indent=2)
 
-    def __init__(self, review: Review) -> None:
-        self._review = review
-        folders = review.files.folders
-        self._start = f"{folders[0].rstrip('/')}/" if len(folders) == 1 else ""
 
-    def parts(self) -> Iterator[Part]:
-        findings, configurations, files = self._review.findings, self._review.configurations, self._review.files
-        reviewed = len({configuration.file for configuration in configurations})
-        counts = f"{counted(len(configurations), 'configuration')} in {counted(reviewed, 'file')}"
-        yield line(f"{', '.join(files.folders)}: {counts}", "bold")
-        by_severity = Counter(finding.severity for finding in findings)
-        errors, warnings = counted(by_severity["error"], "error"), counted(by_severity["warning"], "warning")
-        yield line(f"{errors}, {warnings}, {by_severity['advice']} advice")
-        yield from self._by_rule("error", _MOST_RULES, _MOST_PLACES)
-        yield from self._by_rule("warning", _MOST_FILES, 1)
-        yield from self._by_file()
-        yield line()
-        yield from self._unjudged()
-        for file in files.unreadable[:_MOST_PLACES]:
-            yield line(f"cannot be read: {self._name(file.file)}: {file.reason}", indent=2)
-        held = f"{reviewed:,} with configurations, {files.skipped:,} without, {len(files.unreadable):,} unreadable"
-        yield line(f"looked at {counted(files.looked_at, 'file')}: {held}; --json has everything", indent=2)
+def _by_rule(findings: Sequence[ReviewFinding], severity: str, most: int, places: int, start: str) -> Iterator[Part]:
+    """Yield the rules with the most findings of a severity, each with its first places."""
+    found: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.severity == severity:
+            place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+            found.setdefault(finding.rule, []).append(place.removeprefix(start))
+    if not found:
+        return
+    yield line()
+    yield line(f"{severity}s by rule", "bold")
+    for rule in sorted(found, key=lambda rule: -len(found[rule]))[:most]:
+        yield line(f"{len(found[rule])} [{rule}] {_listed(found[rule], places)}", indent=2)
+    if len(found) > most:
+        yield line(f"and {len(found) - most} more rules", indent=2)
 
-    def _name(self, file: str) -> str:
-        return file.removeprefix(self._start)
 
-    def _by_rule(self, severity: str, most: int, places: int) -> Iterator[Part]:
-        found: dict[str, list[str]] = {}
-        for finding in self._review.findings:
-            if finding.severity == severity:
-                place = f"{finding.file}:{finding.line}" if finding.line else finding.file
-                found.setdefault(finding.rule, []).append(self._name(place))
-        if not found:
-            return
-        yield line()
-        yield line(f"{severity}s by rule", "bold")
-        for rule in sorted(found, key=lambda rule: -len(found[rule]))[:most]:
-            yield line(f"{len(found[rule])} [{rule}] {_listed(found[rule], places)}", indent=2)
-        if len(found) > most:
-            yield line(f"and {len(found) - most} more rules", indent=2)
-
-    def _by_file(self) -> Iterator[Part]:
-        findings = [finding for finding in self._review.findings if finding.severity != "advice"]
-        counts = Counter(finding.configuration_file for finding in findings)
-        errors = Counter(finding.configuration_file for finding in findings if finding.severity == "error")
-        if len(counts) < _FEWEST_FILES:
-            return
-        yield line()
-        table = columns("files with the most findings", "errors", "warnings", padding=1)
-        for file in sorted(counts, key=lambda file: (-errors[file], -counts[file]))[:_MOST_FILES]:
-            table.add_row(self._name(file), str(errors[file]), str(counts[file] - errors[file]))
-        yield table
-
-    def _unjudged(self) -> Iterator[Part]:
-        configurations = self._review.configurations
-        unknown = Counter(what for configuration in configurations for what in configuration.unknown)
-        if unknown:
-            named = ", ".join(f"{what} in {count}" for what, count in unknown.most_common())
-            yield line(f"unknown: {named}", indent=2)
-        strange = [self._name(configuration.file) for configuration in configurations if not configuration.trainer]
-        if strange:
-            named = _listed(strange, _MOST_PLACES)
-            yield line(f"unknown trainer (only rules of every trainer were judged): {named}", indent=2)
-        yield from _unjudged(self._review.questions)
-        if silent := sorted({key for configuration in configurations for key in configuration.not_read}):
-            yield line(f"not read: {_listed(silent, _MOST_FILES)}", indent=2)
+def _by_file(findings: Sequence[ReviewFinding], start: str) -> Iterator[Part]:
+    """Yield a table of the files with the most errors and warnings, if there are several."""
+    counts = Counter(finding.configuration_file for finding in findings if finding.severity != "advice")
+    errors = Counter(finding.configuration_file for finding in findings if finding.severity == "error")
+    if len(counts) < _FEWEST_FILES:
+        return
+    yield line()
+    table = columns("files with the most findings", "errors", "warnings", padding=1)
+    for file in sorted(counts, key=lambda file: (-errors[file], -counts[file]))[:_MOST_FILES]:
+        table.add_row(file.removeprefix(start), str(errors[file]), str(counts[file] - errors[file]))
+    yield table
 
 
 def _listed(names: Iterable[str], most: int) -> str:

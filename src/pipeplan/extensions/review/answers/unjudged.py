@@ -1,4 +1,4 @@
-"""Rules that were not judged, in words: what is missing, and the option that says it."""
+"""Rules that were not judged, in words: what is missing, and the option that states it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class MissingFact(Record, frozen=True, kw_only=True):
     rules
         Number of rules that need it.
     give
-        Option that says it, such as ``--model``; empty if only the file can.
+        Option that states it, such as ``--model``; empty if only the file can.
     sentence
-        All of it as a sentence.
+        The fact, the number of rules and the option as a sentence.
     """
 
     what: str
@@ -102,7 +102,7 @@ def questions_of(judgement: Judgement, facts: ReviewFacts) -> tuple[ReviewedQues
     for question in QUESTIONS:
         unjudged = [one for one in judgement.unjudged if one.rule.question == question]
         counts = Counter(_fact_of(one, facts, refused) for one in unjudged)
-        # A page of reasons is not read: the rarer ones that no option settles are listed with the other settings.
+        # Keep the answer short: rarer facts that no option states are listed with the other settings.
         rare = [fact for fact, _ in counts.most_common()[_MOST_FACTS:] if not fact[1] and fact not in _REASONS]
         others = Counter(one.missing for one in unjudged if _fact_of(one, facts, refused) in (*rare, _OTHER))
         counts = Counter({fact: rules for fact, rules in counts.items() if fact not in (*rare, _OTHER)})

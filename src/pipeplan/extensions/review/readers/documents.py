@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,57 +37,47 @@ _DEFAULT = re.compile(r"\$\{[\w.]+:-?([^{}$]*)\}")
 _LENIENT = re.compile(r"duplicate key|YAML merge keys|could not determine a constructor")
 """Matches faults of YAML that trainers' own loaders accept: the last of several equal keys counts, and groups are merged."""
 
-_MOST_FILES, _MOST_VALUES = 40, 50_000
+_MOST_FILES = 40
+_LARGEST = MEBIBYTE
 
 
 # Parsing
 
 
 def parsed(source: SourceText) -> Any:
-    """Return a document as plain values; None for YAML that only lenient loaders take."""
+    """Return a document as plain values, JSON as the YAML that it is; None for what only lenient loaders take."""
+    if len(source.text) > _LARGEST:
+        raise FormatError(f"the configuration {source.file} is larger than {_LARGEST:,} characters")
     try:
-        if source.form == "json":
-            return json.loads(source.text)
         if source.form == "toml":
             import tomllib
 
             return tomllib.loads(source.text)
-        return read_yaml(source.text)
+        return read_yaml(_as_yaml(source))
     except (ValueError, RecursionError) as error:
-        if source.form == "yaml" and _LENIENT.match(str(error)):
+        if _LENIENT.match(str(error)):
             return None
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
         raise FormatError(f"invalid {source.form.upper()} in {source.file}: {reason[:300]}") from None
 
 
-def tree_of(source: SourceText, document: Any) -> Tree:
-    """Return a parsed document with the places of its values. JSON is read as the YAML that it is."""
-    _require_small(document, source.file)
-    tree: Any = None
-    if source.form != "toml" and len(source.text) < MEBIBYTE:
-        import yaml
+def _as_yaml(source: SourceText) -> str:
+    """Return a text with the same columns, without the tabs and halves of letters that only JSON may have."""
+    if source.form != "json":
+        return source.text
+    return re.sub(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}", "??????", source.text.replace("\t", " "))
 
-        with suppress(yaml.YAMLError):
-            node = yaml.compose(source.text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-            tree = None if node is None else _of_node(node, source, "")
-    if tree is None:
-        tree = _with_lines(document, (), _toml_lines(source) if source.form == "toml" else {})
+
+def tree_of(source: SourceText) -> Tree:
+    """Return a document as groups of values with their places."""
+    document = parsed(source)
+    if source.form == "toml":
+        return _of_toml(source, document)
+    import yaml
+
+    node = yaml.compose(_as_yaml(source), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    tree = None if node is None else _of_node(node, source, "")
     return tree if isinstance(tree, dict) else {}
-
-
-def _require_small(document: Any, file: str) -> None:
-    groups, depth, values = [document], 0, 0
-    while groups:
-        groups = [
-            inner
-            for group in groups
-            for inner in (group.values() if isinstance(group, Mapping) else group if isinstance(group, list) else ())
-        ]
-        depth, values = depth + 1, values + len(groups)
-        if depth > MOST_DEPTH or values > _MOST_VALUES:
-            raise FormatError(
-                f"the configuration {file} is nested too deeply, or has more than {_MOST_VALUES:,} values"
-            )
 
 
 def _of_node(node: Any, source: SourceText, key: str) -> Any:
@@ -122,24 +110,21 @@ def _plain(node: Any) -> Any:
     return None if node.style is None and node.value in ("", "null", "~", "Null", "NULL") else node.value
 
 
-def _with_lines(value: Any, path: tuple[str, ...], places: Mapping[tuple[str, ...], SettingPlace]) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _with_lines(inner, (*path, str(key)), places) for key, inner in value.items()}
-    if isinstance(value, list) and any(isinstance(part, Mapping) for part in value):
-        return [_with_lines(part, path, places) for part in value]
-    return Leaf(value, places.get(path, SettingPlace(key=path[-1] if path else "")))
-
-
-def _toml_lines(source: SourceText) -> dict[tuple[str, ...], SettingPlace]:
-    places: dict[tuple[str, ...], SettingPlace] = {}
+def _of_toml(source: SourceText, document: Any) -> Tree:
+    """Return the values that stand in lines of their own."""
+    tree: Tree = {}
     group: tuple[str, ...] = ()
     for number, line in enumerate(source.text.split("\n"), 1):
         if header := re.match(r"\s*\[+([\w.\- ]+)\]", line):
             group = tuple(part.strip() for part in header[1].split("."))
         elif match := re.match(r"""\s*"?([\w.-]+)"?\s*=\s*("(?:[^"\\]|\\.)*"|'[^']*'|\[[^\]]*\]|[^#\s{]+)""", line):
-            path = (*group, *match[1].split("."))
-            places[path] = SettingPlace(source.file, number, path[-1], *match.span(2))
-    return places
+            path = ".".join((*group, match[1]))
+            value = _at(document, path)
+            if value is not None and not isinstance(value, dict):
+                override(
+                    tree, path, Leaf(value, SettingPlace(source.file, number, path.rpartition(".")[2], *match.span(2)))
+                )
+    return tree
 
 
 # Files that a document extends
@@ -148,11 +133,12 @@ def _toml_lines(source: SourceText) -> dict[tuple[str, ...], SettingPlace]:
 class Extended:
     """Document with the files that it extends, which are merged below it; ``missing`` are those that are not there."""
 
-    def __init__(self, source: SourceText, document: Any, folder: Path | None) -> None:
+    def __init__(self, source: SourceText, folder: Path | None) -> None:
+        self.source = source
         self.files: list[SourceText] = []
         self.missing: list[SettingPlace] = []
         self._search = [""]
-        self.tree = self._merged(tree_of(source, document), folder, 0)
+        self.tree = self._merged(tree_of(source), folder, 0)
 
     def _merged(self, tree: Tree, folder: Path | None, depth: int) -> Tree:
         self._search += (f"{path.removeprefix('file://')}/" for path in _texts(_at(tree, "hydra.searchpath")))
@@ -175,23 +161,18 @@ class Extended:
         if source is None or depth == MOST_DEPTH or len(self.files) == _MOST_FILES:
             return None
         self.files.append(source)
-        return self._merged(tree_of(source, parsed(source)), Path(source.file).parent, depth + 1)
+        return self._merged(tree_of(source), Path(source.file).parent, depth + 1)
 
 
 def _extends(tree: Tree) -> Iterator[tuple[str, str, SettingPlace | None]]:
     """Yield the files that a document extends with the groups that they fill; no place: files of the trainer itself."""
     for key in ("defaults", "extends", "includes"):
         part = tree.pop(key, None)
-        place = part.place if isinstance(part, Leaf) else SettingPlace()
-        for name in _texts(part):
-            if name != "_self_":
+        for one in part if isinstance(part, list) else [part]:
+            for name in _texts(one):
                 file, _, path = name.partition("@")
-                yield file, path, place
-        for group in part if isinstance(part, list) else ():
-            if isinstance(group, Leaf) and group.value != "_self_":
-                file, _, path = str(group.value).partition("@")
-                yield file, path, group.place
-            for option, leaf in group.items() if isinstance(group, dict) else ():
+                yield file, path, one.place
+            for option, leaf in one.items() if isinstance(one, dict) else ():
                 if isinstance(leaf, Leaf) and isinstance(leaf.value, str):
                     folder, _, path = option.removeprefix("override ").partition("@")
                     yield f"{folder}/{leaf.value}", path or folder.replace("/", "."), leaf.place
@@ -205,8 +186,10 @@ def _extends(tree: Tree) -> Iterator[tuple[str, str, SettingPlace | None]]:
 
 
 def _texts(part: Any) -> list[str]:
-    value = part.value if isinstance(part, Leaf) else None
-    return [value] if isinstance(value, str) else [one for one in value or () if isinstance(one, str)]
+    """Return the names of files in a leaf; ``_self_`` is the document itself."""
+    values = part.value if isinstance(part, Leaf) else None
+    values = [values] if isinstance(values, str) else values or ()
+    return [one for one in values if isinstance(one, str) and one != "_self_"]
 
 
 def _at(tree: Any, path: str) -> Any:

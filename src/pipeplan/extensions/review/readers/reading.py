@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from os.path import normpath
 from pathlib import Path
@@ -16,7 +17,7 @@ from pipeplan.extensions.review.readers.recipes import recipes_in
 from pipeplan.extensions.review.readers.shell import is_known, read_in_shell
 from pipeplan.extensions.review.readers.source import Form, Reading, SourceText, phase_of, text_near
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, facts_of
-from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
+from pipeplan.foundation.errors import FormatError, InputError
 from pipeplan.foundation.files import MEBIBYTE, read_text
 from pipeplan.trainers import OTHER, TrainerKind, trainer_kind
 
@@ -143,16 +144,15 @@ def _own(source: SourceText) -> Mapping[str, Any] | None:
     return document if is_own(document) else None
 
 
-_ARGUMENTS = re.compile(r"""(["'])--[a-z][\w.-]*(?:=[^"'\n]*)?\1\s*(?:,|\])""")
-"""Matches an argument of a command that is written as a list: ``["--num-layers", "46"]``."""
-
-_LIST = re.compile(r"\[[^\[\]]{0,20000}\]")
+_ARGUMENTS = re.compile(r"""\s*\[\s*(["'])--[a-z][\w.-]*(?:=[^"'\n]*)?\1\s*[,\]]""")
+"""Matches the start of a command's arguments that are written as a list: ``["--num-layers", "46"]``."""
 
 _FORMS_BY_TEXT: tuple[tuple[str, Form], ...] = (
     (r"\A\s*Namespace\(", "python"),
     (documents.ARGUMENTS.pattern, "log"),
     (r"Running with (?:args|configs?): \{\s*$", "log"),
     (r"\A\s*(?:\{|\[\s*\{)", "json"),
+    (r"^(?:\S*\d\]?:)?\s+_target_: ", "log"),
     (r"(?:^|\s)--[a-z][\w.-]+", "shell"),
     (r"^\s*(?:def|import|from)\s", "python"),
     (r"^\s*\[[\w.]+\]\s*$", "toml"),
@@ -163,10 +163,10 @@ _FORMS_BY_TEXT: tuple[tuple[str, Form], ...] = (
 def _form(text: str, file: str) -> Form:
     if len(text) < _LONGEST_LAYOUT and _LAYOUT.fullmatch(text):
         return "layout"
-    if text.lstrip()[:1] == "[" and _ARGUMENTS.search(text):
+    if _ARGUMENTS.match(text):
         return "list"
     form = _FORMS.get(Path(file).suffix.lower(), "log")
-    if form in ("shell", "log") and _program_in(text, file):
+    if form in ("shell", "log") and _program_in(text):
         return "python"
     if form != "log":
         return form
@@ -202,8 +202,12 @@ def _of_shell(source: SourceText, kind: TrainerKind, folder: Path | None) -> Ite
             (own if "." in entry.key and not entry.place.key.startswith("-") else rest).append(entry)
         for entry in own:
             documents.override(base.tree, entry.key, documents.Leaf(entry.raw, entry.place))
-        read = replace(read, entries=(*documents.settings_of(base.tree), *rest), others=(*read.others, *base.missing))
-        others += tuple(base.files)
+        read = ReadSettings(
+            entries=(*documents.settings_of(base.tree), *rest),
+            whole=read.whole and not base.missing,
+            others=(*read.others, *base.missing),
+        )
+        others += (base.source, *base.files)
     yield read, others
 
 
@@ -225,25 +229,16 @@ def _configuration_of(words: Sequence[str], folder: Path | None) -> documents.Ex
         names = [beside, f"{flags.get('--config-path', 'config')}/{name}"]
     for name in names:
         source = text_near(name, folder, _FORMS.get(Path(name).suffix.lower(), "yaml"))
-        try:
-            document = None if source is None else documents.parsed(source)
-        except PipeplanError:
-            continue
-        if source is not None and (document is None or isinstance(document, Mapping)):
-            extended = documents.Extended(source, document, Path(source.file).parent)
-            extended.files.insert(0, source)
-            return extended
+        with suppress(FormatError):
+            if source is not None:
+                return documents.Extended(source, Path(source.file).parent)
     return None
 
 
 def _of_list(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
-    """Read the arguments of commands that are written as lists; all of them keep their line and columns."""
-    words, at = "", 0
-    for match in _LIST.finditer(source.text):
-        words += re.sub(r"[^\n]", " ", source.text[at : match.start()])
-        words += re.sub(r"[\[\](),\"']", " ", match[0]).replace("\n", " \\\n")
-        at = match.end()
-    yield from _of_shell(SourceText(source.file, words, source.form), kind, folder)
+    """Read a list of arguments as those of a command, which keep their lines and columns."""
+    words = re.sub(r"[\[\](),\"']", " ", source.text).replace("\n", " \\\n")
+    yield from _of_shell(replace(source, text=words), kind, folder)
 
 
 def _of_log(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
@@ -255,67 +250,33 @@ def _of_log(source: SourceText, kind: TrainerKind, folder: Path | None) -> Itera
         raise InputError(f"the log {source.file} has no arguments ('------ arguments ------') or configuration")
 
 
-_DOCUMENT = re.compile(r"<<-?[ \t]*(['\"])(\w+)\1[^\n]*\n(.*?)^\2[ \t]*$", re.DOTALL | re.MULTILINE)
-"""Matches a document of a script that its shell leaves as it is."""
+_PROGRAM = re.compile(r"<<-?[ \t]*(['\"])PYTHON\1[^\n]*\n(.*?)^PYTHON[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
-def _program_in(text: str, file: str) -> str:
-    """Return the Python program that a launch script writes and runs, at the same lines; empty if it holds no recipe."""
-    if text.lstrip().startswith(("import ", "from ", '"""')):
-        return ""
-    for document in _DOCUMENT.finditer(text):
-        program = "\n" * text.count("\n", 0, document.start(3)) + document[3]
-        try:
-            if recipes_in(program, file):
-                return program
-        except FormatError:
-            continue
-    return ""
-
-
-def _of_launched(source: SourceText, program: str, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
-    """Read a launch script that writes its recipe: what the shell says of the machines, then what the recipe sets."""
-    launcher = _DOCUMENT.sub(lambda document: re.sub(r"[^\n]", "", document[0]), source.text)
-    shell = read_in_shell(launcher, source.file, kind.name, folder)
-    for recipe in recipes_in(program, source.file):
-        yield ReadSettings(entries=(*shell.read.entries, *recipe.entries), name=recipe.name), shell.sourced
+def _program_in(text: str) -> re.Match[str] | None:
+    """Return the Python program of Megatron-Bridge that a launch script of a plan writes and runs."""
+    program = _PROGRAM.search(text)
+    return program if program and "megatron.bridge" in program[2] else None
 
 
 def _of_python(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
-    if program := _program_in(source.text, source.file):
-        yield from _of_launched(source, program, kind, folder)
+    if program := _program_in(source.text):
+        # What the shell says of the machines, then what the recipe sets, at the lines of the script.
+        launcher = source.text.replace(program[2], "\n" * program[2].count("\n"))
+        shell = read_in_shell(launcher, source.file, kind.name, folder)
+        for recipe in recipes_in("\n" * source.text.count("\n", 0, program.start(2)) + program[2], source.file):
+            yield ReadSettings(entries=(*shell.read.entries, *recipe.entries), name=recipe.name), shell.sourced
         return
-    recipes = recipes_in(source.text, source.file, folder)
-    if not recipes and _ARGUMENTS.search(source.text):
-        yield from _of_list(source, kind, folder)
-    for recipe in recipes:
+    for recipe in recipes_in(source.text, source.file, folder):
         files = dict.fromkeys(entry.place.file for entry in recipe.entries)
         helpers = (text_near(Path(file).name, Path(file).parent, "python") for file in files if file != source.file)
         yield recipe, tuple(helper for helper in helpers if helper is not None)
 
 
 def _of_document(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:
-    try:
-        document = documents.parsed(source)
-    except FormatError:
-        printed = documents.printed_document(source.text, source.file)
-        if printed is None or printed.text == source.text:
-            raise
-        yield from _of_document(printed, kind, None)
-        return
-    if isinstance(document, list):
-        table = [part for part in document if isinstance(part, list)]
-        if table and len(table) == len(document) and any(table):
-            names = any("layers." in str(name) for part in table for name in part)
-            key = "module_fqns_per_model_part" if names else "pipeline_layout"
-            yield (
-                ReadSettings(entries=(RawEntry(key, document, SettingPlace(source.file, 1, "the table of stages")),)),
-                (),
-            )
-        document = {}
-    extended = documents.Extended(source, document, folder)
+    extended = documents.Extended(source, folder)
     entries = documents.settings_of(extended.tree)
-    entries = [*phase_of((one.key.rpartition(".")[2] for one in entries), source.file), *entries]
+    entries = [*phase_of((one.key.rpartition(".")[2] for one in entries), "", source.file), *entries]
     others = [entry.place for entry in entries if not is_known(entry.key, kind.name)]
     read = ReadSettings(entries=tuple(entries), whole=not extended.missing, others=(*extended.missing, *others))
     yield read, tuple(extended.files)

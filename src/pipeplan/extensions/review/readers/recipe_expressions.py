@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
+from pipeplan.extensions.review.keys import setting_of
 from pipeplan.extensions.review.readers.recipe_files import RecipeFiles, RecipeModule
 from pipeplan.extensions.review.readers.recipe_names import CONSUMERS, prepared, settings_changed_by
 from pipeplan.extensions.review.readers.recipe_values import (
@@ -21,7 +22,7 @@ from pipeplan.extensions.review.readers.recipe_values import (
     listed,
     method,
 )
-from pipeplan.extensions.review.settings import UNKNOWN, setting_of
+from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.foundation.errors import FormatError
 
 _MOST_STEPS = 150_000

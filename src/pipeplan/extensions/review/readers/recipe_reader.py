@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pipeplan.extensions.review.keys import setting_of
 from pipeplan.extensions.review.readers.recipe_expressions import (
     MOST_ROUNDS,
     Expressions,
@@ -15,7 +16,7 @@ from pipeplan.extensions.review.readers.recipe_expressions import (
 )
 from pipeplan.extensions.review.readers.recipe_files import RecipeModule
 from pipeplan.extensions.review.readers.recipe_values import Made, Stated
-from pipeplan.extensions.review.settings import UNKNOWN, setting_of
+from pipeplan.extensions.review.settings import UNKNOWN
 
 _DEEPEST = 12
 """Maximum depth of calls of functions that are read."""

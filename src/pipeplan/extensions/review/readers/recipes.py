@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
+from pipeplan.extensions.review.keys import setting_of, switch_of
 from pipeplan.extensions.review.readers.recipe_expressions import RecipeFunction, RecipeScope
 from pipeplan.extensions.review.readers.recipe_files import bound_by, parsed
 from pipeplan.extensions.review.readers.recipe_names import named_by
 from pipeplan.extensions.review.readers.recipe_reader import RecipeReader, parameters_of
 from pipeplan.extensions.review.readers.recipe_values import External, Made, Stated
-from pipeplan.extensions.review.settings import UNKNOWN, setting_of, switch_of
+from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
 from pipeplan.extensions.review.values import value_of
 from pipeplan.foundation.errors import FormatError

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pipeplan.extensions.review.facts import SettingPlace
+from pipeplan.extensions.review.keys import setting_of, switch_of
 from pipeplan.extensions.review.readers.recipe_names import model_of_recipe
 from pipeplan.extensions.review.readers.shell_state import OPEN, ShellState, Token
-from pipeplan.extensions.review.readers.shell_words import ScriptText
-from pipeplan.extensions.review.readers.source import OTHER_JOBS, SourceText, phase_of, phase_of_command
-from pipeplan.extensions.review.settings import UNKNOWN, setting_of, switch_of
+from pipeplan.extensions.review.readers.source import OTHER_JOBS, SourceText, phase_of
+from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
 
 _FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)
@@ -42,13 +42,8 @@ _TASKS = {"-n": "world_size", "-np": "world_size", "--ntasks": "world_size"} | d
 )
 """Flags that count tasks, which are ranks unless each of them starts a further launcher."""
 
-_SLURM = {
-    "-N": "nnodes",
-    "--nodes": "nnodes",
-    "--gpus-per-node": "nproc_per_node",
-    "--gres": "nproc_per_node",
-    **_TASKS,
-}
+_OF_PROGRAMS = {"--nodes": "nnodes", "--gpus-per-node": "nproc_per_node"}
+_SLURM = {"-N": "nnodes", "--gres": "nproc_per_node", **_OF_PROGRAMS, **_TASKS}
 _TORCHRUN = {"--nproc-per-node": "nproc_per_node", "--nnodes": "nnodes"}
 _LAUNCHERS = {
     "torchrun": _TORCHRUN,
@@ -68,8 +63,6 @@ _PER_NODE = frozenset(
 )
 """Launchers that start the ranks of a node themselves."""
 
-_OF_PROGRAMS = {"--nodes": "nnodes", "--gpus-per-node": "nproc_per_node"}
-
 
 @dataclass(frozen=True, slots=True)
 class ShellReading:
@@ -84,7 +77,7 @@ class ShellReading:
 class _Command:
     """Settings of a command and of its launcher, and the number of those that a review knows."""
 
-    text: str
+    text: str = ""
     branch: bool = False
     launched: list[RawEntry] = field(default_factory=list)
     one_node: list[RawEntry] = field(default_factory=list)
@@ -97,27 +90,23 @@ def read_in_shell(text: str, file: str, trainer: str = "", folder: Path | None =
     """Return the settings of a script in the order of its commands; ``folder`` is that of the files that it sources."""
     state = ShellState(text, file, folder)
     commands = [_command(one.tokens, trainer, branch=one.branch) for one in state.commands]
-    best = max((command for command in reversed(commands)), key=lambda command: command.known, default=None)
-    best = None if best is None or not best.known else best
-    arguments = [_command(tokens, trainer).entries for tokens in state.variables.values()]
-    variables = [entry for entries in arguments for entry in entries if is_known(entry.key, trainer)]
-    said = sum(entry.raw is not UNKNOWN for entry in variables)
+    best = max(reversed(commands), key=lambda command: command.known, default=_Command())
+    best = best if best.known else _Command()
+    arguments = [entry for tokens in state.variables.values() for entry in _command(tokens, trainer).entries]
+    variables = [entry for entry in arguments if is_known(entry.key, trainer)]
+    # Otherwise the script only defines arguments, which another one passes on with more.
+    whole = 0 < best.known >= sum(entry.raw is not UNKNOWN for entry in variables)
     starts = any(command.starts for command in commands)
     # A command beside the one that trains says where this runs unless it does so itself.
-    alone = best is not None and (best.starts or any(_is_of_launcher(entry.key) for entry in best.entries))
+    alone = best.starts or any(_is_of_launcher(entry.key) for entry in best.entries)
     beside = [one for one in commands if one is not best and not (alone and one.starts)]
-    launched = [entry for command in beside for entry in command.launched]
-    implied = [entry for command in (*beside, best) if command is not None for entry in command.one_node]
-    entries = [*implied, *_environment(state, text, file, starts=starts), *_agreed(launched)]
-    whole = best is not None and best.known >= said
-    if not whole:
-        # The script only defines arguments, which another one passes on with more.
-        entries += variables
-    words = [token.text for one in state.commands for token in one.tokens]
-    entries += phase_of((*words, *(token.text for tokens in state.variables.values() for token in tokens)), file)
-    if best is None:
-        return ShellReading(ReadSettings(entries=tuple(entries), others=tuple(state.unread)), tuple(state.sourced), ())
-    entries += [*best.launched, *_decided(best, commands), *phase_of_command(best.text, file)]
+    entries = [entry for command in (*beside, best) for entry in command.one_node]
+    entries += _environment(state, starts=starts)
+    entries += _agreed([entry for command in beside for entry in command.launched])
+    entries += [] if whole else variables
+    tokens = [*state.variables.values(), *(one.tokens for one in state.commands)]
+    entries += phase_of((token.text for several in tokens for token in several), best.text, file)
+    entries += [*best.launched, *best.entries]
     flags = [entry.place for entry in best.entries if entry.place.key[:2] == "--" and not is_known(entry.key, trainer)]
     read = ReadSettings(entries=tuple(entries), whole=whole, others=(*state.unread, *flags))
     return ShellReading(read, tuple(state.sourced), tuple(best.text.split()))
@@ -137,16 +126,6 @@ def _agreed(entries: Sequence[RawEntry]) -> Iterator[RawEntry]:
     """Yield the settings of several launchers; one of which they differ is unknown."""
     for entry in entries:
         same = all(str(other.raw) == str(entry.raw) for other in entries if other.key == entry.key)
-        yield entry if same else replace(entry, raw=UNKNOWN)
-
-
-def _decided(best: _Command, commands: Sequence[_Command]) -> Iterator[RawEntry]:
-    """Yield the settings of a command; unknown are those of which a similar command in another branch differs."""
-    similar = [
-        one for one in commands if one is not best and one.branch and best.branch and 2 * one.known >= best.known
-    ]
-    for entry in best.entries:
-        same = all(any(other.key == entry.key and other.raw == entry.raw for other in one.entries) for one in similar)
         yield entry if same else replace(entry, raw=UNKNOWN)
 
 
@@ -199,14 +178,14 @@ def _settings_of(tokens: Sequence[Token], at: int) -> Iterator[RawEntry]:
             yield entry
     elif (override := _OVERRIDE.fullmatch(token.text)) and OTHER_JOBS.isdisjoint(override[1].split(".")[:-1]):
         place = replace(token.place, key=override[1], start=token.place.start + override.start(2))
-        yield RawEntry(override[1], _raw([override[2].strip("\"'")], undecided=token.undecided), place)
+        yield RawEntry(override[1], _raw([override[2].strip("\"'")]), place)
 
 
 def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int) -> RawEntry:
     token, setting = tokens[at], setting_of(key)
     if flag[2] is not None:
         place = replace(token.place, key=flag[1], start=token.place.start + flag.start(2))
-        return RawEntry(key, _raw([flag[2]], undecided=token.undecided), place)
+        return RawEntry(key, _raw([flag[2]]), place)
     several = setting is not None and (setting.kind == "names" or setting.name == "modules_per_part")
     values: list[Token] = []
     for value in tokens[at + 1 :]:
@@ -216,8 +195,7 @@ def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int) ->
     switch = setting.kind == "flag" if setting is not None else switch_of(key) is not None
     if switch and not (values and values[0].text.lower() in ("true", "false", "0", "1")):
         values = []
-    undecided = token.undecided or any(value.undecided for value in values)
-    raw = _raw([value.text for value in values], undecided=undecided)
+    raw = _raw([value.text for value in values])
     if setting is not None and setting.name == "modules_per_part" and isinstance(raw, str):
         raw = [part.split(",") for part in raw.split()]
     if values and values[0].place.line == values[-1].place.line and values[0].place.start >= 0:
@@ -225,37 +203,30 @@ def _of_flag(key: str, flag: re.Match[str], tokens: Sequence[Token], at: int) ->
     return RawEntry(key, raw, replace(token.place, key=flag[1], start=token.place.end))
 
 
-def _raw(values: Sequence[str], *, undecided: bool) -> object:
+def _raw(values: Sequence[str]) -> object:
     """Return a flag's value; UNKNOWN for what only a running shell has, which is not judged."""
     folder, _, last = values[0].rstrip("/").rpartition("/") if len(values) == 1 else ("", "", "")
-    if OPEN in folder and OPEN not in last and not undecided:
+    if OPEN in folder and OPEN not in last:
         # The last folder of a path may name a model, wherever it is.
         return last
-    if undecided or any(OPEN in value for value in values):
+    if any(OPEN in value for value in values):
         return UNKNOWN
     return " ".join(values) if values else True
 
 
-def _environment(state: ShellState, text: str, file: str, *, starts: bool) -> Iterator[RawEntry]:
+def _environment(state: ShellState, *, starts: bool) -> Iterator[RawEntry]:
     """Yield the settings of Slurm's directives and of variables; a launcher sets the number of ranks itself."""
-    script = ScriptText(text, file)
-    for directive in _DIRECTIVE.finditer(text):
+    for directive in _DIRECTIVE.finditer(state.script.text):
         key = _SLURM.get(directive[1])
         if key and (directive[1] not in _TASKS or not (starts or directive[2] == "1")):
-            line, start = script.position(directive.start(2))
-            place = SettingPlace(file, line, directive[1], start, start + len(directive[2]))
+            line, start = state.script.position(directive.start(2))
+            place = SettingPlace(state.script.file, line, directive[1], start, start + len(directive[2]))
             yield RawEntry(key, directive[2], place)
-    assigned = [(name, token) for name, tokens in state.variables.items() if len(tokens) == 1 for token in tokens]
-    for command in state.commands:
-        for token in command.tokens:
-            name, equals, value = token.text.partition("=")
-            if equals and name in _ENVIRONMENT:
-                place = replace(token.place, start=token.place.end - len(value))
-                assigned.append((name, replace(token, text=value, place=place)))
-    for name, token in assigned:
-        place = replace(token.place, key=name)
-        if name == "RECIPE":
+    for name, tokens in state.variables.items():
+        if len(tokens) == 1 and name == "RECIPE":
             # A launch script passes the name of Megatron-Bridge's recipe to its program.
-            yield from model_of_recipe(token.text, replace(place, start=-1, end=-1), planned=True)
-        elif name in _ENVIRONMENT and not (starts and name == "WORLD_SIZE"):
-            yield RawEntry(_ENVIRONMENT[name], _raw([token.text], undecided=token.undecided), place)
+            yield from model_of_recipe(
+                tokens[0].text, replace(tokens[0].place, key=name, start=-1, end=-1), planned=True
+            )
+        elif len(tokens) == 1 and name in _ENVIRONMENT and not (starts and name == "WORLD_SIZE"):
+            yield RawEntry(_ENVIRONMENT[name], _raw([tokens[0].text]), replace(tokens[0].place, key=name))

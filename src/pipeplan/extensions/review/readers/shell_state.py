@@ -1,21 +1,21 @@
 """Variables and commands of a shell script.
 
-A script is not run: its variables, arrays and sourced files are followed in their order. What a branch or loop sets
-differently from the rest of the script is unsaid, and so is what only a running shell has.
+A script is not run: its variables, arrays and sourced files are followed in their order. What a branch sets differently
+from the rest of the script is unsaid, and so is what only a running shell has.
 """
 
 from __future__ import annotations
 
 import ast
-import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import Path
 
 from pipeplan.extensions.review.facts import SettingPlace
-from pipeplan.extensions.review.readers.shell_words import Piece, ScriptText, Word
+from pipeplan.extensions.review.readers.recipe_values import combined
+from pipeplan.extensions.review.readers.shell_words import ARGUMENT, Piece, ScriptText, Word
 from pipeplan.extensions.review.readers.source import SourceText, text_near
 from pipeplan.foundation.errors import FormatError
 
@@ -24,7 +24,9 @@ OPEN = "\0"
 
 _ASSIGNED = re.compile(r"([A-Za-z_]\w*)(?:\[\w*\])?(\+?)=")
 _PARAMETER = re.compile(r"\$\{?(\w+)(?:\[[@*]\])?(?:(:?[-=+?])(.*))?\}?", re.DOTALL)
-_FLAG = re.compile(r"--?[A-Za-z]")
+_CAPTURED = re.compile(r"\$\(\s*cat\s*<<-?\s*[\"'\\]?(\w+)[\"']?[ \t]*\n(.*)\n[ \t]*\1[ \t]*\n\s*\)", re.DOTALL)
+"""Matches a document that becomes the value of a variable: ``$(cat <<EOM ...)``."""
+
 _HERE = re.compile(r"\bdirname\b[^)`]*(?:BASH_SOURCE|\$\{?0\b)[^)`]*[)`]?[\"']?((?:/\.\.)*)")
 """Matches the folder of the script: ``$(cd "$(dirname "$0")/.." && pwd)``."""
 
@@ -32,34 +34,33 @@ _COUNTS = re.compile(r"NODE|WORLD|RANK|NPROC|GPU")
 """Matches variables whose default of 0 or 1 holds until a launcher sets them."""
 
 _DECLARES = frozenset({"export", "local", "readonly", "declare", "typeset"})
-_MOST_TOKENS = 40_000
-"""Maximum number of tokens of all commands and variables together: variables may double each other."""
+_OPENS = frozenset({"if", "case", "for", "select", "while", "until"})
+_MOST_TOKENS, _MOST_BEYOND = 40_000, 100
+"""Maximum number of tokens of all commands and variables, which may double each other, and of each one beyond that."""
 
-_MOST_BEYOND = 100
-"""Maximum number of tokens of a variable or command when there are too many."""
+_LONGEST = 20_000
+"""Maximum number of characters of a word, for variables may double themselves; what is longer is unsaid."""
 
+_LONGEST_EXPRESSION = 400
 _MOST_SOURCED = 20
 _DEEPEST, _MOST_OPEN = 10, 200
-"""Maximum nesting of here-documents, and of branches and loops."""
+"""Maximum nesting of documents and sourced files, and of branches and loops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Word as a command gets it with its place, and whether the script leaves open that it is there."""
+    """Word as a command gets it, with its place."""
 
     text: str
     place: SettingPlace = field(default_factory=SettingPlace)
-    undecided: bool = False
 
 
 _UNKNOWN = (Token(OPEN),)
 
-Variables = dict[str, tuple[Token, ...]]
-
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """Command of a script, and whether it stands in a branch or loop."""
+    """Command of a script, and whether it stands in a branch."""
 
     tokens: tuple[Token, ...]
     branch: bool
@@ -69,84 +70,73 @@ class ShellState:
     """Variables and commands of a script that has been followed to its end."""
 
     def __init__(self, text: str, file: str, folder: Path | None) -> None:
-        self.variables: Variables = {}
+        self.variables: dict[str, tuple[Token, ...]] = {}
         self.commands: list[ShellCommand] = []
         self.sourced: list[SourceText] = []
         self.unread: list[SettingPlace] = []
-        self._script, self._folder, self._files = ScriptText(text, file), folder, {file}
+        self.script, self._folder, self._files = ScriptText(text, file), folder, {file}
         self._open: list[str] = []
+        self._guarded = False
         self._reads = ""
         self._tokens = self._depth = 0
-        self._follow(self._script.words())
+        self._follow(self.script.words())
 
     # Statements
 
     def _follow(self, items: Iterator[Word]) -> None:
-        words, guarded, reads = list[Word](), False, ""
+        words: list[Word] = []
+        reads = ""
         for item in items:
-            if item.document is not None and reads:
-                self.variables[reads] = self._counted(self._arguments(*item.document))
-            elif item.document is not None and self._depth < _DEEPEST:
-                self._depth += 1
-                self._follow_apart(self._script, item.document)
-                self._depth -= 1
-            elif item.operator == "(" and words and self._is_array(words[-1]):
-                inside = takewhile(lambda one: one.operator != ")", items)
-                words[-1].array = [word for word in inside if word.pieces]
-            elif item.operator:
-                self._guarded(words, guarded=guarded, ends=item.operator)
-                test = bool(words) and (self._plain(words[0]) in ("[", "[[", "test") or self._plain(words[-1]) == "]]")
-                guarded = item.operator == "||" or (item.operator == "&&" and test)
-                words = []
-                if item.operator == "\n":
-                    reads, self._reads = self._reads, ""
-            elif item.pieces:
+            if item.kind == "word":
                 words.append(item)
-        self._guarded(words, guarded=guarded, ends="")
+            elif item.kind == "document" and reads:
+                self.variables[reads] = self._counted(self._arguments(item.start, item.end))
+            elif item.kind == "document":
+                self._follow_apart(self.script, item.start, item.end)
+            elif item.kind == "(" and words and _ASSIGNED.fullmatch(self._text(words[-1])):
+                inside = takewhile(lambda one: one.kind != ")", items)
+                words[-1] = replace(words[-1], array=tuple(word for word in inside if word.kind == "word"))
+            else:
+                self._statement(words, item.kind)
+                words, self._guarded = [], item.kind in ("&&", "||")
+                if item.kind == "\n":
+                    reads, self._reads = self._reads, ""
+        self._statement(words, "")
 
-    def _follow_apart(self, script: ScriptText, part: tuple[int, int | None]) -> None:
+    def _follow_apart(self, script: ScriptText, start: int = 0, end: int | None = None) -> None:
         """Follow a document or a sourced file: a branch does not end in another one."""
-        before, branches = self._script, len(self._open)
-        self._script = script
-        self._follow(script.words(*part))
-        self._script = before
+        before, branches = self.script, len(self._open)
+        if self._depth < _DEEPEST:
+            self.script, self._guarded = script, False
+            self._depth += 1
+            self._follow(script.words(start, end))
+            self._depth -= 1
+        self.script = before
         del self._open[branches:]
 
-    def _guarded(self, words: Sequence[Word], *, guarded: bool, ends: str) -> None:
-        """Follow a statement that may depend on a test before it."""
-        self._open += ["guard"] * guarded
-        self._statement(words, ends)
-        if guarded and "guard" in self._open:
-            self._open.reverse()
-            self._open.remove("guard")
-            self._open.reverse()
-
     def _statement(self, words: Sequence[Word], ends: str) -> None:
-        if len(self._open) > _MOST_OPEN:
-            raise FormatError("the branches and loops of the script are nested too deeply")
-        keyword, inner = self._plain(words[0]) if words else "", self._open[-1] if self._open else ""
+        keyword = self._text(words[0]) if words else ""
         if keyword in ("fi", "done", "esac"):
-            self._open = self._open[:-1]
-        elif inner == "pattern":
-            self._open[-1] = "case" if ends == ")" else "pattern"
-        elif keyword == "case":
-            self._open.append("case" if ends == ")" else "pattern")
-        elif keyword in ("if", "for", "select", "while", "until"):
+            del self._open[-1:]
+        elif keyword in _OPENS:
             self._open.append(keyword)
+            if len(self._open) > _MOST_OPEN:
+                raise FormatError("the branches and loops of the script are nested too deeply")
             if keyword in ("for", "select") and len(words) > 1:
-                self.variables[self._plain(words[1])] = tuple(self._expanded(words[3])) if len(words) == 4 else _UNKNOWN
+                self.variables[self._text(words[1])] = _UNKNOWN
+        elif self._open[-1:] == ["case"] and (ends == ")" or (ends == "|" and len(words) == 1)):
+            # A pattern.
+            return
         elif keyword in ("then", "do", "else", "{", "!", "time", "function"):
             self._statement(words[1:], ends)
         elif words and keyword != "elif":
             self._command(words)
-        if ends in (";;", ";&", ";;&") and self._open and self._open[-1] == "case":
-            self._open[-1] = "pattern"
 
     def _command(self, words: Sequence[Word]) -> None:
         """Follow the assignments of a command, and record the rest of it."""
         rest = list(words)
-        declares = self._plain(rest[0]) in _DECLARES
-        while rest and ((assigns := self._assigns(rest[0])) or declares):
+        declares = self._text(rest[0]) in _DECLARES
+        while rest and ((assigns := _ASSIGNED.match(self._text(rest[0]))) or declares):
             word = rest.pop(0)
             if assigns:
                 self._assign(word, assigns)
@@ -158,116 +148,97 @@ class ShellState:
         self._record(tokens)
 
     def _record(self, tokens: Sequence[Token]) -> None:
+        """Record a command, or the several of ``bash -c "one; two"``."""
         command: list[Token] = []
         for token in (*self._counted(tokens), Token(";")):
             text = token.text.removesuffix(";")
+            ends = text != token.text or text in ("&&", "||", "|")
             if text not in ("", "&&", "||", "|"):
-                command.append(token if text == token.text else replace(token, text=text))
-            if text != token.text or text in ("", "&&", "||", "|"):
-                if command and command[0].text.startswith("--") and self.commands:
+                command.append(replace(token, text=text))
+            if ends and command:
+                if command[0].text.startswith("--") and self.commands:
                     # A list of arguments without a command, or a line that a backslash should continue.
                     command = [*self.commands.pop().tokens, *command]
-                if command:
-                    self.commands.append(ShellCommand(tuple(command), bool({*self._open} - {"for", "while"})))
+                self.commands.append(ShellCommand(tuple(command), not {*self._open} <= {"for", "while"}))
                 command = []
 
     def _counted(self, tokens: Sequence[Token]) -> tuple[Token, ...]:
-        self._tokens += len(tokens)
+        self._tokens += sum(1 + len(token.text) // 100 for token in tokens)
         return tuple(tokens if self._tokens <= _MOST_TOKENS else tokens[:_MOST_BEYOND])
 
     def _source(self, token: Token) -> None:
         """Follow a sourced file that lies beside the script or in the repository above it."""
         source = text_near(token.text, self._folder, "shell")
-        if source is None or len(self.sourced) == _MOST_SOURCED or source.file in self._files:
+        if source is None:
             key = f"source {token.text.replace(OPEN, '...')}"
-            self.unread += [replace(token.place, key=key)] if source is None and token.text.endswith(".sh") else []
-            return
-        folder, self._folder = self._folder, Path(source.file).parent
-        self.sourced.append(source)
-        self._files.add(source.file)
-        self._follow_apart(ScriptText(source.text, source.file), (0, None))
-        self._folder = folder
-
-    # Assignments
-
-    def _plain(self, word: Word) -> str:
-        """Return the text of a word without expansions and quotes; empty for all others."""
-        plain = all(piece.kind == "text" and not piece.quoted for piece in word.pieces)
-        return "".join(self._script.text[piece.start : piece.end] for piece in word.pieces) if plain else ""
-
-    def _assigns(self, word: Word) -> re.Match[str] | None:
-        first = word.pieces[0]
-        known = first.kind == "text" and not first.quoted
-        return _ASSIGNED.match(self._script.text, first.start, first.end) if known else None
-
-    def _is_array(self, word: Word) -> bool:
-        match = self._assigns(word)
-        return match is not None and len(word.pieces) == 1 and match.end() == word.pieces[0].end
+            self.unread += [replace(token.place, key=key)] if token.text.endswith(".sh") else []
+        elif len(self.sourced) < _MOST_SOURCED and source.file not in self._files:
+            folder, self._folder = self._folder, Path(source.file).parent
+            self.sourced.append(source)
+            self._files.add(source.file)
+            self._follow_apart(ScriptText(source.text, source.file))
+            self._folder = folder
 
     def _assign(self, word: Word, assigns: re.Match[str]) -> None:
         """Set a variable. What a branch sets differently from before is open: it may run or not."""
-        first, name = word.pieces[0], assigns[1]
-        rest = [] if assigns.end() == first.end else [Piece("text", assigns.end(), first.end)]
-        values = [Word(pieces=[*rest, *word.pieces[1:]])] if word.array is None else word.array
-        before = self.variables.get(name, ())
+        values = (replace(word, start=word.start + assigns.end()),) if word.array is None else word.array
+        before = self.variables.get(assigns[1], ())
         added = tuple(token for value in values for token in self._expanded(value))
-        tokens = self._counted((*before, *added) if assigns[2] else added)
+        tokens = (*before, *added) if assigns[2] else added
         if "while" in self._open or "until" in self._open:
             # A loop over the arguments of the script, which has none here.
             return
-        if {*self._open} - {"for", "select"} and [one.text for one in tokens] != [one.text for one in before]:
-            if len(tokens) <= 1 and len(before) <= 1 and not any(_FLAG.match(one.text) for one in (*before, *tokens)):
-                tokens = _UNKNOWN
-            else:
-                both = set(before) & set(tokens)
-                union = dict.fromkeys((*before, *tokens))
-                tokens = tuple(one if one in both else replace(one, undecided=True) for one in union)
-        self.variables[name] = tokens
+        branch = self._guarded or not {*self._open} <= {"for"}
+        if branch and [one.text for one in tokens] != [one.text for one in before]:
+            kept = len(before) if tokens[: len(before)] == before else 0
+            changed = dict.fromkeys(_opened(one) for one in (*before[kept:], *tokens[kept:]))
+            tokens = (*before[:kept], *changed)
+        self.variables[assigns[1]] = self._counted(tokens)
 
     # Words
 
+    def _text(self, word: Word) -> str:
+        return self.script.text[word.start : word.end]
+
     def _arguments(self, start: int, end: int) -> list[Token]:
-        words = self._script.words(start, end, arguments=True)
+        words = self.script.words(start, end, arguments=True)
         return [token for word in words for token in self._expanded(word)]
 
     def _expanded(self, word: Word) -> Iterator[Token]:
         """Yield the tokens of a word: several if it holds arguments, none for an empty expansion, else one."""
-        text, undecided, first, last = "", False, None, None
-        for piece in word.pieces:
-            values: Sequence[Token] | None = None
-            if piece.kind == "words":
-                values = self._arguments(piece.start, piece.end)
-            elif piece.kind == "expansion":
-                values = self._value(piece)
-            alone = len(word.pieces) == 1 and values is not None and len(values) > 1
-            if values is not None and (alone or piece.kind == "words" or any(_FLAG.match(one.text) for one in values)):
-                if first is not None and last is not None:
-                    yield self._token(text, first, last, undecided=undecided)
-                text, undecided, first, last = "", False, None, None
-                yield from values
+        place, text, several = self._place(word), "", False
+        pieces = [*self.script.pieces(word.start, word.end)]
+        for piece in pieces:
+            if piece.kind == "text":
+                text += self.script.text[piece.start : piece.end].replace("\n", " ")
                 continue
-            if values is None:
-                text += self._script.text[piece.start : piece.end].replace("\n", " ")
+            words = piece.kind == "words"
+            values = self._arguments(piece.start, piece.end) if words else self._value(piece)
+            if words or (len(pieces) == 1 and len(values) > 1) or any(ARGUMENT.match(one.text) for one in values):
+                if text:
+                    yield Token(text, place)
+                text, several = "", True
+                yield from values
             else:
                 text += " ".join(value.text for value in values)
-                undecided |= any(value.undecided for value in values)
-            if values or piece.quoted or values is None:
-                first, last = first or piece, piece
-        if first is not None and last is not None:
-            yield self._token(text, first, last, undecided=undecided)
+            text = text if len(text) <= _LONGEST else OPEN
+        if text or (not several and self._text(word)[:1] in ("'", '"')):
+            yield Token(text, place)
 
-    def _token(self, text: str, first: Piece, last: Piece, *, undecided: bool) -> Token:
-        (line, start), (last_line, end) = self._script.position(first.start), self._script.position(last.end)
-        end = end if line == last_line else self._script.position(first.end)[1]
-        return Token(text, SettingPlace(self._script.file, line, "", start, end), undecided)
+    def _place(self, word: Word) -> SettingPlace:
+        """Return the place of a word, inside its quotes."""
+        text = self._text(word)
+        inside = len(text) > 1 and text[0] in "\"'" and text.count(text[0]) == text.endswith(text[0]) + 1
+        (line, start), (last_line, end) = (self.script.position(at) for at in (word.start + inside, word.end - inside))
+        return SettingPlace(self.script.file, line, "", start, end if line == last_line else start)
 
     def _value(self, piece: Piece) -> Sequence[Token]:
         """Return the tokens of an expansion; an open one for what the script does not have."""
-        text = self._script.text[piece.start : piece.end]
-        if captured := self._script.captured(piece):
-            return self._arguments(*captured)
-        if text.startswith("$((") and text.endswith("))"):
-            number = computed(text[3:-2], self.variables)
+        text = self.script.text[piece.start : piece.end]
+        if captured := _CAPTURED.fullmatch(text):
+            return self._arguments(piece.start + captured.start(2), piece.start + captured.end(2))
+        if text.startswith("$((") and text.endswith("))") and len(text) < _LONGEST_EXPRESSION:
+            number = computed(re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda name: self._number(name[1]), text[3:-2]))
             return _UNKNOWN if number is None else (Token(str(number)),)
         if text.startswith(("$(", "`")) or "%/*}" in text:
             here = _HERE.search(text)
@@ -288,34 +259,25 @@ class ShellState:
             return self._arguments(start, start + len(default)) if value else ()
         return _UNKNOWN if value is None else value
 
-
-_OPERATIONS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Mod: operator.mod,
-    ast.Div: lambda left, right: int(left / right),
-}
+    def _number(self, name: str) -> str:
+        tokens = self.variables.get(name, ())
+        return f"({tokens[0].text})" if len(tokens) == 1 else OPEN
 
 
-def computed(expression: str, variables: Variables) -> int | None:
-    """Return the value of an expression of integers, variables and ``+ - * / %``; None for any other."""
+def _opened(token: Token) -> Token:
+    """Return a token that may be there or not: a flag or an override without its value, or nothing that is known."""
+    return replace(token, text=f"{token.text.partition('=')[0]}={OPEN}") if ARGUMENT.match(token.text) else _UNKNOWN[0]
+
+
+def computed(expression: str) -> int | None:
+    """Return the value of an expression of integers and ``+ - * / %``; None for any other."""
 
     def value(node: ast.expr) -> int:
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATIONS:
-            result = int(_OPERATIONS[type(node.op)](value(node.left), value(node.right)))
-        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            result = -value(node.operand)
-        else:
-            name = node.id if isinstance(node, ast.Name) else ""
-            tokens = variables.get(name, ()) if name else (Token(ast.unparse(node)),)
-            result = int(tokens[0].text) if len(tokens) == 1 and not tokens[0].undecided else int(OPEN)
-        if abs(result) > 10**15:
-            raise OverflowError
-        return result
+        if isinstance(node, ast.BinOp):
+            return int(combined(node.op, value(node.left), value(node.right)))
+        return int(ast.literal_eval(node))
 
     try:
-        plain = re.sub(r"\$\{?([A-Za-z_]\w*)\}?", r"\1", expression).strip()
-        return value(ast.parse(plain, mode="eval").body) if len(expression) < 400 else None
-    except (ValueError, SyntaxError, ArithmeticError, RecursionError, MemoryError):
+        return value(ast.parse(expression.strip(), mode="eval").body) if len(expression) < _LONGEST_EXPRESSION else None
+    except (ValueError, TypeError, SyntaxError, ArithmeticError, RecursionError, MemoryError):
         return None

@@ -45,7 +45,7 @@ class Reading:
 
 
 OTHER_JOBS = frozenset(
-    {"generation", "rollout", "ref", "critic", "reward", "reward_model", "teacher", "draft", "eval"}
+    {"rollout", "ref", "critic", "reward", "reward_model", "teacher", "draft", "eval"}
     | {"vllm", "vllm_cfg", "vllm_kwargs", "sglang", "sglang_cfg", "trtllm_cfg", "engine_kwargs"}
 )
 """Groups of keys that configure another job or another model than the training one."""
@@ -81,11 +81,8 @@ def _paths_near(name: str, folder: Path) -> Iterator[Path]:
         if (path / ".git").exists():
             break
     parts = Path(name).parts
-    if parts[0] == "/":
-        inside = [path for path in above if Path(normpath(name)).is_relative_to(path)]
-        if inside:
-            yield Path(normpath(name))
-        parts = parts[1:]
+    # Of an absolute path, all parts are tried below the repository.
+    parts = parts[1:] if parts[0] == "/" else parts
     steps = max(1, len(parts) - 1)
     for first in range(steps):
         for up in range(len(above)):
@@ -104,15 +101,10 @@ _SERVERS = re.compile(
 """Matches programs that generate text, and that convert checkpoints for it."""
 
 
-def phase_of(words: Iterable[str], file: str) -> list[RawEntry]:
-    """Return the phase of a job whose words or keys show that it generates text; empty for jobs that train."""
+def phase_of(words: Iterable[str], command: str, file: str) -> list[RawEntry]:
+    """Return the phase of a job that does not train by its words or keys, and by its command; empty for others."""
     names = {word.lstrip("-").replace("_", "-") for word in words}
-    trains = any("train-iters" in name for name in names)
-    return [RawEntry("phase", "inference", SettingPlace(file))] if names & _GENERATES and not trains else []
-
-
-def phase_of_command(command: str, file: str) -> list[RawEntry]:
-    """Return the phase of a command that does not train by its program; empty for others."""
-    if command.startswith("megatron export "):
-        return [RawEntry("phase", "export", SettingPlace(file))]
-    return [RawEntry("phase", "inference", SettingPlace(file))] if _SERVERS.search(command) else []
+    phase = "export" if command.startswith("megatron export ") else "inference" if _SERVERS.search(command) else ""
+    if names & _GENERATES and not any("train-iters" in name for name in names):
+        phase = phase or "inference"
+    return [RawEntry("phase", phase, SettingPlace(file))] if phase else []

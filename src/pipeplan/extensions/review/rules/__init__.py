@@ -14,12 +14,14 @@ from pipeplan.extensions.review.rules import (
     neox_nanotron,
     precision,
     schedules,
+    torch_layouts,
 )
 
 RULES: tuple[RuleRow, ...] = (
     *grid.RULES,
     *batches.RULES,
     *layouts.RULES,
+    *torch_layouts.RULES,
     *schedules.RULES,
     *experts.RULES,
     *memory.RULES,

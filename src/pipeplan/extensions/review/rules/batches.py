@@ -17,7 +17,7 @@ def _last_group(c: ReviewFacts) -> int:
 
 
 def _least_padding(c: ReviewFacts) -> int:
-    """Return the number of which NeMo RL's packed sequences are a multiple."""
+    """Return the number that must divide the length of NeMo RL's packed sequences."""
     return (2 * c.cp if c.cp > 1 else 1) * (c.tp if c.tp > 1 and c.sequence_parallel else 1)
 
 
@@ -30,7 +30,8 @@ def _positional_limit(c: ReviewFacts) -> bool:
 RULES = (
     RuleRow(
         id="batch-not-divisible", group="batches", trainer="megatron-core",
-        when=lambda c: not c.get("rampup_batch_size", None) and c.global_batch % (c.micro_batch * c.replicas),
+        when=lambda c: not c.get("rampup_batch_size", None)
+        and c.global_batch % (c.replicas * (1 if c.get("packed", False) else c.micro_batch)),
         message="global batch {c.global_batch} is not divisible by micro batch {c.micro_batch} x dp {c.replicas}",
         remedy="use a micro batch that divides {c.global_batch} / {c.replicas}, or another global batch",
         settings=("micro_batch", "global_batch"), repairs=("shrink-micro-batch", "round-global-batch"),
@@ -38,11 +39,11 @@ RULES = (
     ),
     RuleRow(
         id="accumulation-not-divisible", group="batches", trainer="nemo-automodel",
-        when=lambda c: c.global_batch % (c.local_batch * c.replicas),
-        message="global batch {c.global_batch} is not divisible by local batch {c.local_batch} x dp {c.replicas}",
-        remedy="use a local_batch_size that divides {c.global_batch} / {c.replicas}",
+        when=lambda c: c.global_batch % (c.local_batch * c.replica_step),
+        message="global batch {c.global_batch} is not divisible by local batch {c.local_batch} x dp {c.replica_step}",
+        remedy="use a local_batch_size that divides {c.global_batch} / {c.replica_step}",
         settings=("global_batch", "local_batch"), repairs=("round-global-batch",),
-        source="NeMo AutoModel components/training/step_scheduler.py StepScheduler",
+        source="NeMo AutoModel components/training/step_scheduler.py StepScheduler, components/distributed/mesh_utils.py",
     ),
     RuleRow(
         id="titan-batch-not-divisible", group="batches", trainer="torchtitan", releases="<0.3",
@@ -170,7 +171,7 @@ RULES = (
         # An assertion, but of packed sequences alone.
         id="padding-over-ranks", group="batches", trainer="nemo-rl", severity="warning",
         when=lambda c: _least_padding(c) > 1 and c.pad_multiple % _least_padding(c),
-        message="make_sequence_length_divisible_by {c.pad_multiple} does not divide packed sequences over tp and cp",
+        message="make_sequence_length_divisible_by {c.pad_multiple} does not split packed sequences evenly over tp and cp",
         remedy="use a multiple of 2 x cp if cp is above 1, times tp with sequence parallelism",
         settings=("pad_multiple", "tp", "cp"),
         source="NeMo RL nemo_rl/models/megatron/data.py _get_pack_sequence_parameters_for_megatron",

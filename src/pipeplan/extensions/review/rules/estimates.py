@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeplan.extensions.review.estimating import estimated
-from pipeplan.extensions.review.facts import NotSet, ReviewFacts
+from pipeplan.extensions.review.facts import ReviewFacts, or_none
 from pipeplan.extensions.review.rule import RuleRow
 from pipeplan.extensions.review.stages import stages_of
 
@@ -46,12 +46,20 @@ def _loses_by_layout(c: ReviewFacts) -> bool:
     return not now.guessed and max(now.imbalance, now.stage_imbalance) > _SLIGHTLY_UNEVEN and now.gain > _LOST
 
 
+def _fit(c: ReviewFacts) -> str:
+    """Return whether a configuration fits; of unknown GPUs, what holds with any number of them. Raises NotSet else."""
+    now = estimated(c)
+    if now.fit != "fits" and now.fit_of_many == "fits":
+        raise NotSet("gpus")
+    return now.fit_of_many if now.fit != "fits" else now.fit
+
+
 # A table, read by columns: formatted, it would have a line for every argument.
 # fmt: off
 RULES = (
     RuleRow(
         id="memory-does-not-fit", group="estimates", trainer="any", severity="warning", question="fits",
-        when=lambda c: not c.lacks("tp", "pp") and estimated(c).fit == "does not fit",
+        when=lambda c: not c.lacks("tp", "pp") and _fit(c) == "does not fit",
         message="the fullest rank needs about {e.peak_gib:.0f} GiB, and {e.gpu} has {e.limit_gib:.0f} GiB in comfort",
         remedy="recompute more, use a smaller micro batch, or more model parallelism",
         settings=("recompute_granularity", "activation_checkpointing", "micro_batch", "local_batch", "pp"),
@@ -60,7 +68,7 @@ RULES = (
     ),
     RuleRow(
         id="memory-tight", group="estimates", trainer="any", severity="warning", question="fits",
-        when=lambda c: not c.lacks("tp", "pp") and estimated(c).fit == "tight",
+        when=lambda c: not c.lacks("tp", "pp") and _fit(c) == "tight",
         message="the fullest rank needs about {e.peak_gib:.0f} GiB: {e.gpu} has {e.limit_gib:.0f} GiB in comfort, within "
         "the error of the estimate",
         remedy="recompute more, or use a smaller micro batch",
@@ -113,7 +121,4 @@ RULES = (
 
 def _estimable(c: ReviewFacts) -> bool:
     """Return True if the planner can estimate the configuration, so that rules of thumb need not judge it."""
-    try:
-        return estimated(c).imbalance >= 0
-    except NotSet:
-        return False
+    return or_none(lambda: estimated(c).imbalance) is not None

@@ -33,7 +33,7 @@ Elsewhere zero means none: a batch of verl or of Primus' other backends, a degre
 
 
 def _below_one(c: ReviewFacts) -> bool:
-    """Return True if a count is below 1 that its trainer refuses; they read as left out everywhere else.
+    """Return True if a count is below 1 and its trainer refuses that; all other rules take such a count as left out.
 
     A degree of -1 leaves it to the checkpoint or to the trainer.
     """
@@ -161,7 +161,7 @@ RULES = (
     RuleRow(
         id="groups-below-tensor", group="grid", trainer="megatron-core", releases=">=0.16", severity="warning",
         when=lambda c: c.tp > 1 and not c.get("mla", False) and c.kv_groups < c.tp and c.tp % c.kv_groups == 0,
-        message="{c.kv_groups} KV groups are fewer than tp {c.tp}: refused before Megatron-core 0.16, copied since",
+        message="{c.kv_groups} KV groups are fewer than tp {c.tp}: refused before Megatron-core 0.16, replicated since",
         remedy="use a tp of at most {c.kv_groups}, or make sure that Megatron-core is 0.16 or later",
         settings=("tp", "kv_groups"), repairs=("tp-to-pp", "shrink-tp"),
         source="Megatron-LM #2565; slime #1662, ms-swift #8219",
@@ -257,7 +257,7 @@ RULES = (
 
 
 def _one_gpu(c: ReviewFacts) -> bool:
-    """Return True if a replica is known to be one GPU, which any number of GPUs holds."""
+    """Return True if a replica is known to be a single GPU, which fits any number of GPUs."""
     return c.has("tp", "pp", "cp") and c.model_parallel == 1
 
 

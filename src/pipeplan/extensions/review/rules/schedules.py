@@ -191,7 +191,7 @@ RULES = (
         when=lambda c: c.pp > 1 and str(c.schedule).lower() == "gpipe" and c.count > c.pp,
         message="GPipe keeps the activations of all {c.count} microbatches; 1F1B of {c.pp} in the same time",
         remedy="use 1F1B",
-        settings=("schedule",), repairs=("one-f-one-b",), source="arXiv 2104.04473, section 2.2",
+        settings=("schedule",), repairs=("single-stage",), source="arXiv 2104.04473, section 2.2",
     ),
     RuleRow(
         id="reshard-each-microbatch", group="schedules", trainer="pytorch", question="loses", severity="warning",
