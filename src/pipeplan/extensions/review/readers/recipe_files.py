@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from os.path import isabs, relpath
 from pathlib import Path
 
@@ -78,6 +78,23 @@ def parsed(text: str, file: str, folder: Path | None) -> RecipeModule:
         raise FormatError(f"{file} is not valid Python{where}") from None
 
 
+def _changed(path: Path) -> int:
+    """Return when a file was changed; 0 if it is gone."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=64)
+def _helper(path: Path, changed: int) -> RecipeModule | None:
+    """Return a file that recipes import, parsed again when it has changed; None if it cannot be read."""
+    try:
+        return parsed(read_text(path, limit=MEBIBYTE, what="recipe"), str(path), path.parent)
+    except PipeplanError:
+        return None
+
+
 class RecipeFiles:
     """Files that a recipe imports, each parsed once."""
 
@@ -90,11 +107,10 @@ class RecipeFiles:
         if path is None or (path not in self._modules and len(self._modules) >= _MOST_FILES):
             return None
         if path not in self._modules:
-            try:
-                file = str(path) if isabs(module.file) else relpath(path)
-                self._modules[path] = parsed(read_text(path, limit=MEBIBYTE, what="recipe"), file, path.parent)
-            except PipeplanError:
-                self._modules[path] = None
+            helper = _helper(path, _changed(path))
+            # A recipe has names of its own: what it changes of a helper is not another's.
+            file = str(path) if isabs(module.file) else relpath(path)
+            self._modules[path] = helper and replace(helper, file=file, names={})
         return self._modules[path]
 
 

@@ -19,8 +19,9 @@ from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry
 
 CONSUMERS = frozenset(
-    {"pretrain", "finetune", "print", "info", "warning", "debug", "append", "deepcopy", "copy", "getattr", "hasattr"}
+    {"pretrain", "finetune", "print", "info", "warning", "debug", "deepcopy", "copy", "getattr", "hasattr"}
     | {"isinstance", "len", "str", "int", "bool", "list", "set", "type", "repr", "join", "decoder_vocab_size", "asdict"}
+    | {"get", "items", "keys", "values"}
 )
 """Functions that use a configuration and change nothing of it."""
 
@@ -55,6 +56,11 @@ def settings_changed_by(function: str) -> list[str] | None:
     """Return the settings that a trainer's function changes as the machine demands; None for an unknown function."""
     changed: list[str] | None = _tables()["changes"].get(function)
     return changed
+
+
+def is_helper(function: str) -> bool:
+    """Return whether the tables say what a function returns."""
+    return function in _tables()["helpers"]
 
 
 def prepared(made: Made) -> Made:
@@ -98,6 +104,9 @@ def _sizes_of(model: str) -> dict[str, Any]:
 def named_by(made: Made, at: tuple[str, ...]) -> Iterator[RawEntry]:
     """Yield the settings that the class or function of an object stands for: its model, adapters, checkpointing."""
     name, place = _class_of(made.callee), made.place
+    if name == "MegatronExportArguments":
+        # Of ms-swift: a conversion trains nothing.
+        yield _entry("phase", "export", place)
     if name in _CHECKPOINTING:
         yield _entry("activation_checkpoint.mode", _CHECKPOINTING[name], place)
     if (name.endswith("model_registry") and 0 in made) or name == "ModelSpec":

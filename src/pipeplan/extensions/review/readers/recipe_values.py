@@ -33,16 +33,8 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.GtE: operators.ge,
     ast.In: lambda left, right: left in right,
     ast.NotIn: lambda left, right: left not in right,
-    ast.Is: lambda left, right: left is right if right is None else left == right,
-    ast.IsNot: lambda left, right: left is not right if right is None else left != right,
-}
-_BUILTINS: dict[str, Callable[..., Any]] = {
-    function.__name__: function for function in (len, int, float, bool, list, tuple, min, max, sum, divmod, abs, str)
-}
-_TYPES = {"str": str, "int": int, "float": float, "bool": bool, "list": list, "tuple": tuple, "dict": dict}
-_METHODS: dict[type, frozenset[str]] = {
-    list: frozenset({"append", "extend", "insert", "copy", "index", "count"}),
-    str: frozenset({"lower", "upper", "startswith", "endswith", "strip", "join"}),
+    ast.Is: operators.eq,
+    ast.IsNot: operators.ne,
 }
 
 
@@ -89,9 +81,16 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """Name that no file defines that is read: a library's, or a builtin function's."""
+    """Name of a class, or of what no file defines that is read.
+
+    Attributes
+    ----------
+    own
+        Whether it is a class of the recipe's file, which may set more than its arguments.
+    """
 
     name: str
+    own: bool = False
 
 
 def cloned(value: Any, clones: dict[int, Made] | None = None) -> Any:
@@ -107,27 +106,36 @@ def cloned(value: Any, clones: dict[int, Made] | None = None) -> Any:
     return clones[id(value)]
 
 
-def combined(operator: ast.AST, left: Any, right: Any) -> Any:  # noqa: PLR0911 - a row per kind of values
-    """Return the result of an operator on numbers, lists, texts or dictionaries; UNKNOWN for others and too large ones."""
-    if UNKNOWN in (left, right) or isinstance(left, External) or isinstance(right, External):
+def combined(operator: ast.AST, left: Any, right: Any) -> Any:
+    """Return the result of an operator on numbers, lists or texts; UNKNOWN for other values and too large ones."""
+    if type(operator) not in _OPERATORS or not (_definite(left, operator) and _definite(right, operator)):
         return UNKNOWN
-    if isinstance(operator, ast.cmpop):
-        if isinstance(right, Made) and isinstance(operator, ast.In | ast.NotIn) and not right.is_dict:
-            return UNKNOWN
-        return _OPERATORS[type(operator)](left, right)
-    if isinstance(operator, ast.BitOr) and isinstance(left, Made) and isinstance(right, Made):
-        return Made("dict", left.place, {**left.fields, **right.fields}, left.open or right.open)
     if isinstance(operator, ast.Mult) and isinstance(left, int) and isinstance(right, list | str):
         left, right = right, left
-    if isinstance(left, list | str | tuple):
+    if isinstance(operator, ast.cmpop):
+        within = True
+    elif isinstance(left, list | str | tuple):
         joins = isinstance(operator, ast.Add) and type(left) is type(right)
         repeats = isinstance(operator, ast.Mult) and isinstance(right, int)
-        size = len(left) + len(right) if joins else len(left) * max(right, 0) if repeats else _LARGEST_LIST + 1
-        return UNKNOWN if size > _LARGEST_LIST else left + right if joins else left * right
-    if not isinstance(left, int | float) or not isinstance(right, int | float):
-        return UNKNOWN
-    small = type(operator) in _OPERATORS and max(abs(left), abs(right)) <= _LARGEST_NUMBER
-    return _OPERATORS[type(operator)](left, right) if small else UNKNOWN
+        size = len(left) + len(right) if joins else len(left) * right if repeats else _LARGEST_LIST + 1
+        within = size <= _LARGEST_LIST
+    else:
+        within = max(abs(left), abs(right)) <= _LARGEST_NUMBER
+    return _OPERATORS[type(operator)](left, right) if within else UNKNOWN
+
+
+def _definite(value: Any, operator: ast.AST) -> bool:
+    """Return whether an operator can be applied: what a class makes is something, and nothing else is known of it."""
+    if isinstance(value, Made):
+        return value.is_dict or (isinstance(operator, ast.Is | ast.IsNot) and not value.open)
+    return value is None or isinstance(value, int | float | str | list | tuple)
+
+
+def truth(value: Any) -> Any:
+    """Return whether a value counts as true; UNKNOWN for an unknown one."""
+    if isinstance(value, Made):
+        return UNKNOWN if value.open else bool(value.fields) or not value.is_dict
+    return bool(value) if value is None or isinstance(value, int | float | str | list | tuple) else UNKNOWN
 
 
 def listed(values: list[Any]) -> Any:
@@ -136,38 +144,16 @@ def listed(values: list[Any]) -> Any:
     return UNKNOWN if deep or any(one is UNKNOWN for one in values) else values
 
 
-def method(owner: Any, name: str, arguments: list[Any]) -> Any:
-    """Return what a method of a text, a list or a dictionary returns; UNKNOWN for others."""
-    if isinstance(owner, Made) and name == "get" and owner.is_dict:
-        return owner.fields[arguments[0]].raw if arguments[0] in owner else (*arguments, None)[1]
-    allowed = name in _METHODS.get(type(owner), ()) and UNKNOWN not in arguments
-    joined = [*arguments, *(arguments[0] if name == "join" and isinstance(arguments[0], list | tuple) else ())]
-    size = sum(len(one) for one in (owner, *joined) if hasattr(one, "__len__")) if allowed else 0
-    return getattr(owner, name)(*arguments) if allowed and size <= _LARGEST_LIST else UNKNOWN
-
-
-def builtin(name: str, arguments: list[Any]) -> Any:  # noqa: PLR0911 - a row per function
+def builtin(name: str, arguments: list[Any]) -> Any:
     """Return what a builtin function, or a copy, returns; raises KeyError for other names."""
-    match name.rpartition(".")[2], arguments:
-        case "deepcopy" | "copy", [value]:
+    match name, arguments:
+        case "deepcopy" | "copy" | "list", [Made() | list() as value]:
             return cloned(value)
-        case "cast", [_, value]:
-            return value
         case "get_mixed_precision_config", [value]:
             # Bridge's recipe of mixed precision is named by its argument.
             return value
-        case "isinstance", [value, External(kind)] if value is not UNKNOWN and not isinstance(value, External):
-            plain = not isinstance(value, Made)
-            known = plain or kind in _TYPES
-            return (plain and kind in _TYPES and isinstance(value, _TYPES[kind])) if known else UNKNOWN
-        case "hasattr", [Made() as owner, str(key)]:
-            return True if key in owner else UNKNOWN
-        case "getattr", [Made() as owner, str(key), *_]:
-            return owner.fields[key].raw if key in owner else UNKNOWN
-        case "range", numbers if all(isinstance(number, int) for number in numbers):
-            counted = range(*numbers)
-            return list(counted) if len(counted) <= _LARGEST_LIST else UNKNOWN
-    if name in _BUILTINS:
-        unknown = UNKNOWN in arguments or any(isinstance(one, Made | External) for one in arguments)
-        return UNKNOWN if unknown else _BUILTINS[name](*arguments)
+        case "isinstance", [str(), External() as kind]:
+            return kind.name == "str"
+        case "getattr", [Made() as owner, str(key), *_] if key in owner:
+            return owner.fields[key].raw
     raise KeyError(name)

@@ -6,15 +6,15 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
 from pipeplan.extensions.review.keys import setting_of, switch_of
-from pipeplan.extensions.review.readers.recipe_expressions import RecipeFunction, RecipeScope
 from pipeplan.extensions.review.readers.recipe_files import bound_by, parsed
 from pipeplan.extensions.review.readers.recipe_names import named_by
-from pipeplan.extensions.review.readers.recipe_reader import RecipeReader, parameters_of
+from pipeplan.extensions.review.readers.recipe_reader import RecipeFunction, RecipeReader, RecipeScope, parameters_of
 from pipeplan.extensions.review.readers.recipe_values import External, Made, Stated
 from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
@@ -48,11 +48,34 @@ def recipes_in(text: str, file: str, folder: Path | None = None) -> tuple[ReadSe
     FormatError
         If the text is not Python, or too large to follow.
     """
-    reader = RecipeReader(parsed(text, file, None if folder is None else folder.absolute()))
+    module = parsed(text, file, None if folder is None else folder.absolute())
+    if not _mentions(text, _FEWEST):
+        return ()
+    reader = RecipeReader(module)
     try:
         return (*_of_module(reader), *_of_functions(reader))
     except RecursionError:
         raise FormatError(f"{file} is nested too deeply") from None
+
+
+_SET = re.compile(r"(\w+)(?:[\"']\]?)?\s*[=:](?!=)")
+"""Matches a name that a recipe sets: an attribute, a keyword, a key of a dictionary, a parameter with its default."""
+
+
+def _mentions(text: str, fewest: int) -> bool:
+    """Return whether a text sets so many settings of parallel training: only what does is followed."""
+    count = 0
+    for match in _SET.finditer(text):
+        count += _is_telling(match[1])
+        if count >= fewest:
+            return True
+    return False
+
+
+@lru_cache(maxsize=10_000)
+def _is_telling(key: str) -> bool:
+    setting = setting_of(key)
+    return (setting is not None and setting.name in _TELLING) or counts_tokens(key)
 
 
 def _of_module(reader: RecipeReader) -> Iterator[ReadSettings]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeplan.extensions.review.estimating import estimated
-from pipeplan.extensions.review.facts import ReviewFacts, or_none
+from pipeplan.extensions.review.facts import NotSet, ReviewFacts, or_none
 from pipeplan.extensions.review.rule import RuleRow
 from pipeplan.extensions.review.stages import stages_of
 
