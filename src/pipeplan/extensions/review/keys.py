@@ -87,6 +87,8 @@ OWN_KEYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "max_len=seq_length model_name_or_path=model_name num_nodes= num_gpus_per_node= target_modules=lora_targets"
         ),
         "megatron-bridge": _own("model_recipe_name=model_name"),
+        # Sequences are packed to this length; 0 packs none.
+        "nemo-automodel": _own("packed_sequence_size=seq_length"),
         # Megatron-LM's arguments set the number of virtual stages anew.
         "primus": _own("model=model_name virtual_pipeline_model_parallel_size="),
         "gpt-neox": _own(
