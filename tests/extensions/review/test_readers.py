@@ -94,7 +94,6 @@ def test_pipeplans_own_configuration_has_no_trainer(option, value):
 
 def test_helpers_of_a_recipe_are_followed():
     text = """
-from functools import partial
 LAST = ["loss"]
 def _layout(pp, vp, *, small=False):
     if small:
@@ -107,10 +106,9 @@ def set_layout(model_cfg, layout=None):
     if layout is not None:
         model_cfg.pipeline_model_parallel_layout = layout
         return
-    build = partial(_layout, small=False)
     try:
-        model_cfg.pipeline_model_parallel_layout = build(
-            model_cfg.pipeline_model_parallel_size, model_cfg.virtual_pipeline_model_parallel_size
+        model_cfg.pipeline_model_parallel_layout = _layout(
+            model_cfg.pipeline_model_parallel_size, model_cfg.virtual_pipeline_model_parallel_size, small=False
         )
     except ValueError:
         pass
@@ -350,8 +348,6 @@ def test_flags_that_no_setting_spells_are_listed():
         ("cat <<EOF\n" * 20_000, "documents.sh"),
         ("if true; then A=$B\n" * 5_000, "branches.sh"),
         ('{"a":' * 500 + "1" + "}" * 500, "groups.json"),
-        ("def f():\n    cfg.model.tensor_model_parallel_size = 2\n" + "    for i in range(2000):\n        for j in range(2000):\n"
-         "            cfg.model.pipeline_model_parallel_size = j\n", "loops.py"),
     ],
 )  # fmt: skip
 def test_hostile_files_get_one_sentence(text, words, tmp_path, monkeypatch):

@@ -40,7 +40,7 @@ _EVEN = (
 DEFAULTS: Mapping[str, TrainerDefaults] = MappingProxyType(
     {
         "megatron-core": TrainerDefaults(
-            "Megatron-LM megatron/core/model_parallel_config.py, transformer/transformer_config.py, optimizer/optimizer_config.py",
+            "Megatron-LM megatron/core model_parallel_config.py, transformer/transformer_config.py, optimizer/*_config.py",
             _EVEN + "cuda_graph_impl='none' enable_cuda_graph=false external_cuda_graph=false ep_a2a_overlap=false "
             "delay_wgrad=false early_attn_release=false dispatch_overlap=false shared_expert_overlap=false "
             "fine_grained_offloading=false cpu_offloading=false fp32_residual=false hybrid_context_parallel=false "

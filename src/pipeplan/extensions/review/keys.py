@@ -77,8 +77,6 @@ OWN_KEYS: Mapping[str, Mapping[str, str]] = MappingProxyType(
         # The batches of data and of PPO are counted in prompts, and are divided again before they reach Megatron.
         "verl": _own("model.path=model_name train_batch_size= model.target_modules=lora_targets"),
         "nemo-rl": _own("max_total_sequence_length=seq_length"),
-        # Sequences are packed to this length; 0 packs none.
-        "nemo-automodel": _own("packed_sequence_size=seq_length"),
         "slime": _own("global_batch_size= ref_load=model_name"),
         "openrlhf": _own(
             "pretrain=model_name actor.model_name_or_path=model_name ds.tensor_parallel_size=tp ds_tensor_parallel_size=tp "

@@ -222,7 +222,7 @@ def _review(result: Gathered[_Judged], options: ReviewOptions, *, compares: bool
         first, second = (one.reading.facts for one in result.read)
         comparison = compared((first, second), (configurations[0], configurations[1]), (found[0], found[1]))
     return Review(
-        verdict=_verdict(findings, configurations, failed=result.failed),
+        verdict=_verdict(findings, configurations, failed=result.failed or bool(result.unreadable and not result.read)),
         findings=tuple(findings),
         questions=summed([configuration.questions for configuration in configurations]),
         patch="".join(patched.diffs.values()),

@@ -253,7 +253,7 @@ class ShellState:
         operation, default, value = match[2] or "", (match[3] or "").removesuffix("}"), self.variables.get(match[1])
         start = piece.start + match.start(3)
         if operation in (":-", "-", ":=", "=") and (not value or value == _UNKNOWN):
-            counts = default.strip("\"'") in ("0", "1") and _COUNTS.search(match[1].upper())
+            counts = default.strip("\"'") in ("0", "1") and (match[1].isdigit() or _COUNTS.search(match[1].upper()))
             return _UNKNOWN if counts else self._arguments(start, start + len(default))
         if operation in (":+", "+"):
             return self._arguments(start, start + len(default)) if value else ()
