@@ -18,7 +18,7 @@ from pipeplan.foundation.files import MEBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class PlacedValue:
     """Value of a document that is no group of keys, and its place."""
 
     value: Any
@@ -99,7 +99,7 @@ def _of_node(node: Any, source: SourceText, key: str) -> Any:
         # Nothing behind a colon, whose blank stays.
         columns = (first.column + 1, first.column + 1)
     place = SettingPlace(source.file, first.line + 1, key, *columns)
-    return Leaf(_plain(node), place)
+    return PlacedValue(_plain(node), place)
 
 
 def _plain(node: Any) -> Any:
@@ -122,7 +122,9 @@ def _of_toml(source: SourceText, document: Any) -> Tree:
             value = _at(document, path)
             if value is not None and not isinstance(value, dict):
                 override(
-                    tree, path, Leaf(value, SettingPlace(source.file, number, path.rpartition(".")[2], *match.span(2)))
+                    tree,
+                    path,
+                    PlacedValue(value, SettingPlace(source.file, number, path.rpartition(".")[2], *match.span(2))),
                 )
     return tree
 
@@ -173,7 +175,7 @@ def _extends(tree: Tree) -> Iterator[tuple[str, str, SettingPlace | None]]:
                 file, _, path = name.partition("@")
                 yield file, path, one.place
             for option, leaf in one.items() if isinstance(one, dict) else ():
-                if isinstance(leaf, Leaf) and isinstance(leaf.value, str):
+                if isinstance(leaf, PlacedValue) and isinstance(leaf.value, str):
                     folder, _, path = option.removeprefix("override ").partition("@")
                     yield f"{folder}/{leaf.value}", path or folder.replace("/", "."), leaf.place
     modules = tree.get("modules")
@@ -181,13 +183,13 @@ def _extends(tree: Tree) -> Iterator[tuple[str, str, SettingPlace | None]]:
         # Primus names files of its own: of a module's defaults, and of a model.
         for key, folder in (("config", "modules"), ("model", "models")) if isinstance(module, dict) else ():
             framework, leaf = module.get("framework"), module.get(key)
-            if isinstance(framework, Leaf) and isinstance(leaf, Leaf) and isinstance(leaf.value, str):
+            if isinstance(framework, PlacedValue) and isinstance(leaf, PlacedValue) and isinstance(leaf.value, str):
                 yield f"primus/configs/{folder}/{framework.value}/{_with_default(leaf.value)}", f"modules.{name}", None
 
 
 def _texts(part: Any) -> list[str]:
     """Return the names of files in a leaf; ``_self_`` is the document itself."""
-    values = part.value if isinstance(part, Leaf) else None
+    values = part.value if isinstance(part, PlacedValue) else None
     values = [values] if isinstance(values, str) else values or ()
     return [one for one in values if isinstance(one, str) and one != "_self_"]
 
@@ -207,7 +209,7 @@ def _overlay(below: Tree, above: Tree) -> None:
             below[key] = value
 
 
-def override(tree: Tree, path: str, leaf: Leaf) -> None:
+def override(tree: Tree, path: str, leaf: PlacedValue) -> None:
     """Set a value of a document, as ``a.b.c=value`` of a command does."""
     *groups, key = path.split(".")
     for group in groups:
@@ -223,7 +225,7 @@ def settings_of(tree: Tree) -> list[RawEntry]:
     """Return the settings of a document with nested groups."""
     entries = list(_entries_of(tree, (), tree))
     name, flavor = _at(tree, "model.name"), _at(tree, "model.flavor")
-    if isinstance(name, Leaf) and isinstance(flavor, Leaf):
+    if isinstance(name, PlacedValue) and isinstance(flavor, PlacedValue):
         # torchtitan names a family and a size.
         entries.append(RawEntry("model_name", f"{name.value}-{flavor.value}", flavor.place))
     return entries
@@ -232,7 +234,7 @@ def settings_of(tree: Tree) -> list[RawEntry]:
 def _entries_of(value: Any, parents: tuple[str, ...], root: Tree) -> Iterator[RawEntry]:
     if isinstance(value, dict):
         enabled = value.get("enabled")
-        if isinstance(enabled, Leaf) and str(enabled.value).lower() == "false":
+        if isinstance(enabled, PlacedValue) and str(enabled.value).lower() == "false":
             # A part that is switched off sets nothing.
             return
         for key, inner in value.items():
@@ -242,7 +244,7 @@ def _entries_of(value: Any, parents: tuple[str, ...], root: Tree) -> Iterator[Ra
         for part in value:
             if isinstance(part, dict):
                 yield from _entries_of(part, parents, root)
-    elif isinstance(value, Leaf) and parents:
+    elif isinstance(value, PlacedValue) and parents:
         raw, last = _resolved(value.value, root), parents[-1].lstrip("-")
         if last in _NAMES and isinstance(raw, str):
             yield RawEntry("model_name", raw.rstrip("/").rpartition("/")[2], value.place)
@@ -258,7 +260,7 @@ def _resolved(value: Any, root: Tree) -> Any:
     for _ in range(5):
         refers = re.fullmatch(r"\$\{([\w.]+)\}", value) if isinstance(value, str) else None
         leaf = _at(root, refers[1]) if refers else None
-        if not isinstance(leaf, Leaf):
+        if not isinstance(leaf, PlacedValue):
             break
         value = leaf.value
     value = _with_default(value)

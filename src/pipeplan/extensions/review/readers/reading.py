@@ -10,7 +10,7 @@ from os.path import normpath
 from pathlib import Path
 from typing import Any
 
-from pipeplan.extensions.review.facts import SettingPlace
+from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
 from pipeplan.extensions.review.readers import documents
 from pipeplan.extensions.review.readers.own import configuration_in, is_own, read_own
 from pipeplan.extensions.review.readers.recipes import recipes_in
@@ -120,15 +120,19 @@ def read_text_of(
         Reading(facts_of(read, kind, release=release), source, others, folder)
         for read, others in _READERS[form](source, kind, folder)
     )
-    readings = tuple(
-        reading for reading in readings if any(not entry.assumed for entry in reading.facts.settings.values())
-    )
+    readings = tuple(reading for reading in readings if _sets_up_training(reading.facts))
     if not readings:
         raise InputError(
             f"{file} has no setting of parallel training that a review knows: expected arguments of a trainer, a recipe "
             "or a layout"
         )
     return readings
+
+
+def _sets_up_training(facts: ReviewFacts) -> bool:
+    """Return True if a configuration says more than which model a job takes, and in which phase and number format."""
+    stated = {name for name, entry in facts.settings.items() if not entry.assumed}
+    return bool(stated - {"model_name", "phase", "precision", "device"})
 
 
 def _own(source: SourceText) -> Mapping[str, Any] | None:
@@ -201,7 +205,7 @@ def _of_shell(source: SourceText, kind: TrainerKind, folder: Path | None) -> Ite
         for entry in read.entries:
             (own if "." in entry.key and not entry.place.key.startswith("-") else rest).append(entry)
         for entry in own:
-            documents.override(base.tree, entry.key, documents.Leaf(entry.raw, entry.place))
+            documents.override(base.tree, entry.key, documents.PlacedValue(entry.raw, entry.place))
         read = ReadSettings(
             entries=(*documents.settings_of(base.tree), *rest),
             whole=read.whole and not base.missing,

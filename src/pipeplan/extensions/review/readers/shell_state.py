@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pipeplan.extensions.review.facts import SettingPlace
 from pipeplan.extensions.review.readers.recipe_values import combined
-from pipeplan.extensions.review.readers.shell_words import ARGUMENT, Piece, ScriptText, Word
+from pipeplan.extensions.review.readers.shell_words import ARGUMENT, ScriptText, Word, WordPiece
 from pipeplan.extensions.review.readers.source import SourceText, text_near
 from pipeplan.foundation.errors import FormatError
 
@@ -232,7 +232,7 @@ class ShellState:
         (line, start), (last_line, end) = (self.script.position(at) for at in (word.start + inside, word.end - inside))
         return SettingPlace(self.script.file, line, "", start, end if line == last_line else start)
 
-    def _value(self, piece: Piece) -> Sequence[Token]:
+    def _value(self, piece: WordPiece) -> Sequence[Token]:
         """Return the tokens of an expansion; an open one for what the script does not have."""
         text = self.script.text[piece.start : piece.end]
         if captured := _CAPTURED.fullmatch(text):
@@ -246,7 +246,7 @@ class ShellState:
             return (Token(f"{self._folder}{here[1] if here else ''}"),) if known else _UNKNOWN
         return () if text in ("$@", "$*", "${@}") else self._parameter(piece, text)
 
-    def _parameter(self, piece: Piece, text: str) -> Sequence[Token]:
+    def _parameter(self, piece: WordPiece, text: str) -> Sequence[Token]:
         match = _PARAMETER.fullmatch(text)
         if match is None:
             return _UNKNOWN

@@ -63,7 +63,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class WordPiece:
     """Part of a word: ``text``, ``expansion`` (with its ``$``), or ``words``: text in quotes that holds arguments."""
 
     kind: str
@@ -101,22 +101,22 @@ class ScriptText:
                 yield Word("document", at, closing.start() if closing else end)
                 at = closing.end() if closing else end
 
-    def pieces(self, start: int, end: int, *, quoted: bool = False) -> Iterator[Piece]:
+    def pieces(self, start: int, end: int, *, quoted: bool = False) -> Iterator[WordPiece]:
         """Yield the pieces of a word, or those between double quotes."""
         for match in (_IN_QUOTES if quoted else _PIECE).finditer(self.text, start, end):
             self._count()
             first, last = match.span()
             if match.lastgroup == "quoted":
                 if ARGUMENT.search(self.text, first + 1, last - 1):
-                    yield Piece("words", first + 1, last - 1)
+                    yield WordPiece("words", first + 1, last - 1)
                 elif match[0][0] == "'":
-                    yield Piece("text", first + 1, last - 1)
+                    yield WordPiece("text", first + 1, last - 1)
                 else:
                     yield from self.pieces(first + 1, last - 1, quoted=True)
             elif match.lastgroup == "expansion":
-                yield Piece("expansion", first, last)
+                yield WordPiece("expansion", first, last)
             else:
-                yield Piece("text", first + (last > first + 1 and match[0][0] == "\\"), last)
+                yield WordPiece("text", first + (last > first + 1 and match[0][0] == "\\"), last)
 
     def _count(self) -> None:
         self._words += 1
