@@ -328,6 +328,14 @@ def test_the_configuration_that_a_command_names_is_below_its_overrides(tmp_path)
     assert [Path(source.file).name for source in reading.others] == ["ppo.yaml", "megatron.yaml"]
 
 
+def test_the_model_of_a_tokenizer_is_not_the_one_that_trains():
+    text = (
+        "model: {pretrained_model_name_or_path: Qwen/Qwen3-32B}\n"
+        "dataset: {tokenizer: {pretrained_model_name_or_path: Qwen/Qwen3-8B}}\ndistributed: {pp_size: 5}\n"
+    )
+    assert read_text_of(text, "c.yaml", trainer="nemo-automodel")[0].facts.layers == 64
+
+
 def test_flags_that_no_setting_spells_are_listed():
     read_settings = read_in_shell("torchrun x.py --num-layers 4 --num-layer-lists 1,3 --bf16", "run.sh").read
     assert [place.key for place in read_settings.others] == ["--num-layer-lists"]

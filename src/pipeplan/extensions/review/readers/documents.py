@@ -28,9 +28,6 @@ class PlacedValue:
 Tree = dict[str, Any]
 """Groups of keys: trees, leaves, and lists that hold trees."""
 
-_NAMES = ("pretrained_model_name_or_path", "hf_path", "hf_model_id", "model_id")
-"""Keys that name a model of a hub."""
-
 _DEFAULT = re.compile(r"\$\{[\w.]+:-?([^{}$]*)\}")
 """Matches Primus' variables with a default: ``${PRIMUS_TP:8}``."""
 
@@ -246,9 +243,7 @@ def _entries_of(value: Any, parents: tuple[str, ...], root: Tree) -> Iterator[Ra
                 yield from _entries_of(part, parents, root)
     elif isinstance(value, PlacedValue) and parents:
         raw, last = _resolved(value.value, root), parents[-1].lstrip("-")
-        if last in _NAMES and isinstance(raw, str):
-            yield RawEntry("model_name", raw.rstrip("/").rpartition("/")[2], value.place)
-        elif last == "model" and isinstance(raw, str) and re.fullmatch(r"[\w.-]+\.ya?ml", raw):
+        if last == "model" and isinstance(raw, str) and re.fullmatch(r"[\w.-]+\.ya?ml", raw):
             # Primus names a model's file: deepseek_v3.yaml.
             yield RawEntry("model_name", re.sub(r"\.ya?ml$", "", raw).replace("_", "-"), value.place)
         else:
