@@ -28,7 +28,7 @@ class RawEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadSettings:
-    """What a reader finds of one configuration.
+    """Settings that a reader finds of one configuration.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def _named_by(record: re.Match[str], entries: Sequence[RawEntry]) -> Iterator[Ra
 _GPU_IN_PATH = re.compile(
     r"(?<![a-z\d])(?:[abhv]100|h[28]00|g?b[23]00|vr200|mi3(?:00x|25x|50x|55x))(?![a-z\d])", re.IGNORECASE
 )
-
+"""Matches the name of a GPU as a folder or a file has it: ``MI355X``, ``h100``, ``gb200``."""
 
 _GPU_OF_PEAK = {"989": "H100"}
 """GPUs by benchmark.peak_tflops of NeMo AutoModel, as its examples/llm_benchmark say."""
@@ -195,6 +195,11 @@ _MICROBATCH, _STEP = "num_tokens_per_microbatch_per_dp_rank", "num_tokens_per_tr
 def counts_tokens(key: str) -> bool:
     """Return True for torchtitan's keys that count a batch in tokens."""
     return key.rpartition(".")[2].lstrip("-").replace("-", "_") in (_MICROBATCH, _STEP)
+
+
+def is_known(key: str, trainer: str | None = None) -> bool:
+    """Return True if a review knows what a key spells, for a trainer or for any (:func:`.keys.setting_of`)."""
+    return setting_of(key, trainer) is not None or switch_of(key) is not None or counts_tokens(key)
 
 
 def _of_tokens(settings: dict[str, Entry], tokens: RawEntry) -> dict[str, Entry]:

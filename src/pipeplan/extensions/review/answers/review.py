@@ -159,11 +159,13 @@ def reviewed(
     walks = any(isinstance(path, Path) and path.is_dir() for path in paths)
     names = {id(path): _ALONE if len(paths) == 1 else f"{_ALONE}-{number}" for number, path in enumerate(paths, 1)}
 
+    completed = _completion(options)
+
     def read(source: Path | Mapping[str, Any], only_runs: bool) -> list[_Judged]:
         readings = _readings(source, names.get(id(source), _ALONE), options)
         if only_runs and not any(one.facts.own or _is_run(one.facts) for one in readings):
             return []
-        return [_judged(one, options) for one in readings]
+        return [_judged(one, completed) for one in readings]
 
     result = gathered(paths, read, show, hook=hook)
     if not (result.read or result.unreadable or hook):
@@ -171,7 +173,7 @@ def reviewed(
             f"no configuration in {', '.join(map(str, paths))}: looked at {counted(result.looked_at, 'file')}"
         )
     pair = len(paths) == len(result.read) == len({one.reading.source.file for one in result.read}) == _PAIR
-    return _review(result, options, compares=pair and not hook, patches=patches or not walks)
+    return _review(result, options, completed, compares=pair and not hook, patches=patches or not walks)
 
 
 _PAIR = 2
@@ -192,12 +194,14 @@ class _Judged:
     judgement: Judgement
 
 
-def _judged(reading: Reading, options: ReviewOptions) -> _Judged:
-    reading = replace(reading, facts=_with_options(reading.facts, options))
+def _judged(reading: Reading, completed: _Completion) -> _Judged:
+    reading = replace(reading, facts=completed(reading.facts))
     return _Judged(reading, judgement(reading.facts, RULES))
 
 
-def _review(result: Gathered[_Judged], options: ReviewOptions, *, compares: bool, patches: bool) -> Review:
+def _review(
+    result: Gathered[_Judged], options: ReviewOptions, completed: _Completion, *, compares: bool, patches: bool
+) -> Review:
     found = [[_finding(fault, one.reading) for fault in one.judgement.faults] for one in result.read]
     findings = [finding for own in found for finding in own]
     alone = len(result.read) == 1
@@ -205,7 +209,7 @@ def _review(result: Gathered[_Judged], options: ReviewOptions, *, compares: bool
     steps = [list(improvements(reading.facts, RULES)) if patches else [] for reading in readings]
     patched = Patches({}, ("",) * len(readings))
     if any(steps):
-        patched = patches_of(readings, steps, RULES, lambda facts: _with_options(facts, options))
+        patched = patches_of(readings, steps, RULES, completed)
     configurations = [
         _configuration(one, changes, patched.diffs.get(one.reading.source.file, ""), reason, alone=alone)
         for one, changes, reason in zip(result.read, steps, patched.reasons, strict=True)
@@ -249,8 +253,9 @@ def reviewed_text(text: str, file: str, options: ReviewOptions) -> Review:
     """Return the review of a text; the suffix of ``file`` selects its form."""
     _require_release(options)
     readings = read_text_of(text, file, trainer=_trainer(options), release=options.trainer_version or "")
-    result = Gathered(read=[_judged(reading, options) for reading in readings], looked_at=1)
-    return _review(result, options, compares=False, patches=True)
+    completed = _completion(options)
+    result = Gathered(read=[_judged(reading, completed) for reading in readings], looked_at=1)
+    return _review(result, options, completed, compares=False, patches=True)
 
 
 def _require_release(options: ReviewOptions) -> None:
@@ -276,22 +281,31 @@ def _readings(source: Path | Mapping[str, Any], name: str, options: ReviewOption
     return read_configurations(source, trainer=_trainer(options), release=release)
 
 
-def _with_options(facts: ReviewFacts, options: ReviewOptions) -> ReviewFacts:
-    """Return the facts with the model, the cluster and the batch of the command line, where the file does not say."""
+_Completion = Callable[[ReviewFacts], ReviewFacts]
+"""Adds to facts what the command line says and the file does not."""
+
+
+def _completion(options: ReviewOptions) -> _Completion:
+    """Return what adds the model, the cluster and the batch of the command line, which are read once."""
     shape = None if options.model is None else model_of(options.model)
     cluster = None if options.cluster is None else cluster_of(options.cluster)
-    changes = {} if shape is None else properties_of_shape(shape)
-    if cluster is not None:
-        changes |= {"gpus_per_node": cluster.per_node, "device": cluster.gpu.name}
-        # A file that names its nodes, or the GPUs of each, has fewer or more of them.
-        if facts.has("gpus_per_node"):
-            changes |= {} if facts.has("gpus") else {"nodes": cluster.nodes}
-        elif not facts.has("nodes"):
-            changes["gpus"] = cluster.gpus
     batch = {"global_batch": options.global_batch, "seq_length": options.sequence}
-    changes |= {name: value for name, value in batch.items() if value is not None}
-    unsaid = {name: value for name, value in changes.items() if not facts.has(name)}
-    return replace(facts.changed(unsaid), shape=shape, cluster=cluster)
+    stated = {name: value for name, value in batch.items() if value is not None}
+    stated |= {} if shape is None else properties_of_shape(shape)
+
+    def completed(facts: ReviewFacts) -> ReviewFacts:
+        changes: dict[str, Any] = dict(stated)
+        if cluster is not None:
+            changes |= {"gpus_per_node": cluster.per_node, "device": cluster.gpu.name}
+            # A file that names its nodes, or the GPUs of each, has fewer or more of them.
+            if facts.has("gpus_per_node"):
+                changes |= {} if facts.has("gpus") else {"nodes": cluster.nodes}
+            elif not facts.has("nodes"):
+                changes["gpus"] = cluster.gpus
+        unsaid = {name: value for name, value in changes.items() if not facts.has(name)}
+        return replace(facts.changed(unsaid), shape=shape, cluster=cluster)
+
+    return completed
 
 
 def _finding(fault: RuleFault, reading: Reading) -> ReviewFinding:

@@ -89,7 +89,10 @@ def _is_small_file(path: Path) -> bool:
 
 @dataclass
 class Gathered(Generic[Read]):
-    """What was read of several files, and the files that were not."""
+    """Configurations that were read of several files, and the files that hold none or cannot be read.
+
+    ``failed`` is True if a file that was named cannot be read.
+    """
 
     read: list[Read] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
@@ -97,7 +100,6 @@ class Gathered(Generic[Read]):
     skipped: int = 0
     unreadable: list[UnreadableFile] = field(default_factory=list)
     failed: bool = False
-    """Whether a file that was named cannot be read."""
 
     @property
     def files(self) -> ReviewedFiles:

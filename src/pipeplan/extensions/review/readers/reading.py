@@ -14,9 +14,9 @@ from pipeplan.extensions.review.facts import ReviewFacts, SettingPlace
 from pipeplan.extensions.review.readers import documents
 from pipeplan.extensions.review.readers.own import configuration_in, is_own, read_own
 from pipeplan.extensions.review.readers.recipes import recipes_in
-from pipeplan.extensions.review.readers.shell import is_known, read_in_shell
+from pipeplan.extensions.review.readers.shell import read_in_shell
 from pipeplan.extensions.review.readers.source import Form, Reading, SourceText, phase_of, text_near
-from pipeplan.extensions.review.stated import RawEntry, ReadSettings, facts_of
+from pipeplan.extensions.review.stated import RawEntry, ReadSettings, facts_of, is_known
 from pipeplan.foundation.errors import FormatError, InputError
 from pipeplan.foundation.files import MEBIBYTE, read_text
 from pipeplan.trainers import OTHER, TrainerKind, trainer_kind
@@ -194,7 +194,7 @@ _COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
 
 
 Read = tuple[ReadSettings, tuple[SourceText, ...]]
-"""What a reader finds of one configuration, and the further files that it read for it."""
+"""Settings that a reader finds of one configuration, and the further files that it read for them."""
 
 
 def _of_shell(source: SourceText, kind: TrainerKind, folder: Path | None) -> Iterator[Read]:

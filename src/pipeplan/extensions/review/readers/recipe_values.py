@@ -75,7 +75,7 @@ class Made:
 
     @property
     def is_dict(self) -> bool:
-        """Whether all keys are known."""
+        """True for a dictionary that has no other keys than the known ones."""
         return self.callee == "dict" and not self.open
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from pipeplan.extensions.review.facts import SettingPlace
-from pipeplan.extensions.review.keys import setting_of, switch_of
+from pipeplan.extensions.review.keys import setting_of
 from pipeplan.extensions.review.readers.recipe_files import bound_by, parsed
 from pipeplan.extensions.review.readers.recipe_names import named_by
 from pipeplan.extensions.review.readers.recipe_reader import RecipeFunction, RecipeReader, RecipeScope, parameters_of
 from pipeplan.extensions.review.readers.recipe_values import External, Made, Stated
 from pipeplan.extensions.review.settings import UNKNOWN
-from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
+from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens, is_known
 from pipeplan.extensions.review.values import value_of
 from pipeplan.foundation.errors import FormatError
 
@@ -142,7 +142,7 @@ def _flatten(made: Made, path: tuple[str, ...], time: int, timed: list[tuple[int
         whole &= raw is not UNKNOWN or key not in _PARTS or bool(path)
         # What a function returns that is not read is unknown: os.path.join(...).
         unread = isinstance(raw, Made) and raw.open and all(isinstance(one, int) for one in raw.fields)
-        if (unread or not isinstance(raw, Made)) and not isinstance(key, int) and _known(name := ".".join(inner)):
+        if (unread or not isinstance(raw, Made)) and not isinstance(key, int) and is_known(name := ".".join(inner)):
             value = (
                 raw.name.removeprefix("torch.") if isinstance(raw, External) and raw.name.startswith("torch.") else raw
             )
@@ -164,10 +164,6 @@ def _from_name(name: str, file: str, line: int) -> list[RawEntry]:
     place = SettingPlace(file, line, "the recipe's name")
     entries = [RawEntry("num_gpus", match[1], place), RawEntry("gpu_name", match[2].upper(), place)]
     return [*entries, RawEntry("precision", match[3], place)] if match[3] else entries
-
-
-def _known(key: str) -> bool:
-    return setting_of(key) is not None or switch_of(key) is not None or counts_tokens(key)
 
 
 def _telling(entries: list[RawEntry]) -> int:

@@ -13,7 +13,7 @@ from pipeplan.extensions.review.readers.recipe_names import model_of_recipe
 from pipeplan.extensions.review.readers.shell_state import OPEN, ShellState, Token
 from pipeplan.extensions.review.readers.source import OTHER_JOBS, SourceText, phase_of
 from pipeplan.extensions.review.settings import UNKNOWN
-from pipeplan.extensions.review.stated import RawEntry, ReadSettings, counts_tokens
+from pipeplan.extensions.review.stated import RawEntry, ReadSettings, is_known
 
 _FLAG = re.compile(r"(--[A-Za-z][\w.\-]*)(?:=(.*))?", re.DOTALL)
 _SHORT = re.compile(r"(-[nN](?=\d)|--?[A-Za-z][\w\-]*)(?:=?(.+))?", re.DOTALL)
@@ -78,7 +78,6 @@ class _Command:
     """Settings of a command and of its launcher, and the number of those that a review knows."""
 
     text: str = ""
-    branch: bool = False
     launched: list[RawEntry] = field(default_factory=list)
     one_node: list[RawEntry] = field(default_factory=list)
     entries: list[RawEntry] = field(default_factory=list)
@@ -117,11 +116,6 @@ def _is_of_launcher(key: str) -> bool:
     return setting is not None and setting.name in ("gpus", "nodes", "gpus_per_node")
 
 
-def is_known(key: str, trainer: str) -> bool:
-    """Return True if a review knows the setting that a key spells."""
-    return setting_of(key, trainer) is not None or switch_of(key) is not None or counts_tokens(key)
-
-
 def _agreed(entries: Sequence[RawEntry]) -> Iterator[RawEntry]:
     """Yield the settings of several launchers; one of which they differ is unknown."""
     for entry in entries:
@@ -131,7 +125,7 @@ def _agreed(entries: Sequence[RawEntry]) -> Iterator[RawEntry]:
 
 def _command(tokens: Sequence[Token], trainer: str, *, branch: bool = False) -> _Command:
     """Return the settings among the flags and overrides of a command, and those of its launcher."""
-    command = _Command(" ".join(token.text for token in tokens), branch)
+    command = _Command(" ".join(token.text for token in tokens))
     launcher, tasks = "", list[RawEntry]()
     for at, token in enumerate(tokens):
         name, following = token.text.rpartition("/")[2], tokens[at + 1].text if at + 1 < len(tokens) else ""
