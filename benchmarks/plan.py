@@ -26,7 +26,7 @@ from pipeplan.foundation.files import GIBIBYTE
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT.parent / "shared" / "planning"
-RUNS = (FOLDER / "published_runs.json", FOLDER / "published_runs_2.json")
+RUNS = tuple(FOLDER / f"published_runs{n}.json" for n in ("", "_2", "_3"))
 TABLE = ROOT / "src" / "pipeplan" / "extensions" / "planning" / "published_runs.json"
 PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
 BEGIN, END = "<!-- made by make bench-plan: begin -->", "<!-- made by make bench-plan: end -->"
