@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from benchmarks.null_model import Known, null_step_time
-from benchmarks.published_runs.files import read_rivals, read_runs
+from benchmarks.published_runs.files import COLLECTED, read_rivals, read_runs
 from benchmarks.published_runs.rows import RunRow
 from pipeplan.extensions.planning import Estimate, estimate
 from pipeplan.extensions.planning.error_bars import Compared, ErrorTable, MemoryBar, bar, features_of
@@ -26,7 +26,7 @@ from pipeplan.foundation.files import GIBIBYTE
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT.parent / "shared" / "planning"
-RUNS = tuple(FOLDER / f"published_runs{n}.json" for n in ("", "_2", "_3"))
+RUNS = (*(FOLDER / f"published_runs{n}.json" for n in ("", "_2", "_3")), COLLECTED)
 TABLE = ROOT / "src" / "pipeplan" / "extensions" / "planning" / "published_runs.json"
 PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
 BEGIN, END = "<!-- made by make bench-plan: begin -->", "<!-- made by make bench-plan: end -->"
