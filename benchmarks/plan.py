@@ -128,11 +128,15 @@ def known_run(row: RunRow) -> Known:
     )
 
 
+def source_of(row: RunRow) -> str:
+    """The publication of a row."""
+    title = row.source.split(",")[0].split(" (")[0]
+    return "torchtitan benchmarks" if title.startswith("torchtitan") else title
+
+
 def group_of(row: RunRow) -> str:
     """The source of a row; large ones split into dense models and mixtures of experts."""
-    title = row.source.split(",")[0].split(" (")[0]
-    if title.startswith("torchtitan"):
-        title = "torchtitan benchmarks"
+    title = source_of(row)
     assert row.model is not None
     if title.startswith(("Megatron Bridge", "NVIDIA DGX Cloud", "SimuMax")):
         return f"{title}, {'MoE' if row.model.experts else 'dense'}"
