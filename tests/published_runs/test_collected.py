@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from benchmarks.plan import RUNS
+from benchmarks.published_runs.sources import RUNS
 from benchmarks.published_runs.files import COLLECTED, read_runs
 
 
