@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from benchmarks.published_runs.sources import RUNS
 from benchmarks.published_runs.files import COLLECTED, read_runs
+from benchmarks.published_runs.sources import RUNS
 
 
 @pytest.fixture(scope="module")
