@@ -22,7 +22,7 @@ from benchmarks.leave_one_out import Linear, linear, mean_error
 from benchmarks.leave_one_out import table as left_out_table
 from benchmarks.null_model import Known, null_step_time
 from benchmarks.published_runs.rows import RunRow
-from benchmarks.published_runs.sources import RUNS, published, source_of
+from benchmarks.published_runs.sources import SHARED, published, source_of
 from pipeplan.extensions.planning import Estimate, estimate
 from pipeplan.extensions.planning.error_bars import ErrorTable, kind_of
 from pipeplan.foundation.errors import PipeplanError
@@ -280,7 +280,7 @@ def write(text: str, shipped: ErrorTable) -> None:
 
 def main() -> None:
     """Print the tables; with ``--write`` put them where they are shown and shipped."""
-    missing = [str(path) for path in RUNS if not path.exists()]
+    missing = [str(path) for path in SHARED if not path.exists()]
     if missing:
         sys.exit(f"the published runs are not beside this checkout: {', '.join(missing)}")
     predictions, refused = predicted(*published())

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.published_runs.files import read_rivals, read_runs
+from benchmarks.published_runs.files import COLLECTED, read_rivals, read_runs
 from benchmarks.published_runs.rows import RunRow
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "planning"
-RUNS = tuple(FOLDER / f"published_runs{number}.json" for number in ("", "_2", "_3"))
-"""The files, beside the checkout."""
+SHARED = tuple(FOLDER / f"published_runs{number}.json" for number in ("", "_2", "_3"))
+"""Files beside the checkout."""
+
+RUNS = (*SHARED, COLLECTED)
+"""All files."""
 
 
 def published() -> tuple[list[RunRow], dict[str, Mapping[str, Any]]]:
