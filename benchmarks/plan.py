@@ -22,7 +22,7 @@ from benchmarks.leave_one_out import Linear, linear, mean_error
 from benchmarks.leave_one_out import table as left_out_table
 from benchmarks.null_model import Known, null_step_time
 from benchmarks.published_runs.rows import RunRow
-from benchmarks.published_runs.sources import RUNS, published, source_of
+from benchmarks.published_runs.sources import SHARED, published, source_of
 from pipeplan.extensions.planning import Estimate, estimate
 from pipeplan.extensions.planning.error_bars import ErrorTable, kind_of
 from pipeplan.foundation.errors import PipeplanError
@@ -125,8 +125,8 @@ def known_run(row: RunRow) -> Known:
 
 
 def group_of(row: RunRow) -> str:
-    """The source of a row; large ones split into dense models and mixtures of experts, and rows found later apart."""
-    title = f"{source_of(row)}: further rows" if ", further" in row.source else source_of(row)
+    """The source of a row; large ones split into dense models and mixtures of experts."""
+    title = source_of(row)
     assert row.model is not None
     if title.startswith(("Megatron Bridge", "NVIDIA DGX Cloud", "SimuMax")):
         return f"{title}, {'MoE' if row.model.experts else 'dense'}"
@@ -280,7 +280,7 @@ def write(text: str, shipped: ErrorTable) -> None:
 
 def main() -> None:
     """Print the tables; with ``--write`` put them where they are shown and shipped."""
-    missing = [str(path) for path in RUNS if not path.exists()]
+    missing = [str(path) for path in SHARED if not path.exists()]
     if missing:
         sys.exit(f"the published runs are not beside this checkout: {', '.join(missing)}")
     predictions, refused = predicted(*published())

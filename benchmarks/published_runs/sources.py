@@ -10,8 +10,11 @@ from benchmarks.published_runs.files import COLLECTED, read_rivals, read_runs
 from benchmarks.published_runs.rows import RunRow
 
 FOLDER = Path(__file__).resolve().parents[3] / "shared" / "planning"
-RUNS = (*(FOLDER / f"published_runs{number}.json" for number in ("", "_2", "_3")), COLLECTED)
-"""The files: three beside the checkout, and one in it."""
+SHARED = tuple(FOLDER / f"published_runs{number}.json" for number in ("", "_2", "_3"))
+"""Files beside the checkout."""
+
+RUNS = (*SHARED, COLLECTED)
+"""All files."""
 
 
 def published() -> tuple[list[RunRow], dict[str, Mapping[str, Any]]]:
