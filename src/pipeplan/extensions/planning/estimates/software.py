@@ -43,6 +43,7 @@ _TORCHTITAN = Software(
     unpacks_bytes=4.0,
     fused_loss=False,
     framework="pytorch",
+    by_layer=True,
     gathers_small=True,
     tensor_share=ASYNC_SHARE,
     source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, reduces in 32 bits during computation",
@@ -85,6 +86,7 @@ _LLM_FOUNDRY = Software(
     name="llm-foundry",
     title="llm-foundry: eager PyTorch FSDP, Triton attention, 32-bit gradient reduction",
     core="triton",
+    by_layer=True,
     update_bytes=EAGER_UPDATE,
     fused_activation=False,
     fused_loss=False,
@@ -117,9 +119,10 @@ _TABLE = (
         name="megatron-deepspeed",
         title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline with blocking messages",
         blocks=True,
+        scatters=False,
         adds_bytes=ADDED_APART,
         source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe: p2p.py waits, and engine.py has tensor "
-        "ranks send their parts (is_pipe_partitioned)",
+        "ranks send their parts (is_pipe_partitioned) and sums gradients by buffered_allreduce_fallback",
     ),
     replace(
         _MEGATRON_2021,
