@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.plan import published, source_of
 from benchmarks.published_runs.rows import RunRow
+from benchmarks.published_runs.sources import published, source_of
 from pipeplan.extensions.planning import estimate
 from pipeplan.extensions.planning.estimates import software as software_table
 from pipeplan.extensions.planning.estimates.properties import Software
