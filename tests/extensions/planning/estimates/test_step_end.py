@@ -73,7 +73,7 @@ def test_many_replicas_reduce_gradients_in_large_buckets():
     held = parameters(stages, 0, 4)
     buckets = max(requested.chunks, ceil(held / 256e6))
     alone = collective_time(many, "all_gather", 2.0 * held / buckets, 512, requested.tensor)
-    assert result.gather[0] > alone > 0.02
+    assert result.gather[0] > alone > 0.01
 
 
 def test_without_sharding_gradients_are_all_reduced_and_nothing_is_gathered():

@@ -106,8 +106,9 @@ def _updated(configuration: Configuration, held: RankParameters) -> float:
 
 
 _BUCKET, _BUCKET_OF_RANK = 40e6, 1e6
-"""Parameters per bucket: at least the former, and the latter for each data-parallel rank. Source: ``bucket_size`` of Megatron
-Core's DistributedDataParallel."""
+"""Parameters per bucket: at least the former, and the latter for each data-parallel rank.
+
+Source: ``bucket_size`` of Megatron Core's DistributedDataParallel."""
 
 
 def _buckets(configuration: Configuration, parameters: float, layers: int) -> int:

@@ -21,6 +21,7 @@ from pipeplan.extensions.planning.estimates.properties import (
     TRAITS,
     Software,
 )
+from pipeplan.extensions.planning.hardware import Gpu
 from pipeplan.foundation.errors import UnknownNameError
 
 _MEGATRON_2021 = Software(
@@ -311,6 +312,12 @@ SOFTWARE: Mapping[str, Software] = MappingProxyType({row.name: row for row in _T
 
 EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
 """Trainers without sequence parallelism and sharded optimizers by default."""
+
+
+def usual_software(name: str, gpu: Gpu) -> str:
+    """Return the software of a trainer on a GPU, where the user names none: on AMD's, Megatron Core runs in Primus."""
+    of_core = name.startswith(("megatron-core", "megatron-bridge", "nemo"))
+    return "primus" if of_core and gpu.generation.startswith("cdna") else name
 
 
 def software(name: str) -> Software:

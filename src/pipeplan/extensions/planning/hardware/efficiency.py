@@ -108,8 +108,8 @@ _HOPPER = Generation(
 """gemm: the best shape reaches .80 and .71 for a moment (survey), a step's products fall to about .82 and .79 of it by
 power: fitted on the dense rows of DGX Cloud, MPT and Megatron Bridge (H100).
 forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them. ring, switch: 361 to 368 of 450 GB/s
-for all three operations on 4 to 8 H200, and 1.14, 1.19, 1.26 and 1.29 times as much for all-reduces of 5 to 8 (network/README.md
-of stas00/ml-engineering); NCCL's src/graph/tuning.cc has .85."""
+for all three operations on 4 to 8 H200, and 1.14, 1.19, 1.26 and 1.29 times as much for all-reduces of 5 to 8
+(network/README.md of stas00/ml-engineering); NCCL's src/graph/tuning.cc has .85."""
 
 _BLACKWELL = Generation(
     gemm=MappingProxyType({"bf16": 0.68, "fp8": 0.62, "fp4": 0.42}),
@@ -137,10 +137,9 @@ _CDNA3 = Generation(
     kernel=4e-6,
     ring=0.70,
 )
-"""For a GPU of 1000 W (MI325X). gemm: the survey's best shape reaches .60 there and .51 on MI300X; whole steps .85 of that,
-about as on Hopper. forward, backward: causal rows of ROCm/aiter op_tests/cpp/mha/README.md (MI300X, 32-bit sums). ring: 313 of
-448 GB/s on 8 and 48 of 64 on 2 MI300X (network/README.md of stas00/ml-engineering); protocol and checksums leave 48 of a link's
-64 GB/s (ROCm/rccl issue 1210)."""
+"""For a GPU of 1000 W (MI325X). gemm: the survey's best shape reaches .60 there; whole steps .85 of that, as on Hopper.
+forward, backward: causal rows of ROCm/aiter op_tests/cpp/mha/README.md (MI300X, 32-bit sums). ring: 313 of 448 GB/s on 8
+MI300X, 48 of 64 on 2 (network/README.md of stas00/ml-engineering); checksums and protocol leave 48 (ROCm/rccl issue 1210)."""
 
 _CDNA4 = replace(
     _CDNA3,
@@ -229,10 +228,10 @@ LINKS = LinkEfficiency(
     crossing=14e-6,
     posting=6e-6,
 )
-"""all_to_all: SimuMax's B200 file. network: Calculon's A100 file. message: Primus' default. network_by_node: DeepEP's kernels
-carry 43 to 51 of 50 GB/s over 16 to 64 ranks (its README). launch: what the lines of all-reduces on 2, 4 and 8 A100, 8 H200 and
-8 B200 leave besides their steps (sources of ``Generation.ring``): 38 to 52 us. switch, crossing, posting: NCCL's
-src/graph/tuning.cc (NVLS over NVLink, ring with the simple protocol over the network, three times the overhead of posting)."""
+"""all_to_all: SimuMax's B200 file. network: Calculon's A100 file. message: Primus' default. network_by_node: DeepEP's
+kernels carry 43 to 51 of 50 GB/s over 16 to 64 ranks (its README). launch: what all-reduces on 2, 4 and 8 A100, 8 H200 and
+8 B200 take besides steps and transfers (sources of ``Generation.ring``): 38 to 52 us. switch, crossing, posting: NCCL's
+src/graph/tuning.cc: NVLS, rings with the simple protocol over the network, and three times the overhead of posting."""
 
 
 def generation(name: str) -> Generation:
