@@ -161,10 +161,11 @@ _TABLE = (
         _MEGATRON_CORE,
         name="megatron-core-plain",
         title="Megatron Core without overlap flags",
+        op_gap=_MEGATRON_2021.op_gap,
         context_method="all_to_all",
         hides=frozenset({"context"}),
         source="SimuMax's simu_tools/megatron_scripts: no overlap-grad-reduce, no overlap-param-gather, no tp-comm-overlap; "
-        "cp-comm-type a2a",
+        "cp-comm-type a2a; p2p_communication.py synchronizes the device after messages that do not overlap",
     ),
     replace(
         _MEGATRON_CORE,

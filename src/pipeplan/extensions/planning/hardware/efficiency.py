@@ -139,7 +139,7 @@ _CDNA3 = Generation(
 )
 """For a GPU of 1000 W (MI325X). gemm: the survey's best shape reaches .60 there; whole steps .85 of that, as on Hopper.
 forward, backward: causal rows of ROCm/aiter op_tests/cpp/mha/README.md (MI300X, 32-bit sums). ring: 313 of 448 GB/s on 8
-MI300X, 48 of 64 on 2 (network/README.md of stas00/ml-engineering); checksums and protocol leave 48 (ROCm/rccl issue 1210)."""
+MI300X, 48 of 64 on 2 (network/README.md of stas00/ml-engineering): checksums and protocol (ROCm/rccl issue 1210)."""
 
 _CDNA4 = replace(
     _CDNA3,
