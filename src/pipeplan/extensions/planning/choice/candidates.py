@@ -25,7 +25,7 @@ from pipeplan.extensions.planning.choice.legality import (
 from pipeplan.extensions.planning.choice.request import PlanRequest
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.properties import Software
-from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.estimates.software import software, usual_software
 from pipeplan.strategies import strategy
 
 Values = Callable[[PlanRequest, Draft], Sequence[Any]]
@@ -165,7 +165,8 @@ def _recompute(request: PlanRequest, draft: Draft) -> Sequence[tuple[str, ...]]:
 
 def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
     """Return the software of every trainer with schedules of its own, without those that another covers."""
-    rows = [software(trainer.software) for trainer in request.trainers.values() if trainer.schedules is not None]
+    own = (trainer.software for trainer in request.trainers.values() if trainer.schedules is not None)
+    rows = [software(usual_software(name, request.cluster.gpu)) for name in own]
     rows = list(dict.fromkeys(rows))
     kept = (row.name for row in rows if not any(other is not row and covers(other, row) for other in rows))
     return tuple(kept) or ("megatron-core",)

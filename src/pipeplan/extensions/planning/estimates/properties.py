@@ -116,6 +116,10 @@ class Software:
         Fraction of the multiprocessors that is permanently reserved for communication.
     blocks
         Whether a message occupies both of its ranks.
+    scatters
+        Whether a sharded optimizer (ZeRO-1) reduces gradients by a reduce-scatter; otherwise by an all-reduce.
+    by_layer
+        Whether collectives of weights and gradients are those of layers, not of buckets of parameters.
     sharded_by
         Network ports used for fully sharded weights: all ports of the ``nodes``, or one port per GPU as if each of the
         ``ranks`` were its own node.
@@ -170,6 +174,8 @@ class Software:
     dispatch: Literal["experts", "ranks"] = "experts"
     reserved: float = 0.0
     blocks: bool = False
+    scatters: bool = True
+    by_layer: bool = False
     sharded_by: Literal["nodes", "ranks"] = "nodes"
     unpacks_bytes: float = 0.0
     graphs: bool = False

@@ -21,6 +21,7 @@ from pipeplan.extensions.planning.estimates.properties import (
     TRAITS,
     Software,
 )
+from pipeplan.extensions.planning.hardware import Gpu
 from pipeplan.foundation.errors import UnknownNameError
 
 _MEGATRON_2021 = Software(
@@ -43,6 +44,7 @@ _TORCHTITAN = Software(
     unpacks_bytes=4.0,
     fused_loss=False,
     framework="pytorch",
+    by_layer=True,
     gathers_small=True,
     tensor_share=ASYNC_SHARE,
     source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, reduces in 32 bits during computation",
@@ -85,6 +87,7 @@ _LLM_FOUNDRY = Software(
     name="llm-foundry",
     title="llm-foundry: eager PyTorch FSDP, Triton attention, 32-bit gradient reduction",
     core="triton",
+    by_layer=True,
     update_bytes=EAGER_UPDATE,
     fused_activation=False,
     fused_loss=False,
@@ -117,9 +120,10 @@ _TABLE = (
         name="megatron-deepspeed",
         title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline with blocking messages",
         blocks=True,
+        scatters=False,
         adds_bytes=ADDED_APART,
         source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe: p2p.py waits, and engine.py has tensor "
-        "ranks send their parts (is_pipe_partitioned)",
+        "ranks send their parts (is_pipe_partitioned) and sums gradients by buffered_allreduce_fallback",
     ),
     replace(
         _MEGATRON_2021,
@@ -157,10 +161,11 @@ _TABLE = (
         _MEGATRON_CORE,
         name="megatron-core-plain",
         title="Megatron Core without overlap flags",
+        op_gap=_MEGATRON_2021.op_gap,
         context_method="all_to_all",
         hides=frozenset({"context"}),
         source="SimuMax's simu_tools/megatron_scripts: no overlap-grad-reduce, no overlap-param-gather, no tp-comm-overlap; "
-        "cp-comm-type a2a",
+        "cp-comm-type a2a; p2p_communication.py synchronizes the device after messages that do not overlap",
     ),
     replace(
         _MEGATRON_CORE,
@@ -308,6 +313,12 @@ SOFTWARE: Mapping[str, Software] = MappingProxyType({row.name: row for row in _T
 
 EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
 """Trainers without sequence parallelism and sharded optimizers by default."""
+
+
+def usual_software(name: str, gpu: Gpu) -> str:
+    """Return the software of a trainer on a GPU, where the user names none: on AMD's, Megatron Core runs in Primus."""
+    of_core = name.startswith(("megatron-core", "megatron-bridge", "nemo"))
+    return "primus" if of_core and gpu.generation.startswith("cdna") else name
 
 
 def software(name: str) -> Software:

@@ -236,6 +236,8 @@ def _sharding_flags(configuration: Configuration) -> Iterator[str]:
     if not configuration.zero:
         return
     yield "--use-distributed-optimizer"
+    if configuration.replicate > 1:
+        yield f"--num-distributed-optimizer-instances {configuration.replicate}"
     overlaps = "data" in hides and "parameters" in hides
     if overlaps:
         yield "--overlap-param-gather"
