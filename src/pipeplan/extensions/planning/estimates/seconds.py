@@ -201,11 +201,12 @@ def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[
                 value_dim=work.value_dim,
                 fused=work.fused,
                 backward=work.backward,
+                gathered=work.gathered,
                 precision=machine.execution.precision if machine.software.small_attention else "bf16",
             )
             return "attention", time * factor("attention") / _core_rate(machine, work), 1 + work.backward
         case MemoryPass():
-            time = memory_time(gpu, work.bytes, work.kernels)
+            time = memory_time(gpu, work.bytes, work.kernels, work.flops)
             return "memory", time * (end if end != 1.0 else factor("memory")), work.kernels
         case Collective():
             raise TypeError(work)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pipeplan.extensions.planning.workload.components import within
 from pipeplan.extensions.planning.workload.mixers.mixer import Mixer, MixerSizes, Projection
-from pipeplan.extensions.planning.workload.part import FULL, HALF, Part, elementwise, joined
+from pipeplan.extensions.planning.workload.part import FULL, HALF, Part, elementwise, joined, scattered
 from pipeplan.extensions.planning.workload.work import AttentionCore, Execution, Kept, MemoryPass
 
 
@@ -115,11 +115,20 @@ class CompressedAttention(Mixer):
                     kept=(Kept(name="selected keys", bytes=FULL * n * chosen),),
                 )
             )
-        core = partial(_core, "attention core", queries=n, keys=self.keys_seen(s), heads=heads, dims=(dim, dim))
+        selected = n * within(self.keys, max(1, s // self.rate)) * dim if self.keys else 0.0
+        core = partial(
+            _core,
+            "attention core",
+            queries=n,
+            keys=self.keys_seen(s),
+            heads=heads,
+            dims=(dim, dim),
+            gathered=HALF * selected,
+        )
         parts.append(
             Part(
                 forward=(core(),),
-                backward_input=(core(backward=True),),
+                backward_input=(core(backward=True), *scattered(selected)),
                 kept=(
                     Kept(name="attention output before projection", bytes=HALF * n * heads * dim),
                     Kept(name="log sum of scores", bytes=FULL * n * heads),
@@ -130,7 +139,14 @@ class CompressedAttention(Mixer):
 
 
 def _core(
-    name: str, *, queries: float, keys: float, heads: float, dims: tuple[float, float], backward: bool = False
+    name: str,
+    *,
+    queries: float,
+    keys: float,
+    heads: float,
+    dims: tuple[float, float],
+    backward: bool = False,
+    gathered: float = 0.0,
 ) -> AttentionCore:
     """Return scores and values with one key head; ``dims`` are those of a score and of a value."""
     score, value = dims
@@ -143,4 +159,5 @@ def _core(
         score_dim=score,
         value_dim=value,
         backward=backward,
+        gathered=gathered,
     )

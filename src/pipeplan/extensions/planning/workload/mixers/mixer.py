@@ -19,7 +19,7 @@ from pipeplan.extensions.planning.workload.part import (
     out_of_tensor,
     shard_tokens,
 )
-from pipeplan.extensions.planning.workload.work import Collective, Execution, Gemm, Kept, MemoryPass, RankParameters
+from pipeplan.extensions.planning.workload.work import Collective, Execution, Kept, MemoryPass, RankParameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,27 +45,21 @@ class Projection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkProduct:
-    """Batched matrix product of a chunkwise algorithm, once for each of its heads and chunks.
+class Recurrence:
+    """Kernels of a chunkwise recurrence, which hand tensors on through memory, by token and over all heads.
 
     Attributes
     ----------
-    name
-        Name such as ``chunk states``.
-    rows, columns, inner
-        Size of one product.
-    heads
-        Number of heads (or groups of them) over all ranks of the tensor group.
-    again
-        Whether the backward computes it once more, because its result is not kept.
+    flops, flops_again
+        FLOPs of the products in a forward, and of those that the backward repeats because it needs their results.
+    forward_bytes, backward_bytes
+        Bytes that the kernels read and write.
     """
 
-    name: str
-    rows: int
-    columns: int
-    inner: int
-    heads: int
-    again: bool = True
+    flops: float
+    flops_again: float
+    forward_bytes: float
+    backward_bytes: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +74,8 @@ class MixerSizes:
         Width of the input of the output projection.
     projections
         Projections before the mixing.
-    products
-        Products of one chunk; empty without a recurrence.
+    recurrence
+        Kernels of the chunkwise recurrence; None without one.
     flops
         FLOPs of one token's recurrence, as a named source counts them.
     channels, taps
@@ -96,7 +90,7 @@ class MixerSizes:
     heads: int
     width: int
     projections: tuple[Projection, ...]
-    products: tuple[ChunkProduct, ...] = ()
+    recurrence: Recurrence | None = None
     flops: float = 0.0
     channels: int = 0
     taps: int = 0
@@ -235,28 +229,19 @@ def _convolution(sizes: MixerSizes, execution: Execution) -> Part:
 
 
 def _mixing(sizes: MixerSizes, chunk: int, execution: Execution) -> Part:
-    """Return the chunkwise recurrence: its products, and the states that chunks hand on in 32 bits."""
-    chunks = max(1.0, execution.tokens / chunk)
-
-    def gemm(product: ChunkProduct, rows: int, columns: int, inner: int) -> Gemm:
-        copies = max(1, round(chunks * product.heads / execution.tensor))
-        return Gemm(name=product.name, rows=rows, columns=columns, inner=inner, copies=copies)
-
-    products = sizes.products
-    forward = tuple(gemm(product, product.rows, product.columns, product.inner) for product in products)
-    again = tuple(work for product, work in zip(products, forward, strict=True) if product.again)
-    backward = tuple(
-        work
-        for product in products
-        for work in (
-            gemm(product, product.rows, product.inner, product.columns),
-            gemm(product, product.inner, product.columns, product.rows),
-        )
+    """Return the chunkwise recurrence; its backward holds the states that chunks hand on, and their gradients."""
+    recurrence = sizes.recurrence
+    if recurrence is None:
+        return Part()
+    tokens = execution.tokens / execution.tensor
+    forward = MemoryPass(
+        name="recurrence", bytes=tokens * recurrence.forward_bytes, flops=tokens * recurrence.flops, kernels=5
     )
-    states = FULL * chunks * sizes.state / execution.tensor
-    passes = (MemoryPass(name="chunk states", bytes=3 * states),) if states else ()
-    return Part(
-        forward=(*forward, *passes),
-        backward_input=(*again, *passes, *backward, *passes),
-        transient_bytes=2 * states,
+    backward = MemoryPass(
+        name="recurrence",
+        bytes=tokens * recurrence.backward_bytes,
+        flops=tokens * (2 * recurrence.flops + recurrence.flops_again),
+        kernels=12,
     )
+    states = FULL * max(tokens, chunk / execution.tensor) / chunk * sizes.state
+    return Part(forward=(forward,), backward_input=(backward,), transient_bytes=2 * states)
