@@ -226,12 +226,12 @@ def _core_rate(machine: WorkMachine, work: AttentionCore) -> float:
     if not work.fused:
         return 1.0
     core = CORES[machine.software.core]
-    # Libraries without Hopper kernels run their Ampere kernels there.
-    ported = 1.0 if machine.cluster.gpu.generation in _BEFORE_HOPPER else core.ported
+    # Libraries without kernels for Hopper run their Ampere kernels there; on Blackwell, PyTorch calls cuDNN instead.
+    ported = core.ported if machine.cluster.gpu.generation in _PORTED else 1.0
     return (core.backward if work.backward else core.forward) * ported
 
 
-_BEFORE_HOPPER = ("volta", "ampere", "ada")
+_PORTED = ("hopper", "cdna3", "cdna4")
 
 
 def _collective_seconds(machine: WorkMachine, work: Collective) -> float:

@@ -58,6 +58,8 @@ class Generation:
         Fused attention, forward and backward.
     memory
         Fraction of the memory bandwidth that long elementwise passes reach.
+    small
+        Fraction of the peak of a recurrence's products of 64 to 128 rows in Triton, between reading and writing memory.
     kernel
         Additional seconds per kernel: launch on a busy stream, ramp and tail.
     """
@@ -71,6 +73,7 @@ class Generation:
     forward: Attention
     backward: Attention
     memory: float = 0.85
+    small: float = 0.19
     kernel: float = 3e-6
 
 
@@ -96,7 +99,9 @@ _HOPPER = Generation(
 )
 """gemm: the best shape reaches .80 and .71 for a moment (survey), a step's products fall to about .82 and .79 of it by
 power: fitted on the dense rows of DGX Cloud, MPT and Megatron Bridge (H100).
-forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them."""
+forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them. small: after the time of memory, the
+gated delta rule reaches 204 TFLOP/s on H800 (PaddlePaddle/flash-attention pull request 133), Mamba-2's scan 150 to 195 on
+H100 (vllm-project/vllm pull request 27299)."""
 
 _BLACKWELL = Generation(
     gemm=MappingProxyType({"bf16": 0.68, "fp8": 0.62, "fp4": 0.42}),
@@ -105,12 +110,14 @@ _BLACKWELL = Generation(
     quantised=0.5,
     fill=256.0,
     memory=0.7,
+    small=0.13,
     kernel=2.5e-6,
 )
 """For a GPU of 1400 W; those with less power sustain less (``Gpu.sustained``). gemm: .48, the median of 514 shapes on a B200
 of 1000 W (SimuMax), over 1000/1400; the best shape reaches .78 for a moment (survey). fp4: fitted on the dense NVFP4 rows of
 Megatron Bridge (GB200, GB300). forward, backward: SimuMax's 20 shapes of each, causal halves counted. memory: that file's
-default."""
+default. small: the gated delta rule reaches 275 TFLOP/s forward and 150 backward on a B200 of 1000 W (pytorch/helion
+examples/linear/BENCHMARKS.md)."""
 
 _CDNA3 = Generation(
     gemm=MappingProxyType({"bf16": 0.51, "fp8": 0.45}),

@@ -19,12 +19,6 @@ _SPLIT = 1024
 """Minimum steps of the inner dimension per multiprocessor if a product of few tiles is split along it."""
 
 
-_SMALL_PRODUCTS = 1.4e12
-"""FLOPs per second and multiprocessor of a recurrence's products of 64 to 128 rows and columns in Triton, half of Ampere's
-peak and as many on later GPUs. After the time of memory, the gated delta rule of flash-linear-attention reaches 204 TFLOP/s
-on H800 (PaddlePaddle/flash-attention pull request 133), 275 forward and 150 backward on B200 (pytorch/helion
-examples/linear/BENCHMARKS.md); Mamba-2's scan 150 to 195 on H100 (vllm-project/vllm pull request 27299)."""
-
 _USUAL_DIM = 128
 """Dimension per head of the measured attention kernels."""
 
@@ -165,7 +159,7 @@ def memory_time(gpu: Gpu, size: float, kernels: int = 1, flops: float = 0.0) -> 
     if size <= 0:
         return 0.0
     have = generation(gpu.generation)
-    products = flops / (gpu.multiprocessors * _SMALL_PRODUCTS)
+    products = flops / (gpu.peak["bf16"] * gpu.sustained * have.small)
     return size / (gpu.memory_bandwidth * have.memory) + kernels * have.kernel + products
 
 

@@ -112,7 +112,8 @@ def delta_rule(chunk: int, heads: int, key_dim: int, value_dim: int, decays: int
 
     F: normalized queries and keys, copied for every value head; overlaps of keys and their triangular inverse; transformed
     keys and values; states of chunks with the values that keys read; output. I repeats the transformed tensors and the
-    states, and takes the gradients in reverse order. The kernels read 32-bit ``decays`` of single channels in addition.
+    states, and takes the gradients in reverse order. With 32-bit ``decays`` of single channels, every kernel reads them, and
+    I reads its operands again for each of four blocks of a chunk (``kda/chunk_intra.py``).
     """
     keys, values = heads * key_dim, heads * value_dim
     inverse, states = heads * chunk, keys * value_dim / chunk
@@ -121,5 +122,5 @@ def delta_rule(chunk: int, heads: int, key_dim: int, value_dim: int, decays: int
         flops=2.0 * chunk * (3 * keys + 2 * values) + 3 * with_state,
         flops_again=2.0 * chunk * (keys + values) + 2 * with_state,
         forward_bytes=22 * keys + 16 * values + 4 * states + 4 * inverse + 20 * decays,
-        backward_bytes=50 * keys + 34 * values + 8 * states + 4 * inverse + 40 * decays,
+        backward_bytes=50 * keys + 34 * values + 8 * states + 4 * inverse + 100 * decays,
     )
