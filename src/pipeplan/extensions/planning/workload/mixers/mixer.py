@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from pipeplan.extensions.planning.workload.components import ParameterPart, check_size
+from pipeplan.extensions.planning.workload.components import ParameterPart, Precision, check_size
 from pipeplan.extensions.planning.workload.part import (
     FULL,
     HALF,
@@ -36,12 +36,15 @@ class Projection:
         Width of its input; 0: the hidden state.
     split
         Whether the tensor group splits its columns; otherwise every rank computes all of them.
+    precision
+        Number format of its product; None: that of the run.
     """
 
     name: str
     columns: int
     inner: int = 0
     split: bool = True
+    precision: Precision | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +209,7 @@ def _projected(projection: Projection, hidden: int, execution: Execution) -> Par
         inner=projection.inner or hidden,
         columns=projection.columns / (execution.tensor if projection.split else 1),
         fused_cast=True,
+        precision=projection.precision,
     )
 
 
