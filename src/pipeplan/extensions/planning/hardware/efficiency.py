@@ -59,7 +59,8 @@ class Generation:
     memory
         Fraction of the memory bandwidth that long elementwise passes reach.
     small
-        Fraction of the peak of a recurrence's products of 64 to 128 rows in Triton, between reading and writing memory.
+        Fraction of the peak of a recurrence's products of 64 to 128 rows in Triton, between reading and writing memory; too
+        low to be limited by power.
     kernel
         Additional seconds per kernel: launch on a busy stream, ramp and tail.
     """
@@ -110,7 +111,7 @@ _BLACKWELL = Generation(
     quantised=0.5,
     fill=256.0,
     memory=0.7,
-    small=0.13,
+    small=0.09,
     kernel=2.5e-6,
 )
 """For a GPU of 1400 W; those with less power sustain less (``Gpu.sustained``). gemm: .48, the median of 514 shapes on a B200

@@ -159,7 +159,7 @@ def memory_time(gpu: Gpu, size: float, kernels: int = 1, flops: float = 0.0) -> 
     if size <= 0:
         return 0.0
     have = generation(gpu.generation)
-    products = flops / (gpu.peak["bf16"] * gpu.sustained * have.small)
+    products = flops / (gpu.peak["bf16"] * have.small)
     return size / (gpu.memory_bandwidth * have.memory) + kernels * have.kernel + products
 
 

@@ -162,7 +162,7 @@ class Mixer(ABC):
         sizes = self.sizes(hidden)
         own = sizes.width / t
         projected = [_projected(projection, hidden, execution) for projection in sizes.projections]
-        read = sum(projection.columns / (t if projection.split else 1) for projection in sizes.projections)
+        read = _read(sizes, execution)
         return joined(
             (
                 into_tensor(self.title, execution, hidden),
@@ -197,7 +197,22 @@ class Mixer(ABC):
         numbers = execution.tokens * sizes.width / execution.tensor
         # The gate and the norm are one kernel; it keeps the recurrence's output.
         gate = elementwise(f"{self.title} norm and gate", 3 * HALF * numbers, 5 * HALF * numbers)
-        return joined((_convolution(sizes, execution), _mixing(sizes, self.chunk, execution), gate))
+        return joined(
+            (_copies(sizes, execution), _convolution(sizes, execution), _mixing(sizes, self.chunk, execution), gate)
+        )
+
+
+def _read(sizes: MixerSizes, execution: Execution) -> float:
+    """Return the numbers of a token that the projections make for a rank."""
+    return sum(projection.columns / (execution.tensor if projection.split else 1) for projection in sizes.projections)
+
+
+def _copies(sizes: MixerSizes, execution: Execution) -> Part:
+    """Return the copies that put sequences before tokens and back, as Megatron Core's mixers do with several sequences."""
+    if execution.microbatch_size == 1 or execution.framework != "megatron":
+        return Part()
+    moved = 2 * HALF * execution.tokens * (_read(sizes, execution) + sizes.width / execution.tensor)
+    return elementwise("order of sequences and tokens", moved, moved, kernels=2)
 
 
 def _projected(projection: Projection, hidden: int, execution: Execution) -> Part:
