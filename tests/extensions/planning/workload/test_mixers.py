@@ -9,17 +9,20 @@ import pytest
 
 import pipeplan
 from pipeplan.extensions.planning import layout_of
+from pipeplan.extensions.planning.hardware import memory_time, preset
 from pipeplan.extensions.planning.workload import (
     Collective,
     Execution,
     Gemm,
     LayerWork,
+    MemoryPass,
     layers_of,
     parameter_counts,
     read_config,
     token_flops,
 )
 from pipeplan.extensions.planning.workload.components import MixerOfModel
+from pipeplan.extensions.planning.workload.mixers.delta import delta_rule
 from pipeplan.extensions.planning.workload.parameters import form_parts, mixing_flops
 from pipeplan.extensions.planning.workload.pattern import LayerForm, read_pattern, write_pattern
 from pipeplan.foundation.errors import InputError, ShapeError
@@ -56,7 +59,7 @@ def test_the_work_of_a_mixer(name: str, title: str):
     """The backward takes two to three forwards; tensor ranks share it, and context ranks exchange heads for tokens."""
     whole, part = layer(name, title), layer(name, title, Execution(tensor=4, sequence_parallel=True))
     forward, backward = (
-        sum(work.flops for work in works if isinstance(work, Gemm))
+        sum(work.flops for work in works if isinstance(work, Gemm | MemoryPass))
         for works in (whole.forward, (*whole.backward_input, *whole.backward_weight))
     )
     assert 2 * forward < backward < 3 * forward
@@ -64,6 +67,15 @@ def test_the_work_of_a_mixer(name: str, title: str):
     context = layer(name, title, Execution(context=2)).forward
     collectives = [work for work in context if isinstance(work, Collective)]
     assert [(work.operation, work.group) for work in collectives] == [("all_to_all", "context")]
+
+
+@pytest.mark.parametrize(("gpu", "published"), [("h100", 2.033e-3), ("b200", 1.204e-3)])
+def test_kernels_of_the_delta_rule_take_their_published_time(gpu: str, published: float):
+    """8,192 tokens of 96 heads of 128 in flash-linear-attention, whose queries and keys are normalized before."""
+    rule = delta_rule(64, 96, 128, 128)
+    tokens, passes = 8192, 8 * 96 * 128 + 4 * 96 * 128
+    seconds = memory_time(preset(gpu).gpu, tokens * (rule.forward_bytes - passes), 5, tokens * rule.flops)
+    assert seconds == pytest.approx(published, rel=0.2)
 
 
 def test_tensor_degrees_divide_the_heads():

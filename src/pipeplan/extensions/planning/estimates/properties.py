@@ -23,7 +23,7 @@ class Core:
     forward, backward
         Rates on the GPUs that the library was written for.
     ported
-        Factor on both rates on GPUs since Hopper; 1 if the library has kernels for them.
+        Factor on both rates on Hopper and CDNA; 1 if the library has kernels for them.
     """
 
     forward: float = 1.0
@@ -39,7 +39,8 @@ CORES: Mapping[str, Core] = MappingProxyType(
     }
 )
 """Fused attention libraries by name. native: cuDNN's and FlashAttention's kernels for the generation. flash-2:
-FlashAttention-2 reaches little more than half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6). triton:
+FlashAttention-2 reaches little more than half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6); torchtitan
+runs cuDNN's on Blackwell (pull request 1196). triton:
 FlashAttention-2 is 1.3 to 1.5 times as fast forward and twice as fast backward (arXiv 2307.08691 section 4.1)."""
 
 FUSED_UPDATE = 46.0

@@ -41,6 +41,7 @@ _TORCHTITAN = Software(
     title="torchtitan with torch.compile and FSDP2",
     launch=5e-6,
     core="flash-2",
+    context_method="gather",
     unpacks_bytes=4.0,
     fused_loss=False,
     framework="pytorch",
@@ -185,7 +186,7 @@ _TABLE = (
     replace(
         _MEGATRON_CORE,
         name="nemo-2024",
-        title="NeMo before 24.12, whose attention has no kernels for Hopper",
+        title="NeMo before 24.09, whose attention has no kernels for Hopper",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         core="flash-2",
         fp32_gradients=False,

@@ -43,7 +43,7 @@ PRECISIONS = {
 }
 """Flags by precision. FP8's delayed recipe is missing, because it refuses to recompute norms and activations of experts."""
 
-CONTEXT_METHODS = {"ring": "p2p", "all_to_all": "a2a"}
+CONTEXT_METHODS = {"ring": "p2p", "all_to_all": "a2a", "gather": "all_gather"}
 """Megatron's names of the methods of context parallelism."""
 
 TO_SET = {

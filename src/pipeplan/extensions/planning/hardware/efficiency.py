@@ -58,6 +58,9 @@ class Generation:
         Fused attention, forward and backward.
     memory
         Fraction of the memory bandwidth that long elementwise passes reach.
+    small
+        Fraction of the peak of a recurrence's products of 64 to 128 rows in Triton, between reading and writing memory; too
+        low to be limited by power.
     kernel
         Additional seconds per kernel: launch on a busy stream, ramp and tail.
     ring, lost
@@ -75,6 +78,7 @@ class Generation:
     forward: Attention
     backward: Attention
     memory: float = 0.85
+    small: float = 0.19
     kernel: float = 3e-6
     ring: float = 0.81
     lost: float = 0.0
@@ -109,7 +113,9 @@ _HOPPER = Generation(
 power: fitted on the dense rows of DGX Cloud, MPT and Megatron Bridge (H100).
 forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them. ring, switch: 361 to 368 of 450 GB/s
 for all three operations on 4 to 8 H200, and 1.14, 1.19, 1.26 and 1.29 times as much for all-reduces of 5 to 8
-(network/README.md of stas00/ml-engineering); NCCL's src/graph/tuning.cc has .85."""
+(network/README.md of stas00/ml-engineering); NCCL's src/graph/tuning.cc has .85. small: after the time of memory, the gated
+delta rule reaches 204 TFLOP/s on H800 (PaddlePaddle/flash-attention pull request 133), Mamba-2's scan 150 to 195 on H100
+(vllm-project/vllm pull request 27299)."""
 
 _BLACKWELL = Generation(
     gemm=MappingProxyType({"bf16": 0.68, "fp8": 0.62, "fp4": 0.42}),
@@ -118,6 +124,7 @@ _BLACKWELL = Generation(
     quantised=0.5,
     fill=256.0,
     memory=0.7,
+    small=0.09,
     kernel=2.5e-6,
     ring=0.755,
     switch=0.70,
@@ -126,7 +133,8 @@ _BLACKWELL = Generation(
 of 1000 W (SimuMax), over 1000/1400; the best shape reaches .78 for a moment (survey). fp4: fitted on the dense NVFP4 rows of
 Megatron Bridge (GB200, GB300). forward, backward: SimuMax's 20 shapes of each, causal halves counted. memory: that file's
 default. ring: 673 to 682 of 900 GB/s on 4 to 8 B200; switch: 646 to 723 for all-reduces of 256 MiB to 1 GiB on 8
-(network/README.md of stas00/ml-engineering), .742 of 900 in that file; NCCL has .74."""
+(network/README.md of stas00/ml-engineering), .742 of 900 in that file; NCCL has .74. small: the gated delta rule reaches 275
+TFLOP/s forward and 150 backward on a B200 of 1000 W (pytorch/helion examples/linear/BENCHMARKS.md)."""
 
 _CDNA3 = Generation(
     gemm=MappingProxyType({"bf16": 0.51, "fp8": 0.45}),
