@@ -23,7 +23,7 @@ _BY_WORDS = (
     (r"torchtitan.*(?:2024|one-stop)", "torchtitan-2024"),
     (r"torchtitan", "torchtitan"),
     (r"megatron[ -]bridge", "megatron-bridge"),
-    (r"automodel", "automodel"),
+    (r"automodel", "automodel+tokens-to-neighbours"),
     (r"nemo|dgx cloud", "nemo"),
     (r"(?:llm-foundry|mosaicml|\bmpt\b).*\bpure\b", "llm-foundry-pure"),
     (r"llm-foundry|mosaicml|\bmpt\b", "llm-foundry"),

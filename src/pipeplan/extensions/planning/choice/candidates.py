@@ -173,10 +173,7 @@ def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
 
 
 def covers(better: Software, other: Software) -> bool:
-    """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower.
-
-    The casts of experts are not compared: every trainer has them, but only some rows have measured times for them.
-    """
+    """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower."""
     plain = replace(
         better,
         name=other.name,
@@ -184,7 +181,6 @@ def covers(better: Software, other: Software) -> bool:
         source=other.source,
         hides=other.hides,
         fp32_gradients=other.fp32_gradients,
-        expert_casts=other.expert_casts,
     )
     return plain == other and better.hides >= other.hides and better.fp32_gradients <= other.fp32_gradients
 

@@ -96,14 +96,8 @@ class Software:
         Whether models are trained with dropout.
     core
         Fused attention library, by name in :data:`CORES`.
-    small_attention
-        Whether the fused attention's operands have 8 bits if those of products have.
     fused_activation, fused_loss
         Whether the FFN's activation function, and the cross entropy, are one kernel each.
-    fused_experts
-        Whether the routed experts' products, biases and activation function are one kernel each way.
-    bias_epilogue
-        Factor on the time of the fused product that also sums the gradients of the experts' biases.
     fp32_gradients
         Whether gradients are accumulated and reduced in 32 bits.
     context_method
@@ -112,9 +106,7 @@ class Software:
         Communication that overlaps computation.
     dispatch
         How often a token is sent to a rank with several of its experts: once per expert (``experts``), or once per rank
-        (``ranks``; over the network once per node).
-    reserved
-        Fraction of the multiprocessors that is permanently reserved for communication.
+        (``ranks``; over the network once per node), whose experts are random, or beside each other (``neighbours``).
     blocks
         Whether a message occupies both of its ranks.
     scatters
@@ -132,9 +124,6 @@ class Software:
         Seconds of host time per kernel launch, including the framework's Python.
     expert_launch
         Seconds per expert and grouped product, if every expert's kernels are launched on their own.
-    expert_casts
-        Seconds of host time per expert and grouped product to cast its operands, by precision, if every expert's operands
-        are cast on their own.
     op_gap
         Seconds lost between two ops of a pipeline rank.
     apart_bytes
@@ -163,17 +152,13 @@ class Software:
     title: str
     attention: AttentionKernel = "flash"
     core: str = "native"
-    small_attention: bool = False
     dropout: bool = False
     fused_activation: bool = True
     fused_loss: bool = True
-    fused_experts: bool = False
-    bias_epilogue: float = 1.0
     fp32_gradients: bool = True
     context_method: ContextMethod = "ring"
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
-    dispatch: Literal["experts", "ranks"] = "experts"
-    reserved: float = 0.0
+    dispatch: Literal["experts", "ranks", "neighbours"] = "experts"
     blocks: bool = False
     scatters: bool = True
     by_layer: bool = False
@@ -182,7 +167,6 @@ class Software:
     graphs: bool = False
     launch: float = EAGER_LAUNCH
     expert_launch: float = 0.0
-    expert_casts: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     op_gap: float = 0.0
     apart_bytes: float = 0.0
     framework: Framework = "megatron"
@@ -235,6 +219,7 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "no-dropout": Trait(software={"dropout": False}),
         "tokens-by-rank": Trait(software={"dispatch": "ranks"}),
         "tokens-by-expert": Trait(software={"dispatch": "experts"}),
+        "tokens-to-neighbours": Trait(software={"dispatch": "neighbours"}),
         "ring-attention": Trait(software={"context_method": "ring"}),
         "all-to-all-attention": Trait(software={"context_method": "all_to_all"}),
         "gradients-added-in-products": Trait(software={"adds_bytes": 0.0}),

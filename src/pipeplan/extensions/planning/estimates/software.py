@@ -63,25 +63,10 @@ _BRIDGE = replace(
     title="Megatron Bridge's performance recipes until 26.04, with TP overlap, without whole graphs",
     hides=frozenset({"tensor", "context", "data", "parameters"}),
     dispatch="ranks",
-    expert_casts=MappingProxyType({"fp8": 112e-6, "mxfp8": 51e-6, "nvfp4": 51e-6}),
     fp32_gradients=False,
     source=(
         "NVIDIA-NeMo/Megatron-Bridge scripts/performance/configs: DeepEP or HybridEP, graphs of parts of a layer without "
         "the experts, or none; gradients are reduced in 16 bits"
-    ),
-)
-_BRIDGE_WHOLE = replace(
-    _BRIDGE,
-    name="megatron-bridge",
-    title="Megatron Bridge's performance recipes since 26.06, with overlapped expert exchanges",
-    hides=_BRIDGE.hides | {"expert"},
-    small_attention=True,
-    graphs=True,
-    fused_experts=True,
-    expert_launch=0.0,
-    source=(
-        "NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md and scripts/performance/configs: HybridEP, moe_a2a_overlap, "
-        "full-iteration graphs, use_transformer_engine_op_fuser, fp8_dot_product_attention; gradients are reduced in 16 bits"
     ),
 )
 _LLM_FOUNDRY = Software(
@@ -193,46 +178,17 @@ _TABLE = (
         source=f"as nemo ({_NEMO_SOURCE}); Transformer Engine before 1.11 calls FlashAttention-2 for context parallelism",
     ),
     _BRIDGE,
-    _BRIDGE_WHOLE,
-    replace(
-        _BRIDGE_WHOLE,
-        name="megatron-bridge-16-bit-attention",
-        title="Megatron Bridge's performance recipes since 26.06 with attention in 16 bits",
-        small_attention=False,
-    ),
-    replace(
-        _BRIDGE_WHOLE,
-        name="megatron-bridge-26.06.01",
-        title="Megatron Bridge 26.06.01, whose product with gradients of experts' biases is slow",
-        bias_epilogue=10.0,
-        source="NVIDIA/cudnn-frontend issue 256: grouped_gemm_dglu_wrapper_sm100 takes 10 times as long in 1.24 and 1.25",
-    ),
     replace(
         _BRIDGE,
-        name="megatron-bridge-26.04-overlapped",
-        title="Megatron Bridge with DeepEP or HybridEP and overlapped expert exchanges",
+        name="megatron-bridge",
+        title="Megatron Bridge's performance recipes since 26.06, with overlapped expert exchanges",
         hides=_BRIDGE.hides | {"expert"},
-    ),
-    replace(
-        _BRIDGE,
-        name="megatron-bridge-all-to-all",
-        title="Megatron Bridge with the all-to-all dispatcher",
-        dispatch="experts",
-    ),
-    replace(
-        _BRIDGE,
-        name="megatron-bridge-all-to-all-overlapped",
-        title="Megatron Bridge with the all-to-all dispatcher and overlapped expert exchanges",
-        hides=_BRIDGE.hides | {"expert"},
-        dispatch="experts",
-    ),
-    replace(
-        _BRIDGE,
-        name="megatron-bridge-25.09",
-        title="Megatron Bridge 25.09 on Blackwell: experts of fixed capacity in CUDA graphs",
-        dispatch="experts",
         graphs=True,
-        source="scripts/performance at a2884419: apply_moe_token_drop, cuda_graphs",
+        expert_launch=0.0,
+        source=(
+            "NVIDIA-NeMo/Megatron-Bridge src/megatron/bridge/perf_recipes, its recipes in MXFP8: HybridEP, full-iteration "
+            "graphs, overlap_moe_expert_parallel_comm, use_transformer_engine_op_fuser; gradients are reduced in 16 bits"
+        ),
     ),
     replace(
         _MEGATRON_CORE,
@@ -304,8 +260,7 @@ _TABLE = (
         title="DeepSeek's HAI-LLM: FP8, DualPipe, overlapped all-to-all",
         hides=frozenset({"context", "expert", "data", "parameters"}),
         dispatch="ranks",
-        reserved=20 / 132,
-        source="arXiv 2412.19437 section 3.2: 20 of 132 multiprocessors communicate",
+        source="arXiv 2412.19437 section 3.2: pairs of chunks hide their exchanges",
     ),
 )
 

@@ -208,9 +208,11 @@ def nemotron_hybrid(fields: HubFields) -> dict[str, Any]:
         "layers": len(symbols),
         "mixer_letters": [_NEMOTRON[symbol][0] for symbol in symbols],
         "ffn_letters": [_NEMOTRON[symbol][1] for symbol in symbols],
-        "mtp": fields.whole("num_nextn_predict_layers") or 0,
         "rope_theta": None,
     }
+    # NVIDIA's recipes predict two further tokens with one layer: mtp_num_layers 2 and mtp_use_repeated_layer.
+    if further := fields.whole("num_nextn_predict_layers"):
+        document |= {"mtp": 1, "mtp_passes": max(2, further)}
     if "M" in symbols:
         document["mixers"] = {OTHER: {"kind": "mamba-2", **sizes}}
     if "E" in symbols:

@@ -48,8 +48,6 @@ class Execution:
         otherwise 6, because 32-bit probabilities become their gradient in place (Megatron Core).
     fused_activation
         Whether the FFN's activation function is one kernel that keeps only its inputs.
-    fused_experts
-        Whether the routed experts' products, biases and activation function are one kernel each way.
     small_inputs
         Whether products in 8 or 4 bits keep their inputs in that format (Transformer Engine) instead of 16 bits (torchao).
     small_activations
@@ -94,7 +92,6 @@ class Execution:
     fused_loss: bool = True
     loss_bytes: float | None = None
     fused_activation: bool = True
-    fused_experts: bool = False
     small_inputs: bool = True
     small_activations: bool = False
     fp32_gradients: bool = True
@@ -153,8 +150,7 @@ class Gemm:
 class GroupedGemm:
     """Products of ``groups`` experts, which share ``rows`` tokens evenly, in one kernel.
 
-    For a weight gradient (``weight_gradient``), ``rows`` is the inner dimension. A fused kernel may also sum the gradients
-    of the biases (``sums_biases``).
+    For a weight gradient (``weight_gradient``), ``rows`` is the inner dimension.
     """
 
     name: str
@@ -165,7 +161,6 @@ class GroupedGemm:
     precision: Precision = "bf16"
     accumulates: bool = False
     weight_gradient: bool = False
-    sums_biases: bool = False
 
     @property
     def flops(self) -> float:
@@ -235,8 +230,9 @@ class Collective:
     steps
         Number of steps of a ring.
     nodes_a_token
-        For an all-to-all with node-limited routing: maximum number of nodes per token, and ``copies``, the number of experts
-        per token.
+        For an all-to-all with node-limited routing: maximum number of nodes per token.
+    copies, experts
+        For an all-to-all: number of experts per token, and per rank.
     beside
         Work that hides it if the software overlaps them: ``gemm`` (the adjacent product), ``core`` (ring attention) or
         ``batch`` (the other microbatch of an overlapped pair). Empty: none.
@@ -249,6 +245,7 @@ class Collective:
     steps: int = 1
     nodes_a_token: int | None = None
     copies: int = 1
+    experts: float = 1.0
     beside: Literal["", "gemm", "core", "batch"] = ""
 
 
