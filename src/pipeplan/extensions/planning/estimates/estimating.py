@@ -17,7 +17,7 @@ from pipeplan.extensions.planning.error_bars import error_bar, why_no_bar
 from pipeplan.extensions.planning.estimates.memory import rank_memory
 from pipeplan.extensions.planning.estimates.running import StepRun, run
 from pipeplan.extensions.planning.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, exposed
-from pipeplan.extensions.planning.estimates.software import op_gap_of, software
+from pipeplan.extensions.planning.estimates.software import gathers_weights, op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import StageCosts, format_peak, stage_costs
 from pipeplan.extensions.planning.hardware import Cluster, collective_time, memory_time, optimizer_time
 from pipeplan.extensions.planning.results import CostsFrom, Estimate, StepTime
@@ -124,7 +124,7 @@ def _communication(
         # ZeRO-1 and above: reduce-scatter, then gather the updated weights; FSDP without a pipeline gathers per microbatch.
         if configuration.zero == 0:
             reduced += collective_time(cluster, "all_reduce", width * parameters, shards * copies, stride)
-        elif not configuration.gathers_weights:
+        elif not gathers_weights(configuration):
             reduced += collective_time(cluster, "reduce_scatter", width * parameters, shards, stride)
             reduced += collective_time(cluster, "all_reduce", width * parameters / shards, copies, stride * shards)
             gathered += collective_time(cluster, "all_gather", 2.0 * parameters, shards, stride)

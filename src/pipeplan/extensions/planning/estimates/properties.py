@@ -119,6 +119,9 @@ class Software:
     sharded_by
         Network ports used for fully sharded weights: all ports of the ``nodes``, or one port per GPU as if each of the
         ``ranks`` were its own node.
+    whole
+        What a rank holds whole from one microbatch to the next if it is fully sharded without a pipeline: its summed
+        ``gradients``, those and the weights in models with expert parallelism (``experts``), or nothing.
     unpacks_bytes
         Bytes read and written per gathered parameter to copy fully sharded weights to where products read them.
     graphs
@@ -171,6 +174,7 @@ class Software:
     reserved: float = 0.0
     blocks: bool = False
     sharded_by: Literal["nodes", "ranks"] = "nodes"
+    whole: Literal["", "gradients", "experts"] = ""
     unpacks_bytes: float = 0.0
     graphs: bool = False
     launch: float = EAGER_LAUNCH
@@ -230,6 +234,8 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "tokens-by-expert": Trait(software={"dispatch": "experts"}),
         "ring-attention": Trait(software={"context_method": "ring"}),
         "all-to-all-attention": Trait(software={"context_method": "all_to_all"}),
+        "gradients-summed-whole": Trait(software={"whole": "gradients"}),
+        "gradients-summed-sharded": Trait(software={"whole": ""}),
         "gradients-added-in-products": Trait(software={"adds_bytes": 0.0}),
         "gradients-added-apart": Trait(software={"adds_bytes": ADDED_APART}),
         **{f"hidden-{kind}": Trait(hides=frozenset({kind})) for kind in get_args(Hidden)},

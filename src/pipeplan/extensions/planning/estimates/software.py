@@ -280,10 +280,19 @@ _TABLE = (
         name="automodel",
         title="NeMo AutoModel: PyTorch FSDP2 with Transformer Engine's kernels and DeepEP",
         dispatch="ranks",
+        whole="experts",
         unpacks_bytes=_TORCHTITAN.unpacks_bytes,
         fused_loss=False,
         framework="pytorch",
-        source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, deepep, MaskedCrossEntropy",
+        source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, deepep, MaskedCrossEntropy; "
+        "enable_fsdp_optimizations (MoEFSDPSyncMixin), and defer_fsdp_grad_sync is off for dense models",
+    ),
+    replace(
+        _TORCHTITAN,
+        name="kempnerforge",
+        title="KempnerForge: torch.compile and FSDP2 with 16-bit parameters",
+        whole="gradients",
+        source="KempnerInstitute/KempnerForge training/grad.py: set_requires_gradient_sync(False) until the last microbatch",
     ),
     _LLM_FOUNDRY,
     replace(
@@ -337,6 +346,23 @@ def _with_traits(name: str) -> Software:
         made = replace(made, **{"hides": (made.hides | change.hides) - change.exposes, **change.software})
     words = ", ".join(trait.replace("-", " ") for trait in traits)
     return replace(made, name=name, title=f"{made.title}, with {words}")
+
+
+def kept_whole(configuration: Configuration) -> tuple[bool, bool]:
+    """Return whether a rank holds its sharded weights, and its summed gradients, whole for a step.
+
+    Beside a pipeline it does, because gathering and reducing for every microbatch would take m times as long.
+    """
+    if configuration.pipeline > 1:
+        return configuration.zero >= 3, configuration.zero >= 2
+    whole = software(configuration.software).whole if configuration.zero >= 3 else ""
+    weights = whole == "experts" and configuration.expert > 1
+    return weights, (weights or whole == "gradients") and configuration.microbatches > 1
+
+
+def gathers_weights(configuration: Configuration) -> bool:
+    """Return True if every microbatch gathers sharded weights for F and again for the backward."""
+    return configuration.zero >= 3 and not kept_whole(configuration)[0]
 
 
 def op_gap_of(configuration: Configuration) -> float:
