@@ -1,4 +1,4 @@
-"""Files of published runs, which stand beside the checkout in ``shared/planning``."""
+"""Files of published runs: three beside the checkout in ``shared/planning``, and one in this folder."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.published_runs.rows import RunRow, row_from
+
+COLLECTED = Path(__file__).with_name("collected.json")
+"""Further runs, in the form of the files in ``shared/planning``."""
 
 
 def read_runs(path: Path) -> list[RunRow]:

@@ -1,102 +1,117 @@
 import re
 from dataclasses import replace
-from math import exp
+from math import exp, log
 
+import numpy as np
 import pytest
 
+from benchmarks import error_ranges
 from benchmarks import plan as benchmark
+from benchmarks.error_ranges import Compared, held_by_kind, quantile, ranges_of
+from benchmarks.leave_one_out import Linear
 from benchmarks.null_model import Known, filling, null_step_time, run_flops
-from benchmarks.plan import coverage
+from benchmarks.published_runs.sources import SHARED, published
 from pipeplan.extensions.planning import estimate
-from pipeplan.extensions.planning.error_bars import (
-    FROM_ONE,
-    LEAST,
-    NEAREST,
-    ROUNDED,
-    WIDER,
-    Compared,
-    bar,
-    distance,
-    error_bar,
-    features_of,
-    nearest,
-    table,
-)
+from pipeplan.extensions.planning.error_bars import LONG, PER_DOUBLING, UNSEEN, ErrorTable, error_bar, kind_of, table
 from pipeplan.extensions.planning.workload import token_flops
 from tests.extensions.planning.configurations import H100, LLAMA, configuration
 
-
-def run(ratio, source="a", model="m", **changes):
-    features = features_of(LLAMA, H100, configuration(**changes))
-    return Compared(id=f"{source}-{model}-{ratio}", source=source, model=model, features=features, ratio=ratio)
+KIND = kind_of(LLAMA, H100, configuration())
+A100 = replace(H100, gpu=replace(H100.gpu, name="a100", generation="ampere"))
 
 
-def test_distances():
-    here = features_of(LLAMA, H100, configuration())
-    assert features_of(LLAMA, H100, configuration(precision="fp16")) == here
-    assert distance(here, here) == 0
-    assert distance(here, features_of(LLAMA, H100, configuration(sequence=16384))) == pytest.approx(0.25)
-    assert distance(here, features_of(LLAMA, H100, configuration(precision="fp8", tensor=8))) == pytest.approx(
-        1 + 0.3 + 0.1
-    )
-    other = replace(H100, gpu=replace(H100.gpu, name="h200-sxm"))
-    assert distance(here, features_of(LLAMA, other, configuration())) == pytest.approx(0.5)
-    older = replace(H100, gpu=replace(H100.gpu, name="a100-sxm-80gb", generation="ampere"))
-    assert distance(here, features_of(LLAMA, older, configuration())) == pytest.approx(2)
+def run(ratio, source="a", kind=KIND):
+    return Compared(source=source, model="m", kind=kind, sequence=8192, gpus=64, ratio=ratio)
 
 
-def test_the_nearest_come_first_and_few_of_one_table():
-    runs = [run(1.0 + index / 100) for index in range(10)]
-    runs += [run(2.0 + index / 100, source="b", sequence=4096) for index in range(10)]
-    result = nearest(features_of(LLAMA, H100, configuration()), runs)
-    assert [item.source for item in result] == ["a"] * FROM_ONE + ["b"] * FROM_ONE
-    many = [run(1.0, source=str(index)) for index in range(100)]
-    assert len(nearest(features_of(LLAMA, H100, configuration()), many)) == NEAREST
+def range_of(ratios):
+    """The range of runs of one kind, each from its own source."""
+    return ranges_of([run(ratio, source=str(number)) for number, ratio in enumerate(ratios)])[0]
 
 
-def bar_of(ratios, **changes):
-    here = features_of(LLAMA, H100, configuration())
-    return bar(here, [run(ratio, source=str(index), **changes) for index, ratio in enumerate(ratios)])[0]
+def test_the_kind_of_a_run_is_generation_experts_and_context():
+    assert str(KIND) == "on Hopper GPUs without experts"
+    assert kind_of(LLAMA, H100, configuration(precision="fp8", tensor=8)) == KIND
+    assert kind_of(LLAMA, A100, configuration()) != KIND
+    assert kind_of(LLAMA, H100, configuration(sequence=2 * LONG)).long
 
 
-def test_a_bar_is_the_range_without_its_tails():
-    assert bar_of([1.0] * (LEAST - 1)) is None
-    assert bar_of([0.9, 1.0, 1.1, 1.3]) == pytest.approx((0.9, 1.3))
-    tails = [0.5, 0.9, *[1.0] * 16, 1.2, 9.0]
-    assert bar_of(tails) == pytest.approx((exp(-ROUNDED), exp(ROUNDED))), "a tenth of 20 is two at either end"
-    assert bar_of([1.1, 1.1, 1.2, 1.2]) == pytest.approx((exp(-ROUNDED), 1.2)), "the prediction stays inside"
+def test_a_range_leaves_out_the_tails_and_contains_the_prediction(monkeypatch):
+    monkeypatch.setattr(error_ranges, "FEW_SOURCES", 0.0)
+    many = range_of([0.5, 0.9, *[1.0] * 16, 1.2, 9.0])
+    assert 0.85 < many.low < 0.98
+    assert 1.02 < many.high < 1.25
+    above = range_of([1.1, 1.1, 1.2, 1.2])
+    assert (above.low, above.high) == pytest.approx((exp(-0.03), 1.2), abs=1e-3)
 
 
-def test_a_bar_widens_with_the_distance_of_the_nearest_run_and_ends():
-    ratios = [0.9, 1.0, 1.1, 1.3]
-    wider = 1 + WIDER * 1.5
-    assert bar_of(ratios, precision="fp8", software="nemo") == pytest.approx((0.9**wider, 1.3**wider))
-    assert bar_of(ratios, precision="fp8", context=8) is not None
-    assert bar_of(ratios, precision="nvfp4", tensor=1, sequence=2048, context=8, data=16, software="primus") is None
+def test_runs_of_a_large_source_do_not_outvote_the_others():
+    values, weights = np.array([0.0] * 90 + [1.0] * 10), np.array([90**-0.5] * 90 + [10**-0.5] * 10)
+    assert quantile(values, weights, 0.85) == 1.0
+    assert quantile(values, np.ones(100), 0.85) == 0.0
 
 
-def test_a_configuration_far_from_every_run_says_so():
-    alone = replace(H100, gpu=replace(H100.gpu, name="of tomorrow", generation="cdna4"))
-    predicted = estimate(LLAMA, alone, configuration(sequence=2**20, precision="nvfp4"))
-    assert predicted.error_bar is None
-    assert predicted.assumed[-1].startswith("error bar: none, because no published run is near; the nearest, ")
-    assert "differs in" in predicted.assumed[-1]
+def test_a_range_of_few_sources_is_wider():
+    ratios = [0.9, 0.95, 1.05, 1.1]
+    one = ranges_of([run(ratio) for ratio in ratios])[0]
+    assert one.low < range_of(ratios).low
+    assert one.high > range_of(ratios).high
 
 
-def test_an_estimate_has_an_error_bar_from_runs_like_it():
-    predicted = estimate(LLAMA, H100, configuration(software="nemo"))
+def bar_of(cluster=H100, **changes):
+    result = error_bar(LLAMA, cluster, configuration(**changes), 10.0)
+    assert result is not None
+    return result
+
+
+def bars(monkeypatch, shipped, cluster=H100, **changes):
+    monkeypatch.setattr("pipeplan.extensions.planning.error_bars.table", lambda: shipped)
+    result = bar_of(cluster, **changes)
+    return log(result.low), log(result.high), result.basis
+
+
+def test_a_bar_widens_beyond_the_runs_and_says_so(monkeypatch):
+    shipped = ErrorTable(ranges=ranges_of([run(ratio, source=str(ratio)) for ratio in (0.9, 1.0, 1.1)]))
+    low, high, basis = bars(monkeypatch, shipped)
+    assert basis == "3 published runs on Hopper GPUs without experts from 3 sources"
+    wider = bars(monkeypatch, shipped, sequence=16384)
+    assert wider[:2] == pytest.approx((low * (1 + PER_DOUBLING), high * (1 + PER_DOUBLING)))
+    assert wider[2].endswith("; sequences of at most 8,192 tokens: widened")
+    other = bars(monkeypatch, shipped, A100)
+    assert other[:2] == pytest.approx((low * UNSEEN, high * UNSEEN))
+    assert other[2].endswith("; none of them on Ampere GPUs without experts: widened")
+
+
+def test_an_estimate_has_the_error_bar_of_its_kind():
+    predicted = estimate(LLAMA, H100, configuration())
     result, step_time = predicted.error_bar, predicted.step_time
     assert result is not None
     assert result.step_time_s == (step_time * result.low, step_time * result.high)
-    assert 0.5 < result.low <= 1 <= result.high < 2
-    assert "H100" in result.runs[0] or "h100" in result.runs[0]
-    assert error_bar(LLAMA, H100, configuration(software="nemo"), step_time) == result
+    assert 0.7 < result.low < 1 < result.high < 1.4
+    assert "on Hopper GPUs without experts" in result.basis
 
 
-def test_coverage_leaves_a_source_out():
-    runs = [run(1.0, source=source, model=str(index)) for source in "ab" for index in range(5)]
-    far = [run(5.0, source="c", model=str(index)) for index in range(5)]
-    assert [coverage(runs), coverage([*runs, *far]), coverage(runs[:2])] == pytest.approx([1.0, 2 / 3, 0.0])
+def test_a_million_tokens_have_a_wider_bar_than_eight_thousand():
+    def width(**changes):
+        return bar_of(**changes).high / bar_of(**changes).low
+
+    assert width(sequence=2**20, context=8) > 1.5 * width()
+
+
+def test_bars_are_judged_with_their_source_left_out():
+    runs = [run(ratio, source) for source in "abcd" for ratio in (0.95, 1.0, 1.05)]
+    far = [run(5.0, source="e")]
+    assert held_by_kind(runs)[KIND][0] == 1.0
+    assert held_by_kind([*runs, *far])[KIND][0] == pytest.approx(12 / 13)
+
+
+def test_a_source_left_out_is_predicted_by_the_fit_to_the_others():
+    slopes = np.array([[-1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [-1.0, 0.0], [0.0, -1.0]])
+    # The first constant is 10 % too low for every source; only one source shows the second.
+    found = Linear(np.array([0.1, 0.1, 0.1, 0.1, 0.1]), slopes, np.array(["a", "a", "b", "c", "d"]))
+    left_out = found.left_out()
+    assert np.abs(left_out[:4]).max() < 0.03
+    assert left_out[4] == pytest.approx(0.1), "a constant that no other source shows keeps its value"
 
 
 def known(**changes):
@@ -116,9 +131,9 @@ def test_the_null_models_fraction_gives_back_its_own_step():
 
 @pytest.fixture(scope="module")
 def predictions():
-    if not all(path.exists() for path in benchmark.RUNS):
+    if not all(path.exists() for path in SHARED):
         pytest.skip("the published runs are not beside this checkout")
-    return benchmark.predicted(*benchmark.published())[0]
+    return benchmark.predicted(*published())[0]
 
 
 @pytest.mark.parametrize(
@@ -149,24 +164,11 @@ def test_steps_of_a_source_are_near_and_nearer_than_the_null_models(predictions,
     assert benchmark.mean_absolute(errors) < benchmark.mean_absolute(nulls)
 
 
-def test_the_page_and_the_package_hold_the_same_runs(predictions, monkeypatch):
-    monkeypatch.setattr(benchmark, "coverage", lambda _: 0.0)  # takes long, and is not looked at
-    shipped = {item.id: item.ratio for item in table().runs}
-    assert len(shipped) == len(table().runs) > 500
-    assert 0.7 < table().coverage <= 1
-    made = {item.id: item.ratio for item in benchmark.compared(predictions).runs}
-    assert made.keys() == shipped.keys()
-    assert all(made[name] == pytest.approx(shipped[name], rel=0.02) for name in made)
-    page = benchmark.PAGE.read_text(encoding="utf-8")
-    assert benchmark.BEGIN in page
-    assert benchmark.END in page
-    assert f"{len(made)} step times" in page
-
-
-def test_every_page_names_the_number_of_runs_that_the_package_holds():
+def test_every_page_names_the_number_of_runs_of_the_comparison(predictions):
     page = benchmark.PAGE.read_text(encoding="utf-8")
     steps, rows = map(int, re.findall(r"(\d+) step times of (\d+) rows", page)[0])
-    assert steps == len(table().runs)
+    assert steps == sum(item.step_error is not None for item in predictions)
+    assert sum(found.runs for found in table().ranges if found.kind.generation) == steps
     pages = [benchmark.ROOT / "README.md", *(benchmark.ROOT / "docs").rglob("*.md")]
     numbers = {
         (path.name, int(number))

@@ -54,8 +54,8 @@ export function trust(candidate: Candidate): HTMLElement[] {
   const bar = candidate.error_bar;
   const first =
     bar === null
-      ? "No published run is similar enough for an error bar."
-      : `The nearest published runs took ${bar.low.toFixed(2)}-${bar.high.toFixed(2)} times the prediction: ${bar.runs.slice(0, 4).join(", ")}.`;
+      ? "There is no error bar."
+      : `Most of ${bar.basis} took ${bar.low.toFixed(2)}-${bar.high.toFixed(2)} times the prediction.`;
   const kinds = new Map<string, string[]>();
   for (const [kind, from] of Object.entries(candidate.costs_from)) kinds.set(from, [...(kinds.get(from) ?? []), kind]);
   const origins = [...kinds].map(([from, names]) => `${from}: ${names.join(", ")}`);

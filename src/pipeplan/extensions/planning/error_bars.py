@@ -1,15 +1,16 @@
-"""Error bars from published runs: the nearest runs, and how far off their predictions were.
+"""Error bars of predictions: how far runs of the same kind were off.
 
-The shipped table (``published_runs.json``, written by ``make bench-plan``) has one entry per run: its properties, and its
-measured over its predicted step time without calibration. An error bar is the range of that ratio over the nearest runs.
+The kind of a run is the generation of its GPUs, whether the model has experts, and whether its context is long. The shipped
+table (``error_bars.json``, written by ``make bench-plan``) has the range of measured over predicted step times for each kind
+with published runs, where the constants of each prediction were fitted without the run's source: the range says how far a
+prediction is off for what nobody has seen yet. It widens where a configuration goes beyond all of these runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
-from math import exp, inf, log, log2
+from math import log2
 
 import msgspec
 
@@ -18,223 +19,140 @@ from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.results import ErrorBar
 from pipeplan.extensions.planning.workload import ModelShape
 
-NEAREST = 24
-"""Number of runs in an error bar."""
+LONG = 16384
+"""Tokens of a sequence beyond which a context is long: attention takes a third of a layer's time or more."""
 
-FROM_ONE = 3
-"""Maximum number of runs of one source and model: many sizes of one model are not more evidence than a few."""
+UNSEEN = 1.5
+"""Factor on the logarithms of a range if no run is of its kind: it is then made of those on all generations of GPUs."""
 
-FARTHEST = 5.0
-"""Maximum distance of a run in an error bar."""
-
-LEAST = 4
-"""Minimum number of runs in an error bar."""
-
-NEAR = 3.0
-"""Maximum distance of the nearest run: beyond it, there is no error bar."""
-
-TAILS = 0.1
-"""Fraction of the runs beyond either end of an error bar before it is widened."""
-
-WIDER = 0.3
-"""Fraction by which an error bar grows for each unit of distance of the nearest run."""
-
-ROUNDED = 0.03
-"""Minimum half width of an error bar before it is widened: what two measurements of one run differ by."""
+PER_DOUBLING = 0.25
+"""Fraction by which the logarithms of a range grow for each factor of 2 beyond the longest sequence or the most GPUs."""
 
 
-class Features(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of a run that decide its distance to others.
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """Kind of a run.
 
     Attributes
     ----------
-    generation, gpu, precision, software
-        Generation and name of the GPUs, number format of the products, and trainer.
-    experts
-        Whether the model has experts.
-    hidden, sequence, tensor, pipeline, context, gpus
-        Hidden size, sequence length, degrees, and number of GPUs.
+    generation
+        Generation of its GPUs; empty: any.
+    experts, long
+        Whether the model has experts, and whether a sequence has more than :data:`LONG` tokens.
     """
 
     generation: str
-    gpu: str
-    precision: str
-    software: str
     experts: bool
-    hidden: int
-    sequence: int
-    tensor: int
-    pipeline: int
-    context: int
-    gpus: int
+    long: bool
+
+    def __str__(self) -> str:
+        """Return the kind in words."""
+        where = f"on {self.generation.capitalize()} GPUs " if self.generation else ""
+        model = f"{where}{'with' if self.experts else 'without'} experts"
+        return f"{model} and with sequences beyond {LONG:,} tokens" if self.long else model
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Published run with the error of its prediction.
+class ErrorRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Range of measured over predicted step times of the runs of a kind.
 
     Attributes
     ----------
-    id, source, model
-        Name of the run, where it was published, and the model.
-    features
-        Properties that decide its distance to other runs.
-    ratio
-        Measured over predicted step time.
-    memory
-        Measured over predicted peak memory; None: not measured.
+    kind
+        Their kind.
+    low, high
+        Range of the ratios without the lowest and the highest tenth.
+    runs, sources
+        Number of the runs, and of their sources.
+    sequence, gpus
+        Longest sequence in tokens, and most GPUs, of these runs.
     """
 
-    id: str
-    source: str
-    model: str
-    features: Features
-    ratio: float
-    memory: float | None = None
+    kind: Kind
+    low: float
+    high: float
+    runs: int
+    sources: int
+    sequence: int
+    gpus: int
 
 
-class MemoryBar(msgspec.Struct, frozen=True, kw_only=True):
-    """Range of measured over predicted peak memory: most runs lie within it."""
+class MemoryRange(msgspec.Struct, frozen=True, kw_only=True):
+    """Range of measured over predicted peak memory: most runs lie within it. Too few runs report theirs for kinds."""
 
     low: float = 1.0
     high: float = 1.0
 
 
 class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Table of published runs that is shipped with the package.
+    """Table that is shipped with the package.
 
     Attributes
     ----------
-    runs
-        Every run with a prediction.
-    coverage
-        Fraction of the runs that lie within the error bar made of other sources' runs only.
+    ranges
+        Range of each kind that has runs of several sources, and of runs on any generation.
+    held
+        Fraction of the runs that lie within the range made of other sources' runs, on average over the kinds.
     memory
-        Error bar of peak memory; it is the same for all configurations, because too few runs report theirs.
+        Range of peak memory.
     """
 
-    runs: tuple[Compared, ...]
-    coverage: float = 0.0
-    memory: MemoryBar = MemoryBar()
+    ranges: tuple[ErrorRange, ...]
+    held: float = 0.0
+    memory: MemoryRange = MemoryRange()
+
+    def of(self, kind: Kind) -> tuple[ErrorRange | None, float]:
+        """Return the range for a kind, and by which factor its logarithms are widened because no run is of that kind."""
+        ranges = {each.kind: each for each in self.ranges}
+        if kind in ranges:
+            return ranges[kind], 1.0
+        return ranges.get(msgspec.structs.replace(kind, generation="")), UNSEEN
 
 
-UNLIKE = {"generation": 2.0, "gpu": 0.5, "precision": 1.0, "software": 0.5, "experts": 1.5}
-"""Distance for each differing property. A different GPU counts only within one generation."""
-
-PER_DOUBLING = {
-    "hidden": 0.5,
-    "sequence": 0.25,
-    "tensor": 0.3,
-    "pipeline": 0.2,
-    "context": 0.3,
-    "gpus": 0.1,
-}
-"""Distance per factor of 2 of each size."""
-
-
-def features_of(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Features:
-    """Return the properties of a configuration that decide its distance to published runs."""
-    return Features(
+def kind_of(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Kind:
+    """Return the kind of a run."""
+    return Kind(
         generation=cluster.gpu.generation,
-        gpu=cluster.gpu.name,
-        # fp16 and bf16 have the same peak and the same bytes.
-        precision="bf16" if configuration.precision == "fp16" else configuration.precision,
-        software=configuration.software,
         experts=model.experts is not None,
-        hidden=model.hidden,
-        sequence=configuration.sequence,
-        tensor=configuration.tensor,
-        pipeline=configuration.pipeline,
-        context=configuration.context,
-        gpus=configuration.gpus,
+        long=configuration.sequence > LONG,
     )
-
-
-def distance(first: Features, second: Features) -> float:
-    """Return the distance of two runs: :data:`UNLIKE` for properties that differ and :data:`PER_DOUBLING` for sizes."""
-    total = sum(
-        cost
-        for name, cost in UNLIKE.items()
-        if getattr(first, name) != getattr(second, name) and (name != "gpu" or first.generation == second.generation)
-    )
-    return total + sum(
-        cost * abs(log2(getattr(first, name) / getattr(second, name))) for name, cost in PER_DOUBLING.items()
-    )
-
-
-def nearest(features: Features, runs: Iterable[Compared]) -> list[Compared]:
-    """Return at most :data:`NEAREST` runs, the nearest first, with at most :data:`FROM_ONE` of one source and model."""
-    chosen: list[Compared] = []
-    taken: dict[tuple[str, str], int] = {}
-    for far, run in sorted(((distance(features, run.features), run) for run in runs), key=lambda pair: pair[0]):
-        if far > FARTHEST or len(chosen) == NEAREST:
-            break
-        key = run.source, run.model
-        if taken.get(key, 0) < FROM_ONE:
-            taken[key] = taken.get(key, 0) + 1
-            chosen.append(run)
-    return chosen
-
-
-def bar(features: Features, runs: Iterable[Compared]) -> tuple[tuple[float, float] | None, list[Compared]]:
-    """Return the range of the ratios of the nearest runs, and these runs; no range if too few runs are near.
-
-    The lowest and the highest tenth are left out. The range, in logarithms, starts at :data:`ROUNDED` on either side of the
-    prediction, and grows by :data:`WIDER` for each unit of distance of the nearest run.
-    """
-    chosen = nearest(features, runs)
-    far = distance(features, chosen[0].features) if chosen else inf
-    if len(chosen) < LEAST or far > NEAR:
-        return None, chosen
-    logs = sorted(log(run.ratio) for run in chosen)
-    cut = int(TAILS * len(logs))
-    wider = 1.0 + WIDER * far
-    return (exp(wider * min(logs[cut], -ROUNDED)), exp(wider * max(logs[-1 - cut], ROUNDED))), chosen
 
 
 def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration, step_time: float) -> ErrorBar | None:
-    """Return the error bar of a configuration from the nearest published runs; None if too few are near.
+    """Return the error bar of a predicted step time in seconds, from published runs of the same kind.
 
-    Source of the runs: the table of :func:`table`; how often such bars hold is its ``coverage``.
-
-    Parameters
-    ----------
-    step_time
-        Predicted step time in seconds.
+    Returns
+    -------
+    ErrorBar | None
+        None only if the shipped table is missing.
     """
-    features = features_of(model, cluster, configuration)
-    interval, runs = bar(features, table().runs)
-    if interval is None:
+    kind = kind_of(model, cluster, configuration)
+    found, wider = table().of(kind)
+    if found is None:
         return None
-    low, high = interval
+    like = f"{found.runs} published runs {found.kind} from {found.sources} sources"
+    beyond = []
+    if found.kind != kind:
+        beyond.append(f"none of them {kind}")
+    for size, most, words in (
+        (configuration.sequence, found.sequence, "sequences of at most {:,} tokens"),
+        (cluster.gpus, found.gpus, "at most {:,} GPUs"),
+    ):
+        if size > most:
+            wider += PER_DOUBLING * log2(size / most)
+            beyond.append(words.format(most))
+    low, high = found.low**wider, found.high**wider
     return ErrorBar(
         low=low,
         high=high,
         step_time_s=(step_time * low, step_time * high),
-        runs=tuple(run.id for run in runs),
-        coverage=table().coverage,
+        basis=f"{like}; {', '.join(beyond)}: widened" if beyond else like,
+        coverage=table().held,
     )
-
-
-def why_no_bar(model: ModelShape, cluster: Cluster, configuration: Configuration) -> str:
-    """Return one sentence that says how the nearest published run differs from a configuration without an error bar."""
-    features = features_of(model, cluster, configuration)
-    runs = nearest(features, table().runs)
-    if not runs:
-        return "error bar: none, because no published run is near"
-    first = runs[0]
-    unlike = [name for name in UNLIKE if getattr(features, name) != getattr(first.features, name)]
-    words = ", ".join(_WORDS.get(name, name) for name in unlike) or "size"
-    few = "only a few published runs are" if distance(features, first.features) <= NEAR else "no published run is"
-    return f"error bar: none, because {few} near; the nearest, {first.id}, differs in {words}"
-
-
-_WORDS = {"generation": "generation of GPUs", "gpu": "GPU", "experts": "experts"}
 
 
 @cache
 def table() -> ErrorTable:
     """Return the shipped table; empty if the file is missing."""
-    file = files("pipeplan.extensions.planning").joinpath("published_runs.json")
+    file = files("pipeplan.extensions.planning").joinpath("error_bars.json")
     if not file.is_file():
-        return ErrorTable(runs=())
+        return ErrorTable(ranges=())
     return msgspec.json.decode(file.read_bytes(), type=ErrorTable)

@@ -90,24 +90,24 @@ class StepTime(Record, frozen=True, kw_only=True, rename=lambda name: f"{name}_s
 
 
 class ErrorBar(Record, frozen=True, kw_only=True):
-    """Range of measured over predicted step time on the nearest published runs.
+    """Range of measured over predicted step time of published runs of the same kind.
 
     Attributes
     ----------
     low, high
-        Factors on the prediction: most of the nearest runs were measured between them.
+        Factors on the prediction: most of these runs were measured between them.
     step_time_s
         Step times at these factors, in seconds.
-    runs
-        Ids of these runs, the nearest first.
+    basis
+        Which runs these are, and why the range is widened if it is.
     coverage
-        Fraction of all published runs that lie within such a bar of other sources' runs; 0: unknown.
+        Fraction of published runs that lie within such a range made of other sources' runs; 0: unknown.
     """
 
     low: float
     high: float
     step_time_s: tuple[float, float]
-    runs: tuple[str, ...]
+    basis: str
     coverage: float = 0.0
 
 
@@ -132,7 +132,7 @@ class Estimate(Record, frozen=True, kw_only=True):
         Model FLOPs utilization: ``flops`` divided by GPUs, step time and dense 16-bit peak; for products in 8 or 4 bits, by
         the peak of that format.
     error_bar
-        Error bar from the nearest published runs; None if no run is near.
+        Error bar from published runs of the same kind.
     costs_from
         Source of the times, by kind of work.
     assumed

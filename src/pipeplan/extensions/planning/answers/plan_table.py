@@ -173,13 +173,10 @@ def _sensitivity(plan: PlanResult) -> Iterator[RenderableType]:
 
 
 def _trust(best: Estimate) -> Iterator[RenderableType]:
-    """Return how sure the choice is: the nearest runs, the origin of times, the assumptions."""
+    """Return how sure the choice is: the error bar, the origin of times, the assumptions."""
     bar = best.error_bar
-    if bar is None:
-        yield line("error: no published run is similar enough")
-    else:
-        runs = ", ".join(bar.runs[:4]) + (" and more" if len(bar.runs) > 4 else "")
-        yield line(f"error: the nearest published runs took {bar.low:.2f}-{bar.high:.2f} times the prediction ({runs})")
+    if bar is not None:
+        yield line(f"error: most of {bar.basis} took {bar.low:.2f}-{bar.high:.2f} times the prediction")
     by_origin = {
         origin: [kind for kind, source in best.costs_from.items() if source == origin]
         for origin in ("measured", "calibrated", "analytic")

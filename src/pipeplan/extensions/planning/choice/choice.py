@@ -15,8 +15,8 @@ from pipeplan.extensions.planning.results import Estimate
 
 INDISTINGUISHABLE = 0.03
 """Relative difference of two predictions below which published runs do not confirm their order: the median difference of
-measured over predicted time between two runs of one source, model, GPU, software and precision is 3.4 % (76 groups of
-``published_runs.json``)."""
+measured over predicted time between two published runs of one source, model, GPU, software and precision is 3.4 % (76
+groups)."""
 
 KINDS = ("tensor", "pipeline", "context", "expert", "expert_tensor")
 """Degrees that count as kinds of parallelism, as fully sharded parameters do; data parallelism is always there."""

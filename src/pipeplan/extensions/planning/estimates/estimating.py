@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipeplan.extensions.planning.calibration import Calibration
 from pipeplan.extensions.planning.configuration import Configuration
-from pipeplan.extensions.planning.error_bars import error_bar, why_no_bar
+from pipeplan.extensions.planning.error_bars import error_bar
 from pipeplan.extensions.planning.estimates.memory import rank_memory
 from pipeplan.extensions.planning.estimates.running import StepRun, run
 from pipeplan.extensions.planning.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, exposed
@@ -186,7 +186,6 @@ def estimate(
     bar, assumed = None, _assumed(model, configuration)
     if with_error_bar:
         bar = error_bar(model, cluster, configuration, time.total)
-        assumed += () if bar else (why_no_bar(model, cluster, configuration),)
     return Estimate(
         step_time=time.total,
         peak_memory_gib=max(peaks),

@@ -1,0 +1,113 @@
+"""Error bars from published runs: the ranges that are shipped, and how often they hold for a source left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import fmean
+
+import msgspec
+import numpy as np
+
+from pipeplan.extensions.planning.error_bars import ErrorRange, ErrorTable, Kind, MemoryRange
+from pipeplan.model import Floats
+
+TAILS = 0.1
+"""Fraction of the runs beyond either end of a range."""
+
+ROUNDED = 0.03
+"""Minimum half width of a range, in logarithms: what two measurements of one run differ by."""
+
+FEW_SOURCES = 0.5
+"""Fraction by which a range of one source is wider, of two half of it: another source is off by another amount."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Run with its measured over predicted step time and peak (None: not measured), both for a source left out."""
+
+    source: str
+    model: str
+    kind: Kind
+    sequence: int
+    gpus: int
+    ratio: float
+    memory: float | None = None
+
+
+def error_table(runs: Sequence[Compared]) -> ErrorTable:
+    """Return the table that is shipped."""
+    return ErrorTable(ranges=ranges_of(runs), held=round(held(runs), 3), memory=memory_range(runs))
+
+
+def ranges_of(runs: Sequence[Compared]) -> tuple[ErrorRange, ...]:
+    """Return the ranges of all kinds, and of each kind on any generation."""
+    by_kind: dict[Kind, list[Compared]] = {}
+    for run in runs:
+        for kind in (run.kind, msgspec.structs.replace(run.kind, generation="")):
+            by_kind.setdefault(kind, []).append(run)
+    return tuple(_range(kind, inside) for kind, inside in sorted(by_kind.items(), key=lambda pair: str(pair[0])))
+
+
+def _range(kind: Kind, runs: Sequence[Compared]) -> ErrorRange:
+    sources = [run.source for run in runs]
+    # Many rows of one source are not as many pieces of evidence.
+    weights = np.array([1.0 / sources.count(run.source) ** 0.5 for run in runs])
+    logs = np.array([log(run.ratio) for run in runs])
+    wider = 1.0 + FEW_SOURCES / len(set(sources))
+    low, high = (quantile(logs, weights, share) for share in (TAILS, 1.0 - TAILS))
+    return ErrorRange(
+        kind=kind,
+        low=round(exp(wider * min(low, -ROUNDED)), 3),
+        high=round(exp(wider * max(high, ROUNDED)), 3),
+        runs=len(runs),
+        sources=len(set(sources)),
+        sequence=max(run.sequence for run in runs),
+        gpus=max(run.gpus for run in runs),
+    )
+
+
+def quantile(values: Floats, weights: Floats, share: float) -> float:
+    """Return the value below which a share of the weights lies."""
+    order = np.argsort(values)
+    middle = np.cumsum(weights[order]) - weights[order] / 2
+    return float(np.interp(share, middle / weights.sum(), values[order]))
+
+
+def held(runs: Sequence[Compared]) -> float:
+    """Return the fraction of runs within the range made of other sources' runs, on average over the kinds."""
+    inside = held_by_kind(runs)
+    return fmean(share for share, _ in inside.values()) if inside else 0.0
+
+
+def held_by_kind(runs: Sequence[Compared]) -> dict[Kind, tuple[float, int]]:
+    """Return the fraction of the runs of each kind within the range made of other sources' runs, and their number."""
+    by_kind: dict[Kind, list[bool]] = {}
+    for source in {run.source for run in runs}:
+        others = ErrorTable(ranges=ranges_of([run for run in runs if run.source != source]))
+        for run in runs:
+            found, wider = others.of(run.kind)
+            if run.source == source and found is not None:
+                within = found.low**wider <= run.ratio <= found.high**wider
+                by_kind.setdefault(run.kind, []).append(within)
+    return {kind: (fmean(within), len(within)) for kind, within in by_kind.items()}
+
+
+def memory_range(runs: Iterable[Compared]) -> MemoryRange:
+    """Return the range of measured over predicted peaks without the lowest and the highest tenth.
+
+    Of one source and model, the lowest, the median and the highest ratio count: many sizes of one model are not more
+    evidence than a few.
+    """
+    groups: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        if run.memory is not None:
+            groups.setdefault((run.source, run.model), []).append(run.memory)
+    ratios = sorted(
+        ratio for group in map(sorted, groups.values()) for ratio in {group[0], group[len(group) // 2], group[-1]}
+    )
+    if not ratios:
+        return MemoryRange()
+    cut = int(TAILS * len(ratios))
+    return MemoryRange(low=round(min(ratios[cut], 1.0), 4), high=round(max(ratios[-1 - cut], 1.0), 4))
