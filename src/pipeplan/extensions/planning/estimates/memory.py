@@ -61,10 +61,14 @@ def rank_memory(
         kept, transient = float(peaks.kept[rank]), float(peaks.transient[rank])
         transient += _placeholders(layers) if rules.placeholders else 0.0
         buffers = _buffers(layers, configuration, rules)
-        if gathers_weights(configuration) and rules.gathers == "layer" and not rules.reserved:
-            moment = _fullest_moment(layers, configuration, rules, state.gradients, share=float(shares[0]))
-            state = replace(state, gradients=moment.gradients)
-            kept, transient, buffers = moment.kept, moment.transient, rules.workspace + moment.gathered
+        # What is reserved is the sum of what the streams' pools held at most; what is allocated peaks at one moment.
+        if (
+            gathers_weights(configuration)
+            and software(configuration.software).framework == "pytorch"
+            and not rules.reserved
+        ):
+            kept, transient, gathered = _fullest_moment(layers, configuration, rules, share=float(shares[0]))
+            buffers = rules.workspace + gathered
         if rules.keeps_messages:
             # Every stage but the first receives activations, every stage but the last gradients.
             received = sum((stage > 0) + (stage < len(stages) - 1) for stage in places)
@@ -232,51 +236,33 @@ def _parameters(layers: Sequence[LayerWork]) -> tuple[RankParameters, RankParame
     return (trained, frozen + copy) if frozen.dense else (trained + copy, frozen)
 
 
-@dataclass(frozen=True, slots=True)
-class _Moment:
-    """Bytes at one moment of a fully sharded step: sums of gradients, activations, transients and gathered weights."""
-
-    gradients: float
-    kept: float
-    transient: float
-    gathered: float
-
-    @property
-    def total(self) -> float:
-        return self.gradients + self.kept + self.transient + self.gathered
-
-
 def _fullest_moment(
-    layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules, gradients: float, *, share: float
-) -> _Moment:
-    """Return the fullest moment of the backward, from the loss to the embedding, with weights gathered layer by layer.
+    layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules, *, share: float
+) -> tuple[float, float, float]:
+    """Return kept, transient and gathered bytes at the fullest moment of a backward that gathers layer by layer.
 
     While a layer's backward runs, its weights and those of the layer before it are gathered, its 16-bit gradients grow, and
-    the 32-bit copy of the last layer's gradients is being reduced. Summed gradients exist from the start if they are of
-    several microbatches; otherwise they grow layer by layer. A group of both ends is reduced last. Source: PyTorch,
-    ``torch/distributed/fsdp/_fully_shard``; a step on its fake tensors has these parts.
+    the 32-bit copy of the last layer's gradients is being reduced. A group of both ends is reduced last. Source: PyTorch,
+    ``torch/distributed/fsdp/_fully_shard``; a step of it on fake tensors has these parts.
     """
     order = [layer for layer in layers for _ in range(layer.count)]
     sizes = [_sizes(layer, share, None) for layer in order]
-    level = np.cumsum([kept for kept, _, _ in sizes])
-    decoder = [layer.kind in _LAYERS for layer in order]
+    level = np.cumsum([kept for kept, _, _ in sizes]).tolist()
+    inside = [layer.kind in _LAYERS for layer in order]
     weights = [2.0 * (layer.weights.dense + layer.weights.expert) for layer in order]
     trained = [float(layer.parameters.dense + layer.parameters.expert) for layer in order]
-    ends = [0.0 if inside else size for inside, size in zip(decoder, weights, strict=True)]
-    held = sum(ends) if rules.keeps_ends else 0.0
+    held = sum(size for size, within in zip(weights, inside, strict=True) if not within) if rules.keeps_ends else 0.0
     width = 4.0 if software(configuration.software).fp32_gradients else 2.0
-    sums = configuration.microbatches > 1
     moments = []
     for place, (_, _, transient) in enumerate(sizes):
-        before = weights[place - 1] if place and weights[place] and decoder[place - 1] else 0.0
-        own = weights[place] if decoder[place] or not held else 0.0
-        later = trained[place + 1] if place + 1 < len(order) else 0.0
-        reduced = width * (later if decoder[place] or not held else 0.0) + (2.0 * trained[place] if decoder[place] else 0.0)
-        done = 1.0 if sums else sum(trained[place + 1 :]) / max(sum(trained), 1.0)
-        moments.append(_Moment(gradients * done, float(level[place]), transient + reduced, held + own + before))
-    last = (2.0 + width) * sum(size for size, inside in zip(trained, decoder, strict=True) if not inside)
-    moments.append(_Moment(gradients, float(level[0]), last, held))
-    return max(moments, key=lambda moment: moment.total)
+        before = weights[place - 1] if place and weights[place] and inside[place - 1] else 0.0
+        own = weights[place] if inside[place] or not held else 0.0
+        reduced = width * trained[place + 1] if place + 1 < len(order) and (inside[place] or not held) else 0.0
+        grown = 2.0 * trained[place] if inside[place] else 0.0  # part of the transients at the ends
+        moments.append((level[place], transient + reduced + grown, held + own + before))
+    ends = sum(size for size, within in zip(trained, inside, strict=True) if not within)
+    moments.append((level[0], (2.0 + width) * ends, held))
+    return max(moments, key=sum)
 
 
 def _gathered(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> float:

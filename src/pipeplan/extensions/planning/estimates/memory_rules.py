@@ -189,8 +189,8 @@ RULES: Mapping[str, MemoryRules] = MappingProxyType(
             loss_bytes=_EAGER_LOSS,
             expert_loss_bytes=8,
             source="NVIDIA-NeMo/Automodel examples/llm_benchmark: FSDP2 with models, gradients and Adam in 16 bits; "
-            "components/loss/masked_ce.py: full_tensor(), and fp32_upcast, which is off with experts; a pipeline runs a few microbatches at a time; "
-            "recipes/llm/benchmark.py prints max_memory_allocated",
+            "components/loss/masked_ce.py: full_tensor(), and fp32_upcast, which is off with experts; a pipeline runs a few "
+            "microbatches at a time; recipes/llm/benchmark.py prints max_memory_allocated",
         ),
         "kempnerforge": replace(
             _FSDP2,
@@ -201,8 +201,8 @@ RULES: Mapping[str, MemoryRules] = MappingProxyType(
             whole_logits=True,
             loss_bytes=8,
             source="KempnerInstitute/KempnerForge distributed/parallel.py: models, gradients and Adam in 16 bits, the root "
-            "is resharded, too; tensor_parallel.py: replicated embedding and logits; training/loss.py: cross entropy of 16-bit logits "
-            "has log-probabilities and two gradients beside them; metrics/memory.py prints max_memory_allocated",
+            "is resharded, too; tensor_parallel.py: replicated embedding and logits; training/loss.py: 16-bit logits, "
+            "log-probabilities and two gradients; metrics/memory.py prints max_memory_allocated",
         ),
         "hai-llm": replace(
             _TRANSFORMER_ENGINE,

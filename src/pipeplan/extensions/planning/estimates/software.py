@@ -16,6 +16,7 @@ from pipeplan.extensions.planning.estimates.properties import (
     EAGER_UPDATE,
     EXPERT_LAUNCH,
     MEGATRON_LAUNCH,
+    QUERY_KEY_VALUE,
     ROW_WISE,
     SEPARATOR,
     TRAITS,
@@ -47,6 +48,13 @@ _TORCHTITAN = Software(
     tensor_share=ASYNC_SHARE,
     source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, reduces in 32 bits during computation",
 )
+_KEMPNERFORGE = replace(
+    _TORCHTITAN,
+    name="kempnerforge",
+    title="KempnerForge: torch.compile and FSDP2 with 16-bit parameters",
+    whole="gradients",
+    source="KempnerInstitute/KempnerForge training/grad.py: set_requires_gradient_sync(False) until the last microbatch",
+)
 _MEGATRON_CORE = Software(
     name="megatron-core",
     title="Megatron Core with Transformer Engine",
@@ -62,6 +70,7 @@ _BRIDGE = replace(
     dispatch="ranks",
     expert_casts=MappingProxyType({"fp8": 112e-6, "mxfp8": 51e-6, "nvfp4": 51e-6}),
     fp32_gradients=False,
+    adapts=QUERY_KEY_VALUE,
     source=(
         "NVIDIA-NeMo/Megatron-Bridge scripts/performance/configs: DeepEP or HybridEP, graphs of parts of a layer without "
         "the experts, or none; gradients are reduced in 16 bits"
@@ -93,7 +102,8 @@ _LLM_FOUNDRY = Software(
 
 _NEMO_SOURCE = (
     "NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather); "
-    "NVIDIA/NeMo-Framework-Launcher examples/training (grad_sync_dtype=bf16)"
+    "NVIDIA/NeMo-Framework-Launcher examples/training (grad_sync_dtype=bf16); NVIDIA/NeMo collections/llm/recipes: "
+    "finetune_performance_optimizations adapts linear_qkv"
 )
 
 _TABLE = (
@@ -175,6 +185,7 @@ _TABLE = (
         title="NeMo on Megatron Core with communication overlap",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         fp32_gradients=False,
+        adapts=QUERY_KEY_VALUE,
         source=_NEMO_SOURCE,
     ),
     replace(
@@ -184,6 +195,7 @@ _TABLE = (
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         core="flash-2",
         fp32_gradients=False,
+        adapts=QUERY_KEY_VALUE,
         source=f"as nemo ({_NEMO_SOURCE}); Transformer Engine before 1.11 calls FlashAttention-2 for context parallelism",
     ),
     _BRIDGE,
@@ -287,12 +299,14 @@ _TABLE = (
         source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, deepep, MaskedCrossEntropy; "
         "enable_fsdp_optimizations (MoEFSDPSyncMixin), and defer_fsdp_grad_sync is off for dense models",
     ),
+    _KEMPNERFORGE,
     replace(
-        _TORCHTITAN,
-        name="kempnerforge",
-        title="KempnerForge: torch.compile and FSDP2 with 16-bit parameters",
-        whole="gradients",
-        source="KempnerInstitute/KempnerForge training/grad.py: set_requires_gradient_sync(False) until the last microbatch",
+        _KEMPNERFORGE,
+        name="kempnerforge-eager",
+        title="KempnerForge without torch.compile",
+        launch=EAGER_LAUNCH,
+        fused_activation=False,
+        apart_bytes=EAGER_NORMS,
     ),
     _LLM_FOUNDRY,
     replace(
