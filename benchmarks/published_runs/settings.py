@@ -24,6 +24,8 @@ _BY_WORDS = (
     (r"torchtitan", "torchtitan"),
     (r"megatron[ -]bridge", "megatron-bridge"),
     (r"automodel", "automodel+tokens-to-neighbours"),
+    (r"kempnerforge.*\beager\b", "kempnerforge-eager"),
+    (r"kempnerforge", "kempnerforge"),
     (r"nemo|dgx cloud", "nemo"),
     (r"(?:llm-foundry|mosaicml|\bmpt\b).*\bpure\b", "llm-foundry-pure"),
     (r"llm-foundry|mosaicml|\bmpt\b", "llm-foundry"),

@@ -18,7 +18,7 @@ from pipeplan.extensions.planning.error_bars import error_bar
 from pipeplan.extensions.planning.estimates.memory import rank_memory
 from pipeplan.extensions.planning.estimates.running import StepRun, run
 from pipeplan.extensions.planning.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, exposed
-from pipeplan.extensions.planning.estimates.software import op_gap_of, software
+from pipeplan.extensions.planning.estimates.software import gathers_weights, op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import StageCosts, format_peak, stage_costs
 from pipeplan.extensions.planning.hardware import Cluster, collective_time, memory_time, optimizer_time
 from pipeplan.extensions.planning.results import CostsFrom, Estimate, StepTime
@@ -150,7 +150,7 @@ def _communication(
         (held.expert, configuration.expert_shards, configuration.expert_replicate, experts),
     )
     for parameters, shards, copies, stride in groups:
-        if not parameters or configuration.gathers_weights:
+        if not parameters or gathers_weights(configuration):
             continue  # fully sharded weights are gathered, and their gradients scattered, for every microbatch
         buckets = _buckets(configuration, parameters, layers)
         one = parameters / buckets
@@ -312,7 +312,8 @@ def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]
     if model.details.unread:
         assumptions.append(f"model: as if its config.json had no {model.details.unread}, which are unknown here")
     if configuration.lora_rank:
-        assumptions.append("training: adapters beside every product of a layer, everything else is frozen")
+        beside = " and ".join(sorted(software(configuration.software).adapts)) or "every"
+        assumptions.append(f"training: adapters beside the {beside} product of a layer, everything else is frozen")
     if configuration.document:
         assumptions.append("documents: packed, attention within each of them")
     if model.experts is not None:

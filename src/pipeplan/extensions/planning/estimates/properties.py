@@ -77,6 +77,9 @@ ASYNC_SHARE = 0.3
 torchtitan's three pairs of runs of 8B, 0.16 to 0.5 in four of 70B. Sums of gradients before a reduce-scatter and gathers
 for weight gradients are not fused with products."""
 
+QUERY_KEY_VALUE = frozenset({"query, key and value"})
+"""The product that adapters go beside in the performance recipes of NeMo and Megatron Bridge (``linear_qkv``)."""
+
 EAGER_UPDATE = 100.0
 """Bytes per parameter of an eager optimizer step: 12 for norm and scaling; for Adam with one kernel per operation, 8 for
 decay, 20 for each moment, 24 for root, correction and epsilon, 16 for the update."""
@@ -116,6 +119,11 @@ class Software:
     sharded_by
         Network ports used for fully sharded weights: all ports of the ``nodes``, or one port per GPU as if each of the
         ``ranks`` were its own node.
+    whole
+        What a rank holds whole from one microbatch to the next if it is fully sharded without a pipeline: its summed
+        ``gradients``, those and the weights in models with expert parallelism (``experts``), or nothing.
+    adapts
+        Names of the products of a layer that have adapters beside them if adapters are trained; empty: all of them.
     unpacks_bytes
         Bytes read and written per gathered parameter to copy fully sharded weights to where products read them.
     graphs
@@ -163,6 +171,8 @@ class Software:
     scatters: bool = True
     by_layer: bool = False
     sharded_by: Literal["nodes", "ranks"] = "nodes"
+    whole: Literal["", "gradients", "experts"] = ""
+    adapts: frozenset[str] = frozenset()
     unpacks_bytes: float = 0.0
     graphs: bool = False
     launch: float = EAGER_LAUNCH
@@ -222,6 +232,10 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "tokens-to-neighbours": Trait(software={"dispatch": "neighbours"}),
         "ring-attention": Trait(software={"context_method": "ring"}),
         "all-to-all-attention": Trait(software={"context_method": "all_to_all"}),
+        "adapters-on-queries-keys-values": Trait(software={"adapts": QUERY_KEY_VALUE}),
+        "adapters-on-all-products": Trait(software={"adapts": frozenset()}),
+        "gradients-summed-whole": Trait(software={"whole": "gradients"}),
+        "gradients-summed-sharded": Trait(software={"whole": ""}),
         "gradients-added-in-products": Trait(software={"adds_bytes": 0.0}),
         "gradients-added-apart": Trait(software={"adds_bytes": ADDED_APART}),
         **{f"hidden-{kind}": Trait(hides=frozenset({kind})) for kind in get_args(Hidden)},

@@ -16,6 +16,7 @@ from pipeplan.extensions.planning.estimates.properties import (
     EAGER_UPDATE,
     EXPERT_LAUNCH,
     MEGATRON_LAUNCH,
+    QUERY_KEY_VALUE,
     ROW_WISE,
     SEPARATOR,
     TRAITS,
@@ -50,6 +51,13 @@ _TORCHTITAN = Software(
     tensor_share=ASYNC_SHARE,
     source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, reduces in 32 bits during computation",
 )
+_KEMPNERFORGE = replace(
+    _TORCHTITAN,
+    name="kempnerforge",
+    title="KempnerForge: torch.compile and FSDP2 with 16-bit parameters",
+    whole="gradients",
+    source="KempnerInstitute/KempnerForge training/grad.py: set_requires_gradient_sync(False) until the last microbatch",
+)
 _MEGATRON_CORE = Software(
     name="megatron-core",
     title="Megatron Core with Transformer Engine",
@@ -64,6 +72,7 @@ _BRIDGE = replace(
     hides=frozenset({"tensor", "context", "data", "parameters"}),
     dispatch="ranks",
     fp32_gradients=False,
+    adapts=QUERY_KEY_VALUE,
     source=(
         "NVIDIA-NeMo/Megatron-Bridge scripts/performance/configs: DeepEP or HybridEP, graphs of parts of a layer without "
         "the experts, or none; gradients are reduced in 16 bits"
@@ -82,7 +91,8 @@ _LLM_FOUNDRY = Software(
 
 _NEMO_SOURCE = (
     "NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather); "
-    "NVIDIA/NeMo-Framework-Launcher examples/training (grad_sync_dtype=bf16)"
+    "NVIDIA/NeMo-Framework-Launcher examples/training (grad_sync_dtype=bf16); NVIDIA/NeMo collections/llm/recipes: "
+    "finetune_performance_optimizations adapts linear_qkv"
 )
 
 _TABLE = (
@@ -166,6 +176,7 @@ _TABLE = (
         title="NeMo on Megatron Core with communication overlap",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         fp32_gradients=False,
+        adapts=QUERY_KEY_VALUE,
         source=_NEMO_SOURCE,
     ),
     replace(
@@ -175,6 +186,7 @@ _TABLE = (
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         core="flash-2",
         fp32_gradients=False,
+        adapts=QUERY_KEY_VALUE,
         source=f"as nemo ({_NEMO_SOURCE}); Transformer Engine before 1.11 calls FlashAttention-2 for context parallelism",
     ),
     _BRIDGE,
@@ -242,10 +254,21 @@ _TABLE = (
         name="automodel",
         title="NeMo AutoModel: PyTorch FSDP2 with Transformer Engine's kernels and DeepEP",
         dispatch="ranks",
+        whole="experts",
         unpacks_bytes=_TORCHTITAN.unpacks_bytes,
         fused_loss=False,
         framework="pytorch",
-        source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, deepep, MaskedCrossEntropy",
+        source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, deepep, MaskedCrossEntropy; "
+        "enable_fsdp_optimizations (MoEFSDPSyncMixin), and defer_fsdp_grad_sync is off for dense models",
+    ),
+    _KEMPNERFORGE,
+    replace(
+        _KEMPNERFORGE,
+        name="kempnerforge-eager",
+        title="KempnerForge without torch.compile",
+        launch=EAGER_LAUNCH,
+        fused_activation=False,
+        apart_bytes=EAGER_NORMS,
     ),
     _LLM_FOUNDRY,
     replace(
@@ -304,6 +327,23 @@ def _with_traits(name: str) -> Software:
         made = replace(made, **{"hides": (made.hides | change.hides) - change.exposes, **change.software})
     words = ", ".join(trait.replace("-", " ") for trait in traits)
     return replace(made, name=name, title=f"{made.title}, with {words}")
+
+
+def kept_whole(configuration: Configuration) -> tuple[bool, bool]:
+    """Return whether a rank holds its sharded weights, and its summed gradients, whole for a step.
+
+    Beside a pipeline it does, because gathering and reducing for every microbatch would take m times as long.
+    """
+    if configuration.pipeline > 1:
+        return configuration.zero >= 3, configuration.zero >= 2
+    whole = software(configuration.software).whole if configuration.zero >= 3 else ""
+    weights = whole == "experts" and configuration.expert > 1
+    return weights, (weights or whole == "gradients") and configuration.microbatches > 1
+
+
+def gathers_weights(configuration: Configuration) -> bool:
+    """Return True if every microbatch gathers sharded weights for F and again for the backward."""
+    return configuration.zero >= 3 and not kept_whole(configuration)[0]
 
 
 def op_gap_of(configuration: Configuration) -> float:

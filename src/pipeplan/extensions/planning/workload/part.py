@@ -126,7 +126,8 @@ def linear(
     modules
         Columns of the separate linear modules that the product fuses; None: it is a single module.
     """
-    adapts = precision is None
+    # Products of a format of their own are not linear modules that adapters go beside: router, head and the like.
+    adapts = precision is None and execution.adapts(name)
     precision = precision or execution.precision
     small = NUMBER_BYTES[precision] < HALF
     number = kept_number(execution, precision)
@@ -167,7 +168,6 @@ def linear(
     )
     if not execution.adapter_rank:
         return part
-    # Products of a format of their own are not linear modules that adapters go beside: router, head and the like.
     return adapted(part, execution, rows=rows, inner=inner, columns=columns) if adapts else frozen(part)
 
 

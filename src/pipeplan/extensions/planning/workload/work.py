@@ -72,8 +72,10 @@ class Execution:
     imbalance
         Maximum tokens of an expert rank divided by the mean; 1 for balanced routing.
     adapter_rank
-        Rank of the low-rank adapters beside every product of a layer (LoRA, arXiv 2106.09685); everything else is frozen. 0
-        trains all parameters.
+        Rank of the low-rank adapters beside products of a layer (LoRA, arXiv 2106.09685); everything else is frozen. 0: all
+        parameters are trained.
+    adapted
+        Names of the products with adapters; empty: all of a layer.
     document
         Tokens of each of the documents that are packed into a sequence, which do not attend to each other; None: one
         document per sequence.
@@ -103,7 +105,12 @@ class Execution:
     dispatch_bytes: float = 2.0
     imbalance: float = 1.0
     adapter_rank: int = 0
+    adapted: frozenset[str] = frozenset()
     document: int | None = None
+
+    def adapts(self, product: str) -> bool:
+        """Return True if adapters go beside a product, if any are trained."""
+        return not self.adapted or product in self.adapted
 
     @property
     def attended(self) -> int:
