@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.estimating import estimate
+from pipeplan.extensions.planning.estimates.memory_rules import software_with
 from pipeplan.extensions.planning.estimates.seconds import TimeFactors
 from pipeplan.extensions.planning.estimates.software import software
 from pipeplan.extensions.planning.hardware import Cluster
@@ -25,6 +26,15 @@ from pipeplan.trainers import Trainer
 
 DEFAULT_TOKENS = 1e12
 """Tokens for which totals are given unless the user names a number."""
+
+
+def software_of_plans(trainer: Trainer) -> str:
+    """Return the software that plans for a trainer assume: its row's, with gradients reduced in 32 bits.
+
+    Teams accept 32 bits without a test of their own; 16 bits are faster, and a plan says by how much.
+    """
+    return software_with(trainer.software, ("32-bit-gradients",))
+
 
 NO_TRAINERS: Mapping[str, Trainer] = MappingProxyType({})
 
@@ -216,7 +226,7 @@ def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, Trainer] = NO_TRAI
                 raise UnknownNameError("trainer", name, trainers, field="fix")
         fixed["trainer"] = tuple(dict.fromkeys(named[name] for name in fixed["trainer"]))
     if "trainer" in fixed and "software" not in fixed:
-        fixed["software"] = tuple(dict.fromkeys(trainers[trainer].software for trainer in fixed["trainer"]))
+        fixed["software"] = tuple(dict.fromkeys(software_of_plans(trainers[trainer]) for trainer in fixed["trainer"]))
     return fixed
 
 

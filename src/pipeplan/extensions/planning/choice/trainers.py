@@ -10,7 +10,8 @@ from itertools import takewhile
 from math import inf
 from pathlib import Path
 
-from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.choice.assumptions import assumptions
+from pipeplan.extensions.planning.choice.describing import in_words, part_for
 from pipeplan.extensions.planning.choice.legality import UNUSUAL
 from pipeplan.extensions.planning.choice.nothing_fits import refusal, thriftiest
 from pipeplan.extensions.planning.choice.planning import OUTERMOST, Planning
@@ -20,10 +21,11 @@ from pipeplan.extensions.planning.choice.request import (
     PlanRequest,
     Value,
     parts,
+    software_of_plans,
 )
 from pipeplan.extensions.planning.choice.sentences import plan_result
 from pipeplan.extensions.planning.fitting import widest_limit
-from pipeplan.extensions.planning.plan_records import Objective, PlanResult, TrainerPlanRecord
+from pipeplan.extensions.planning.plan_records import Assumption, Objective, PlanResult, TrainerPlanRecord
 from pipeplan.extensions.planning.results import Estimate
 from pipeplan.extensions.planning.trainers import refusal_of
 from pipeplan.foundation.errors import InfeasibleError, PipeplanError, ShapeError
@@ -43,7 +45,8 @@ def requests_of(request: PlanRequest) -> dict[str, PlanRequest]:
         names = _of_family(request, names, software)
     return {
         name: replace(
-            request, fixed={**request.fixed, "trainer": (name,), "software": software or (trainers[name].software,)}
+            request,
+            fixed={**request.fixed, "trainer": (name,), "software": software or (software_of_plans(trainers[name]),)},
         )
         for name in names
     }
@@ -51,7 +54,9 @@ def requests_of(request: PlanRequest) -> dict[str, PlanRequest]:
 
 def _fixed_software(request: PlanRequest) -> tuple[str, ...]:
     """Return the software that the user fixed; empty if it is only that of the fixed trainers."""
-    implied = tuple(dict.fromkeys(request.trainers[name].software for name in request.fixed.get("trainer", ())))
+    implied = tuple(
+        dict.fromkeys(software_of_plans(request.trainers[name]) for name in request.fixed.get("trainer", ()))
+    )
     software = request.fixed.get("software", ())
     return () if software == implied else software
 
@@ -284,6 +289,11 @@ class TrainerRuns:
                 field="deadline",
             )
         others = [other.planning for other in self.runs if other.planning is not None and other.width == run.width]
+        best = planning.best
+        resting: tuple[Assumption, ...] = ()
+        if best is not None:
+            part = part_for(best, self.request.cluster)
+            resting = assumptions(self.request.model, part, best, calibration=self.request.calibration)
         shown = [other for other in self.runs if other is run or not other.any_trainer] if planning.best else []
         return plan_result(
             self.request.model,
@@ -291,6 +301,7 @@ class TrainerRuns:
             objective=self.objective,
             trainer=run.trainer if run.fits else "",
             by_trainer=tuple(other.own_plan for other in shown if other.trainer),
+            assumptions=resting,
             searched=next((other.searched for other in others if other.searched is not None), None),
             **planning.result([other for other in others if other.best is not None]),
         )
