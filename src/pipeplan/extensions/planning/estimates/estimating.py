@@ -16,12 +16,12 @@ from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.error_bars import error_bar
 from pipeplan.extensions.planning.estimates.memory import rank_memory
 from pipeplan.extensions.planning.estimates.running import StepRun, run
-from pipeplan.extensions.planning.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, exposed
+from pipeplan.extensions.planning.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, collective_factor, exposed
 from pipeplan.extensions.planning.estimates.software import op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import StageCosts, format_peak, stage_costs
 from pipeplan.extensions.planning.hardware import Cluster, collective_time, memory_time, optimizer_time
 from pipeplan.extensions.planning.results import CostsFrom, Estimate, StepTime
-from pipeplan.extensions.planning.workload import ModelShape, RankParameters, token_flops
+from pipeplan.extensions.planning.workload import ModelShape, Operation, RankParameters, token_flops
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Floats, Schedule
 
@@ -61,16 +61,15 @@ def step_end(
     trainer, factors = software(configuration.software), calibration or UNCALIBRATED
     ranks = configuration.pipeline
     held = _held(stages, table, ranks)
-    collective = factors.factor("collective")
     reduce, gather, optimizer = np.zeros(ranks), np.zeros(ranks), np.zeros(ranks)
     backward = _sum_by_rank(stages.backward_input + stages.backward_weight, table, ranks)
     forward = _sum_by_rank(stages.forward, table, ranks)
     for rank, parameters in enumerate(held):
-        reduced, gathered = _communication(cluster, configuration, parameters, trainer.fp32_gradients)
+        reduced, gathered = _communication(cluster, configuration, parameters, trainer.fp32_gradients, factors)
         cover = backward[rank] if "data" in trainer.hides else 0.0
-        reduce[rank] = exposed(reduced * collective, cover)
+        reduce[rank] = exposed(reduced, cover)
         cover = forward[rank] if "parameters" in trainer.hides else 0.0
-        gather[rank] = exposed(gathered * collective, cover)
+        gather[rank] = exposed(gathered, cover)
         update = optimizer_time(cluster.gpu, _updated(configuration, parameters), bytes_each=trainer.update_bytes)
         # Gradients are set to zero for the next step.
         cleared = memory_time(
@@ -78,7 +77,7 @@ def step_end(
         )
         optimizer[rank] = (update + cleared) * factors.factor("optimizer")
     # A tied embedding has copies on the first and the last stage, whose gradients are added.
-    tied = _tied(model, cluster, configuration, trainer.fp32_gradients) * collective
+    tied = _tied(model, cluster, configuration, trainer.fp32_gradients, factors)
     reduce[table[0][0]] += tied
     reduce[table[0][-1]] += tied
     return StepEnd(reduce, optimizer, gather)
@@ -106,9 +105,15 @@ def _updated(configuration: Configuration, held: RankParameters) -> float:
 
 
 def _communication(
-    cluster: Cluster, configuration: Configuration, held: RankParameters, fp32_gradients: bool
+    cluster: Cluster, configuration: Configuration, held: RankParameters, fp32_gradients: bool, factors: TimeFactors
 ) -> tuple[float, float]:
     """Return the seconds of reducing a rank's gradients and of gathering its weights, without overlap."""
+
+    def time(operation: Operation, size: float, ranks: int, stride: int) -> float:
+        return collective_time(cluster, operation, size, ranks, stride) * collective_factor(
+            factors, cluster, ranks, stride
+        )
+
     reduced = gathered = 0.0
     # Bytes per gradient on the network: 16-bit gradients unless the trainer accumulates in 32 bits.
     width = 4.0 if fp32_gradients else 2.0
@@ -123,22 +128,24 @@ def _communication(
             continue
         # ZeRO-1 and above: reduce-scatter, then gather the updated weights; FSDP without a pipeline gathers per microbatch.
         if configuration.zero == 0:
-            reduced += collective_time(cluster, "all_reduce", width * parameters, shards * copies, stride)
+            reduced += time("all_reduce", width * parameters, shards * copies, stride)
         elif not configuration.gathers_weights:
-            reduced += collective_time(cluster, "reduce_scatter", width * parameters, shards, stride)
-            reduced += collective_time(cluster, "all_reduce", width * parameters / shards, copies, stride * shards)
-            gathered += collective_time(cluster, "all_gather", 2.0 * parameters, shards, stride)
+            reduced += time("reduce_scatter", width * parameters, shards, stride)
+            reduced += time("all_reduce", width * parameters / shards, copies, stride * shards)
+            gathered += time("all_gather", 2.0 * parameters, shards, stride)
     return reduced, gathered
 
 
-def _tied(model: ModelShape, cluster: Cluster, configuration: Configuration, fp32_gradients: bool) -> float:
+def _tied(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, fp32_gradients: bool, factors: TimeFactors
+) -> float:
     """Return the seconds of adding the gradients of a tied embedding on the first and the last stage."""
     if not model.tied_embeddings or configuration.pipeline == 1:
         return 0.0
     bytes_ = (4.0 if fp32_gradients else 2.0) * model.vocabulary * model.hidden / configuration.tensor
     # The first and the last pipeline rank are p - 1 groups of t c d GPUs apart; the copies form pairs.
     apart = configuration.tensor * configuration.context * configuration.data * (configuration.pipeline - 1)
-    return collective_time(cluster, "all_reduce", bytes_, 2, apart)
+    return collective_time(cluster, "all_reduce", bytes_, 2, apart) * collective_factor(factors, cluster, 2, apart)
 
 
 def estimate(
