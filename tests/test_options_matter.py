@@ -413,6 +413,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "memory_limit": (f"{PLAN} {FIXED}", "--memory-limit 30GiB"),
         "theme": (f"{PLAN} {FIXED} -o x.svg", "--theme dark"),
         "size": (f"{PLAN} {FIXED} -o x.svg", "--size column"),
+        "details": (f"{PLAN} {FIXED}".replace(" --json", ""), "--details"),
         "flags": (f"{PLAN} {FIXED}".replace(" --json", ""), "--flags megatron"),
         "trainer_version": (f"{PLAN} {FIXED} --flags megatron".replace(" --json", ""), "--trainer-version 0.1"),
         "output": (f"{PLAN} {FIXED}", "-o x.yaml"),

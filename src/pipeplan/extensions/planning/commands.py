@@ -42,6 +42,11 @@ class PlanOutputOptions(LookOptions):
         default="the newest known release on PyPI",
         help="Release of the --flags trainer, such as 0.19 for megatron or main for torchtitan.",
     )
+    details: bool = option(
+        kind="flag",
+        group="output",
+        help="Print also the Pareto front, all runners-up and changed inputs, and what was not tried.",
+    )
     output: tuple[Path, ...] = output_option(
         "File to write; repeatable. The suffix selects the content: .json everything; .png .svg .pdf front, time and "
         "memory; .yaml the best configuration, for `pipeplan estimate`; .sh the flags; .html .csv .trace.json the "
@@ -78,12 +83,12 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
         result = result.for_releases({flags: trainer_version})
     writers = {path: partial(_write, result, flags, beside) for path in output}
     if flags is None:
-        deliver(result, writers, json=json)
+        deliver(result, writers, json=json, text=partial(result.print, details=beside.details))
         return 0
     trainer_flags = result.flags_for(flags)
     with written(writers) as reported:
         print(trainer_flags.text)
-        tell(result.summary)
+        tell(f"{result.trainer}: {result.headline}")
         for note in (*result.remarks, *result.chosen.assumed):
             tell(f"note: {note}")
         for warning in [text for text in trainer_flags.warnings if text not in reported]:

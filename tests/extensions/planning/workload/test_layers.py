@@ -168,15 +168,34 @@ def test_tensor_collectives():
 def test_context_ranks_pass_keys_and_values_or_exchange_heads():
     """A ring passes keys and values c - 1 times, with gradients in I; the exchange's own copy of the output is kept."""
     c, n, q, kd = 4, S / 4, 8192, 1024
-    ring, exchange = (
+    ring, exchange, gather = (
         layer(model("llama3-70b"), Execution(sequence=S, context=c, context_method=method))
-        for method in ("ring", "all_to_all")
+        for method in ("ring", "all_to_all", "gather")
     )
     assert sent(ring.forward, "context") == [("ring", 2 * 2 * n * kd)]
     assert sent(ring.backward_input, "context") == [("ring", 2 * 2 * 2 * n * kd)]
     assert [work.steps for work in ring.forward if isinstance(work, Collective)] == [c - 1]
     assert sent(exchange.forward, "context") == [("all_to_all", 2 * n * (2 * q + 2 * kd))]
     assert exchange.kept_bytes - ring.kept_bytes == 2 * n * q
+    # PyTorch gathers keys and values of all query heads, also in I, and passes on their 32-bit gradients.
+    assert sent(gather.forward, "context") == [("all_gather", c * 2 * n * 2 * q)]
+    assert sorted(sent(gather.backward_input, "context")) == [
+        ("all_gather", c * 2 * n * 2 * q),
+        ("ring", 4 * n * 2 * q),
+    ]
+
+
+def test_a_sparse_core_reads_the_keys_of_each_query_and_adds_up_their_gradients():
+    """DeepSeek-V3.2's core has the compressed keys of 512 and 64 numbers for all of its 128 heads."""
+    shape = model("deepseek-v3.2")
+    result = layer(shape, Execution(sequence=S), "moe")
+    (core,) = (work for work in result.forward if work.name == "attention core")
+    assert isinstance(core, AttentionCore)
+    assert (core.heads, core.kv_heads, core.score_dim, core.value_dim) == (128, 1, 576, 512)
+    assert core.gathered == pytest.approx(2 * S * core.keys * 576)
+    (added,) = (work for work in result.backward_input if work.name == "gradients of selected keys")
+    assert isinstance(added, MemoryPass)
+    assert added.bytes == pytest.approx(4 * core.gathered)
 
 
 def test_dispatch_and_combine():

@@ -13,6 +13,7 @@ from pipeplan.extensions.planning import Calibration, Configuration, Estimate, r
 from pipeplan.extensions.planning import estimate as estimate_one
 from pipeplan.extensions.planning.answers.estimates import ConfigurationRow, EstimatedRow, Estimates, estimated_row
 from pipeplan.extensions.planning.answers.options import EstimateOptions, FilePath
+from pipeplan.extensions.planning.choice.assumptions import assumptions
 from pipeplan.extensions.planning.flags import assumptions_of, read_configuration
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.workload import ModelShape
@@ -94,7 +95,7 @@ def estimated(
     calibration = calibration_of(options.calibration)
     rows, single = _rows(source, options)
     if single and options.store is None:
-        return Estimates(rows=(estimated_row(rows[0], _estimated(rows[0], calibration=calibration)),))
+        return Estimates.of([_single(rows[0], _estimated(rows[0], calibration=calibration), calibration)])
     tasks = [SweepTask(str(place), row) for place, row in enumerate(rows) if not row.refused]
     default = 1 if len(rows) < FEW else usable_cores()
     finished = {
@@ -116,7 +117,17 @@ def estimated(
     }
     if single and (failure := finished["0"].failure) is not None and failure.kind == "refused":
         raise InputError(failure.message)
-    return Estimates(rows=tuple(_row(row, finished.get(str(place))) for place, row in enumerate(rows)))
+    if single:
+        return Estimates.of([_single(rows[0], finished["0"].required(), calibration)])
+    return Estimates.of(_row(row, finished.get(str(place))) for place, row in enumerate(rows))
+
+
+def _single(row: ConfigurationRow, estimate: Estimate, calibration: Calibration | None) -> EstimatedRow:
+    """Return the only row of an answer, with the assumptions that it rests on."""
+    assert row.model is not None
+    assert row.cluster is not None
+    resting = assumptions(row.model, row.cluster, estimate, calibration=calibration)
+    return estimated_row(row, estimate, assumptions=resting)
 
 
 def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tuple[list[ConfigurationRow], bool]:

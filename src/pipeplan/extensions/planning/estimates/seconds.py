@@ -201,10 +201,11 @@ def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[
                 value_dim=work.value_dim,
                 fused=work.fused,
                 backward=work.backward,
+                gathered=work.gathered,
             )
             return "attention", time * factor("attention") / _core_rate(machine, work), 1 + work.backward
         case MemoryPass():
-            time = memory_time(gpu, work.bytes, work.kernels)
+            time = memory_time(gpu, work.bytes, work.kernels, work.flops)
             return "memory", time * (end if end != 1.0 else factor("memory")), work.kernels
         case Collective():
             raise TypeError(work)
@@ -224,12 +225,12 @@ def _core_rate(machine: WorkMachine, work: AttentionCore) -> float:
     if not work.fused:
         return 1.0
     core = CORES[machine.software.core]
-    # Libraries without Hopper kernels run their Ampere kernels there.
-    ported = 1.0 if machine.cluster.gpu.generation in _BEFORE_HOPPER else core.ported
+    # Libraries without kernels for Hopper run their Ampere kernels there; on Blackwell, PyTorch calls cuDNN instead.
+    ported = core.ported if machine.cluster.gpu.generation in _PORTED else 1.0
     return (core.backward if work.backward else core.forward) * ported
 
 
-_BEFORE_HOPPER = ("volta", "ampere", "ada")
+_PORTED = ("hopper", "cdna3", "cdna4")
 
 
 def _collective_seconds(machine: WorkMachine, work: Collective) -> float:

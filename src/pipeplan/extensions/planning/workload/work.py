@@ -13,8 +13,9 @@ from typing import Literal
 from pipeplan.extensions.planning.workload.components import Precision
 from pipeplan.model import LayerKind
 
-ContextMethod = Literal["ring", "all_to_all"]
-"""Methods of context parallelism: keys and values passed around a ring, or heads exchanged for sequence parts."""
+ContextMethod = Literal["ring", "all_to_all", "gather"]
+"""Methods of context parallelism: keys and values passed around a ring, heads exchanged for sequence parts, or keys and
+values of all heads gathered at once (PyTorch)."""
 
 AttentionKernel = Literal["flash", "unfused"]
 
@@ -59,7 +60,7 @@ class Execution:
         Fraction of the layer's kept bytes that is moved to the host between F and I, 0 to 1.
     context_method
         ``ring``: keys and values circulate (arXiv 2310.01889); ``all_to_all``: heads are exchanged for sequence around the
-        core (Ulysses, arXiv 2309.14509).
+        core (Ulysses, arXiv 2309.14509); ``gather``: keys and values are gathered before the core (PyTorch).
     framework
         ``megatron``: products keep the shard of a gathered input and W gathers it again; the recomputation of a layer runs
         its whole forward. ``pytorch``: products keep the gathered input; recomputation stops before the last product, whose
@@ -71,8 +72,10 @@ class Execution:
     imbalance
         Maximum tokens of an expert rank divided by the mean; 1 for balanced routing.
     adapter_rank
-        Rank of the low-rank adapters beside every product of a layer (LoRA, arXiv 2106.09685); everything else is frozen. 0
-        trains all parameters.
+        Rank of the low-rank adapters beside products of a layer (LoRA, arXiv 2106.09685); everything else is frozen. 0: all
+        parameters are trained.
+    adapted
+        Names of the products with adapters; empty: all of a layer.
     document
         Tokens of each of the documents that are packed into a sequence, which do not attend to each other; None: one
         document per sequence.
@@ -102,7 +105,12 @@ class Execution:
     dispatch_bytes: float = 2.0
     imbalance: float = 1.0
     adapter_rank: int = 0
+    adapted: frozenset[str] = frozenset()
     document: int | None = None
+
+    def adapts(self, product: str) -> bool:
+        """Return True if adapters go beside a product, if any are trained."""
+        return not self.adapted or product in self.adapted
 
     @property
     def attended(self) -> int:
@@ -181,6 +189,8 @@ class AttentionCore:
         Dimensions per head.
     fused
         Whether one kernel does everything; otherwise the memory passes over the scores are separate work.
+    gathered
+        Bytes of the keys and values that a sparse core reads for each query on its own.
     """
 
     name: str
@@ -192,6 +202,7 @@ class AttentionCore:
     value_dim: float
     fused: bool = True
     backward: bool = False
+    gathered: float = 0.0
 
     @property
     def flops(self) -> float:
@@ -203,11 +214,15 @@ class AttentionCore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPass:
-    """Elementwise work bound by memory: bytes read and written in total, in ``kernels`` kernels."""
+    """Work bound by memory: bytes read and written in total, in ``kernels`` kernels.
+
+    Kernels of recurrences also multiply small matrices, with ``flops`` FLOPs.
+    """
 
     name: str
     bytes: float
     kernels: int = 1
+    flops: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -281,6 +281,8 @@ def _adapted(part: Part, execution: Execution, *, groups: float, rows: float, in
     rank = execution.adapter_rank
     if not rank:
         return part
+    if not execution.adapts(part.forward[-1].name):
+        return replace(part, backward_weight=())
     name = f"{part.forward[-1].name} {ADAPTER}"
 
     def product(columns: float, inner: float, *, weight_gradient: bool = False) -> GroupedGemm:
