@@ -180,7 +180,10 @@ def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
 
 
 def covers(better: Software, other: Software) -> bool:
-    """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower."""
+    """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower.
+
+    Which products have adapters is not compared: a trainer without adapters has no choice of its own.
+    """
     plain = replace(
         better,
         name=other.name,
