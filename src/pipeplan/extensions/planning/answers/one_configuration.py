@@ -21,6 +21,7 @@ from pipeplan.extensions.planning import (
     fit_of,
     schedule_of,
     stage_costs,
+    usual_software,
     widest_limit,
 )
 from pipeplan.extensions.planning.choice.describing import in_words
@@ -76,7 +77,7 @@ def _record(
     own: Estimate | None = chosen
     if trainer.schedules is not None and trainer_of(configuration) != name:
         try:
-            with_own = replace(configuration, software=trainer.software)
+            with_own = replace(configuration, software=usual_software(trainer.software, machines.gpu))
             runs = configuration.pipeline == 1 or configuration.schedule in trainer.schedules
             own = estimate(shape, machines, with_own, with_error_bar=False) if runs else None
         except PipeplanError:

@@ -25,7 +25,7 @@ from pipeplan.extensions.planning.choice.legality import (
 from pipeplan.extensions.planning.choice.request import PlanRequest
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.properties import Software
-from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.estimates.software import software, usual_software
 from pipeplan.strategies import strategy
 
 Values = Callable[[PlanRequest, Draft], Sequence[Any]]
@@ -165,17 +165,15 @@ def _recompute(request: PlanRequest, draft: Draft) -> Sequence[tuple[str, ...]]:
 
 def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
     """Return the software of every trainer with schedules of its own, without those that another covers."""
-    rows = [software(trainer.software) for trainer in request.trainers.values() if trainer.schedules is not None]
+    own = (trainer.software for trainer in request.trainers.values() if trainer.schedules is not None)
+    rows = [software(usual_software(name, request.cluster.gpu)) for name in own]
     rows = list(dict.fromkeys(rows))
     kept = (row.name for row in rows if not any(other is not row and covers(other, row) for other in rows))
     return tuple(kept) or ("megatron-core",)
 
 
 def covers(better: Software, other: Software) -> bool:
-    """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower.
-
-    The casts of experts are not compared: every trainer has them, but only some rows have measured times for them.
-    """
+    """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower."""
     plain = replace(
         better,
         name=other.name,
@@ -183,7 +181,6 @@ def covers(better: Software, other: Software) -> bool:
         source=other.source,
         hides=other.hides,
         fp32_gradients=other.fp32_gradients,
-        expert_casts=other.expert_casts,
     )
     return plain == other and better.hides >= other.hides and better.fp32_gradients <= other.fp32_gradients
 

@@ -22,6 +22,7 @@ from pipeplan.extensions.planning.choice.request import (
     parts,
 )
 from pipeplan.extensions.planning.choice.sentences import plan_result
+from pipeplan.extensions.planning.estimates.software import usual_software
 from pipeplan.extensions.planning.fitting import widest_limit
 from pipeplan.extensions.planning.plan_records import Objective, PlanResult, TrainerPlanRecord
 from pipeplan.extensions.planning.results import Estimate
@@ -43,7 +44,12 @@ def requests_of(request: PlanRequest) -> dict[str, PlanRequest]:
         names = _of_family(request, names, software)
     return {
         name: replace(
-            request, fixed={**request.fixed, "trainer": (name,), "software": software or (trainers[name].software,)}
+            request,
+            fixed={
+                **request.fixed,
+                "trainer": (name,),
+                "software": software or (usual_software(trainers[name].software, request.cluster.gpu),),
+            },
         )
         for name in names
     }

@@ -7,6 +7,7 @@ The end of the step follows the last backward: reduce gradients, run the optimiz
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,11 +67,10 @@ def step_end(
     backward = _sum_by_rank(stages.backward_input + stages.backward_weight, table, ranks)
     forward = _sum_by_rank(stages.forward, table, ranks)
     for rank, parameters in enumerate(held):
-        reduced, gathered = _communication(cluster, configuration, parameters, trainer.fp32_gradients)
-        cover = backward[rank] if "data" in trainer.hides else 0.0
-        reduce[rank] = exposed(reduced * collective, cover)
-        cover = forward[rank] if "parameters" in trainer.hides else 0.0
-        gather[rank] = exposed(gathered * collective, cover)
+        layers = sum(len(stages.layers[stage]) for stage in np.nonzero(table == rank)[-1])
+        reduced, gathered = _communication(cluster, configuration, parameters, layers)
+        reduce[rank] = collective * _beside(reduced, backward[rank] / collective, hidden="data" in trainer.hides)
+        gather[rank] = collective * _beside(gathered, forward[rank] / collective, hidden="parameters" in trainer.hides)
         update = optimizer_time(cluster.gpu, _updated(configuration, parameters), bytes_each=trainer.update_bytes)
         # Gradients are set to zero for the next step.
         cleared = memory_time(
@@ -105,13 +105,44 @@ def _updated(configuration: Configuration, held: RankParameters) -> float:
     return held.dense / configuration.shards + held.expert / configuration.expert_shards
 
 
+_BUCKET, _BUCKET_OF_RANK = 40e6, 1e6
+"""Parameters per bucket: at least the former, and the latter for each data-parallel rank.
+
+Source: ``bucket_size`` of Megatron Core's DistributedDataParallel."""
+
+
+def _buckets(configuration: Configuration, parameters: float, layers: int) -> int:
+    """Return the number of collectives that reduce the gradients of a rank's parameters, and gather the weights.
+
+    Without overlap there is one. PyTorch FSDP has one for each layer, arXiv 2304.11277 section 3.
+    """
+    trainer = software(configuration.software)
+    if not trainer.hides & {"data", "parameters"}:
+        return 1
+    if trainer.by_layer:
+        return layers
+    return max(configuration.chunks, ceil(parameters / max(_BUCKET, _BUCKET_OF_RANK * configuration.data)))
+
+
+def _beside(collectives: list[tuple[float, int]], cover: float, *, hidden: bool) -> float:
+    """Return the exposed part of collectives, each in equal buckets: pairs of seconds and buckets.
+
+    The last gradients are reduced after the last backward, and the first weights gathered before the first forward.
+    """
+    whole = sum(time for time, _ in collectives)
+    alone = sum(time / buckets for time, buckets in collectives) if hidden else whole
+    return alone + exposed(whole - alone, cover)
+
+
 def _communication(
-    cluster: Cluster, configuration: Configuration, held: RankParameters, fp32_gradients: bool
-) -> tuple[float, float]:
-    """Return the seconds of reducing a rank's gradients and of gathering its weights, without overlap."""
-    reduced = gathered = 0.0
+    cluster: Cluster, configuration: Configuration, held: RankParameters, layers: int
+) -> tuple[list[tuple[float, int]], list[tuple[float, int]]]:
+    """Return the seconds and buckets of reducing a rank's gradients and of gathering its weights, without overlap."""
+    trainer = software(configuration.software)
+    reduced: list[tuple[float, int]] = []
+    gathered: list[tuple[float, int]] = []
     # Bytes per gradient on the network: 16-bit gradients unless the trainer accumulates in 32 bits.
-    width = 4.0 if fp32_gradients else 2.0
+    width = 4.0 if trainer.fp32_gradients else 2.0
     # Parameters, the ranks that shard them, copies of these groups, and the ranks' distance in GPUs: tensor is innermost.
     experts = configuration.expert * configuration.expert_tensor
     groups = (
@@ -119,15 +150,19 @@ def _communication(
         (held.expert, configuration.expert_shards, configuration.expert_replicate, experts),
     )
     for parameters, shards, copies, stride in groups:
-        if not parameters:
-            continue
-        # ZeRO-1 and above: reduce-scatter, then gather the updated weights; FSDP without a pipeline gathers per microbatch.
-        if configuration.zero == 0:
-            reduced += collective_time(cluster, "all_reduce", width * parameters, shards * copies, stride)
-        elif not gathers_weights(configuration):
-            reduced += collective_time(cluster, "reduce_scatter", width * parameters, shards, stride)
-            reduced += collective_time(cluster, "all_reduce", width * parameters / shards, copies, stride * shards)
-            gathered += collective_time(cluster, "all_gather", 2.0 * parameters, shards, stride)
+        if not parameters or gathers_weights(configuration):
+            continue  # fully sharded weights are gathered, and their gradients scattered, for every microbatch
+        buckets = _buckets(configuration, parameters, layers)
+        one = parameters / buckets
+        # ZeRO-1 and above: scatter the sums of gradients, then gather the updated weights.
+        if configuration.zero == 0 or not trainer.scatters:
+            reducing = collective_time(cluster, "all_reduce", width * one, shards * copies, stride)
+        else:
+            reducing = collective_time(cluster, "reduce_scatter", width * one, shards, stride)
+            reducing += collective_time(cluster, "all_reduce", width * one / shards, copies, stride * shards)
+        reduced.append((buckets * reducing, buckets))
+        if configuration.zero:
+            gathered.append((buckets * collective_time(cluster, "all_gather", 2.0 * one, shards, stride), buckets))
     return reduced, gathered
 
 

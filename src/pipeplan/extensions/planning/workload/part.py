@@ -242,6 +242,14 @@ def elementwise(
     )
 
 
+def scattered(numbers: float) -> tuple[MemoryPass, ...]:
+    """Return the sums of the gradients of keys that were gathered for each query: 32-bit additions to where they came from.
+
+    On MI355X, they take as long as the products (AMD-AGI/Primus examples/deepseek-v4/benchmark).
+    """
+    return (MemoryPass(name="gradients of selected keys", bytes=2 * FULL * numbers),) if numbers else ()
+
+
 def into_tensor(name: str, execution: Execution, width: float) -> Part:
     """Return the collectives before a product whose columns are split over t (arXiv 2205.05198 section 4.2.2).
 
