@@ -110,7 +110,9 @@ def read(fields: dict[str, Any], *, approximate: bool = False) -> ModelShape | N
 
 def test_every_decoder_has_the_parameters_of_the_librarys_model_or_is_refused(ran: Callable[[str], None]) -> None:
     """Within 0.1 % if it is read, within 5 % if it is approximated."""
-    wrong, exact, near = {}, set(), set()
+    wrong: dict[tuple[str, object], str] = {}
+    exact: set[str] = set()
+    near: set[str] = set()
     for kind in text_configs():
         for config in sizes(kind):
             shape, limit = read(document(config)), 0.001

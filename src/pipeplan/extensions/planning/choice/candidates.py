@@ -22,10 +22,10 @@ from pipeplan.extensions.planning.choice.legality import (
     most_stages,
     usual_precision,
 )
-from pipeplan.extensions.planning.choice.request import PlanRequest
+from pipeplan.extensions.planning.choice.request import PlanRequest, software_of_plans
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.properties import Software
-from pipeplan.extensions.planning.estimates.software import software, usual_software
+from pipeplan.extensions.planning.estimates.software import software
 from pipeplan.strategies import strategy
 
 Values = Callable[[PlanRequest, Draft], Sequence[Any]]
@@ -165,10 +165,17 @@ def _recompute(request: PlanRequest, draft: Draft) -> Sequence[tuple[str, ...]]:
 
 def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
     """Return the software of every trainer with schedules of its own, without those that another covers."""
-    own = (trainer.software for trainer in request.trainers.values() if trainer.schedules is not None)
-    rows = [software(usual_software(name, request.cluster.gpu)) for name in own]
+    names = request.fixed.get("trainer", request.trainers)
+    own = [request.trainers[name] for name in names if request.trainers[name].schedules is not None]
+    rows = [software(software_of_plans(trainer, request.cluster.gpu)) for trainer in own]
     rows = list(dict.fromkeys(rows))
-    kept = (row.name for row in rows if not any(other is not row and covers(other, row) for other in rows))
+    # Of rows that cover each other, the first stays.
+    kept = (
+        row.name
+        for place, row in enumerate(rows)
+        if not any(covers(other, row) for other in rows[:place])
+        and not any(covers(other, row) and not covers(row, other) for other in rows[place + 1 :])
+    )
     return tuple(kept) or ("megatron-core",)
 
 

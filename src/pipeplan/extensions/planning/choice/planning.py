@@ -153,7 +153,7 @@ class Planning:
         self._tried: set[str] = set()
         self._varied: list[Sensitivity] = []
         self.searched: SearchedRecord | None = None
-        self.stopped = False
+        self.stopped = self.timed_out = False
         self.refused = ""
 
     @property
@@ -351,6 +351,7 @@ class Planning:
         priced = PRICED if branching in self._branchings else 10**9
         for _ in range(rounds):
             if self._late and not overtime:
+                self.timed_out = True
                 return
             branching.price(priced)
             groups = branching.round(ROUND)
@@ -446,6 +447,7 @@ class Planning:
             "complete": all(planning.exhausted for planning in plannings) or answer["optimality_gap"] == 0,
             "left_out": left_out(self._whole),
             "interrupted": any(planning.stopped for planning in plannings),
+            "timed_out": any(planning.timed_out for planning in plannings),
         }
 
     def least(self, until: float) -> float:

@@ -17,12 +17,12 @@ from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.error_bars import error_bar
 from pipeplan.extensions.planning.estimates.memory import rank_memory
 from pipeplan.extensions.planning.estimates.running import StepRun, run
-from pipeplan.extensions.planning.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, exposed
+from pipeplan.extensions.planning.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, collective_factor, exposed
 from pipeplan.extensions.planning.estimates.software import gathers_weights, op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import StageCosts, format_peak, stage_costs
 from pipeplan.extensions.planning.hardware import Cluster, collective_time, memory_time, optimizer_time
 from pipeplan.extensions.planning.results import CostsFrom, Estimate, StepTime
-from pipeplan.extensions.planning.workload import ModelShape, RankParameters, token_flops
+from pipeplan.extensions.planning.workload import ModelShape, Operation, RankParameters, token_flops
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Floats, Schedule
 
@@ -62,15 +62,14 @@ def step_end(
     trainer, factors = software(configuration.software), calibration or UNCALIBRATED
     ranks = configuration.pipeline
     held = _held(stages, table, ranks)
-    collective = factors.factor("collective")
     reduce, gather, optimizer = np.zeros(ranks), np.zeros(ranks), np.zeros(ranks)
     backward = _sum_by_rank(stages.backward_input + stages.backward_weight, table, ranks)
     forward = _sum_by_rank(stages.forward, table, ranks)
     for rank, parameters in enumerate(held):
         layers = sum(len(stages.layers[stage]) for stage in np.nonzero(table == rank)[-1])
-        reduced, gathered = _communication(cluster, configuration, parameters, layers)
-        reduce[rank] = collective * _beside(reduced, backward[rank] / collective, hidden="data" in trainer.hides)
-        gather[rank] = collective * _beside(gathered, forward[rank] / collective, hidden="parameters" in trainer.hides)
+        reduced, gathered = _communication(cluster, configuration, parameters, layers, factors)
+        reduce[rank] = _beside(reduced, backward[rank], hidden="data" in trainer.hides)
+        gather[rank] = _beside(gathered, forward[rank], hidden="parameters" in trainer.hides)
         update = optimizer_time(cluster.gpu, _updated(configuration, parameters), bytes_each=trainer.update_bytes)
         # Gradients are set to zero for the next step.
         cleared = memory_time(
@@ -78,7 +77,7 @@ def step_end(
         )
         optimizer[rank] = (update + cleared) * factors.factor("optimizer")
     # A tied embedding has copies on the first and the last stage, whose gradients are added.
-    tied = _tied(model, cluster, configuration, trainer.fp32_gradients) * collective
+    tied = _tied(model, cluster, configuration, trainer.fp32_gradients, factors)
     reduce[table[0][0]] += tied
     reduce[table[0][-1]] += tied
     return StepEnd(reduce, optimizer, gather)
@@ -135,9 +134,14 @@ def _beside(collectives: list[tuple[float, int]], cover: float, *, hidden: bool)
 
 
 def _communication(
-    cluster: Cluster, configuration: Configuration, held: RankParameters, layers: int
+    cluster: Cluster, configuration: Configuration, held: RankParameters, layers: int, factors: TimeFactors
 ) -> tuple[list[tuple[float, int]], list[tuple[float, int]]]:
     """Return the seconds and buckets of reducing a rank's gradients and of gathering its weights, without overlap."""
+
+    def time(operation: Operation, size: float, ranks: int, stride: int) -> float:
+        factor = collective_factor(factors, cluster, ranks, stride)
+        return factor * collective_time(cluster, operation, size, ranks, stride)
+
     trainer = software(configuration.software)
     reduced: list[tuple[float, int]] = []
     gathered: list[tuple[float, int]] = []
@@ -156,24 +160,26 @@ def _communication(
         one = parameters / buckets
         # ZeRO-1 and above: scatter the sums of gradients, then gather the updated weights.
         if configuration.zero == 0 or not trainer.scatters:
-            reducing = collective_time(cluster, "all_reduce", width * one, shards * copies, stride)
+            reducing = time("all_reduce", width * one, shards * copies, stride)
         else:
-            reducing = collective_time(cluster, "reduce_scatter", width * one, shards, stride)
-            reducing += collective_time(cluster, "all_reduce", width * one / shards, copies, stride * shards)
+            reducing = time("reduce_scatter", width * one, shards, stride)
+            reducing += time("all_reduce", width * one / shards, copies, stride * shards)
         reduced.append((buckets * reducing, buckets))
         if configuration.zero:
-            gathered.append((buckets * collective_time(cluster, "all_gather", 2.0 * one, shards, stride), buckets))
+            gathered.append((buckets * time("all_gather", 2.0 * one, shards, stride), buckets))
     return reduced, gathered
 
 
-def _tied(model: ModelShape, cluster: Cluster, configuration: Configuration, fp32_gradients: bool) -> float:
+def _tied(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, fp32_gradients: bool, factors: TimeFactors
+) -> float:
     """Return the seconds of adding the gradients of a tied embedding on the first and the last stage."""
     if not model.tied_embeddings or configuration.pipeline == 1:
         return 0.0
     bytes_ = (4.0 if fp32_gradients else 2.0) * model.vocabulary * model.hidden / configuration.tensor
     # The first and the last pipeline rank are p - 1 groups of t c d GPUs apart; the copies form pairs.
     apart = configuration.tensor * configuration.context * configuration.data * (configuration.pipeline - 1)
-    return collective_time(cluster, "all_reduce", bytes_, 2, apart)
+    return collective_time(cluster, "all_reduce", bytes_, 2, apart) * collective_factor(factors, cluster, 2, apart)
 
 
 def estimate(

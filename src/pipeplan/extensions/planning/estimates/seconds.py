@@ -256,4 +256,9 @@ def _collective_seconds(machine: WorkMachine, work: Collective) -> float:
     # DTensor shards the second dimension; its collectives gather and scatter the first one, with a copy in between.
     if machine.software.framework == "pytorch" and work.operation in ("all_gather", "reduce_scatter"):
         time += memory_time(machine.cluster.gpu, 2 * work.bytes)
-    return time * machine.factors.factor("collective")
+    return time * collective_factor(machine.factors, machine.cluster, ranks, stride)
+
+
+def collective_factor(factors: TimeFactors, cluster: Cluster, ranks: int, stride: int) -> float:
+    """Return the factor of the collectives of a group: those between nodes have one of their own."""
+    return factors.factor("network" if ranks * stride > cluster.joined else "collective")

@@ -15,6 +15,7 @@ from pipeplan.extensions.planning.estimates.seconds import (
     UNCALIBRATED,
     TimeFactors,
     WorkMachine,
+    collective_factor,
     exposed,
     work_seconds,
 )
@@ -172,10 +173,14 @@ class _Sharding:
         groups = ((parameters.dense, self.dense), (parameters.expert, self.expert))
         for size, (ranks, stride, copies) in groups:
             distance = max(stride, apart)
-            total += collective_time(machine.cluster, operation, width * size, ranks, distance)
+            factor = collective_factor(machine.factors, machine.cluster, ranks, distance)
+            total += factor * collective_time(machine.cluster, operation, width * size, ranks, distance)
             if operation == "reduce_scatter":
-                total += collective_time(machine.cluster, "all_reduce", width * size / ranks, copies, distance * ranks)
-        return machine.factors.factor("collective") * total
+                factor = collective_factor(machine.factors, machine.cluster, copies, distance * ranks)
+                total += factor * collective_time(
+                    machine.cluster, "all_reduce", width * size / ranks, copies, distance * ranks
+                )
+        return total
 
 
 @lru_cache(maxsize=4096)
