@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pipeplan.extensions.planning.error_bars import table
+from pipeplan.extensions.planning.estimates.properties import RESERVED
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.results import Fit
 from pipeplan.foundation.files import GIBIBYTE
@@ -14,14 +15,10 @@ _CONTEXT_BYTES = 0.8 * GIBIBYTE
 _GROUP_BYTES = 688 * 2**20
 """Bytes of NCCL's buffers for a group of GPUs connected by NVLink (NVIDIA/nccl issue 964)."""
 
-_RESERVED = 0.05
-"""Fraction by which PyTorch's allocator reserves more than is allocated: median of SimuMax's 22 runs on B200 (0.03 to
-0.08), whose allocated memory is 28 to 148 GiB."""
-
 
 def default_limit(cluster: Cluster) -> float:
     """Return the default memory limit in bytes: what can be allocated if the allocator reserves as much as usual."""
-    return largest_limit(cluster) / (1 + _RESERVED)
+    return largest_limit(cluster) / (1 + RESERVED)
 
 
 def largest_limit(cluster: Cluster) -> float:

@@ -182,7 +182,7 @@ def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
 def covers(better: Software, other: Software) -> bool:
     """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower.
 
-    Which products have adapters is not compared: a trainer without adapters has no choice of its own.
+    Which products have adapters is not compared: plans train none.
     """
     plain = replace(
         better,
@@ -191,7 +191,7 @@ def covers(better: Software, other: Software) -> bool:
         source=other.source,
         hides=other.hides,
         fp32_gradients=other.fp32_gradients,
-        adapts=other.adapts,  # plans train no adapters
+        adapts=other.adapts,
     )
     return plain == other and better.hides >= other.hides and better.fp32_gradients <= other.fp32_gradients
 

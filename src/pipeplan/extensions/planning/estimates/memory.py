@@ -60,7 +60,7 @@ def rank_memory(
         state = _state(layers, configuration, rules)
         kept, transient = float(peaks.kept[rank]), float(peaks.transient[rank])
         transient += _placeholders(layers) if rules.placeholders else 0.0
-        buffers = _buffers(layers, configuration, rules)
+        buffers, gathered = _buffers(layers, configuration, rules), _gathered(layers, configuration, rules)
         # What is reserved is the sum of what the streams' pools held at most; what is allocated peaks at one moment.
         if (
             gathers_weights(configuration)
@@ -68,12 +68,11 @@ def rank_memory(
             and not rules.reserved
         ):
             kept, transient, gathered = _fullest_moment(layers, configuration, rules, share=float(shares[0]))
-            buffers = rules.workspace + gathered
         if rules.keeps_messages:
             # Every stage but the first receives activations, every stage but the last gradients.
             received = sum((stage > 0) + (stage < len(stages) - 1) for stage in places)
             buffers += received * configuration.microbatches * message
-        reserved = rules.reserved * (state.total + kept + transient + buffers)
+        reserved = rules.reserved * (state.total + kept + transient + gathered + buffers)
         memory.append(
             GpuMemory.from_bytes(
                 weights=state.weights,
@@ -81,6 +80,7 @@ def rank_memory(
                 optimizer=state.optimizer,
                 activations=kept,
                 transient=transient,
+                gathered=gathered,
                 buffers=buffers + reserved,
             )
         )
@@ -92,8 +92,8 @@ def _with_whole_embedding(layer: LayerWork, tensor: int) -> LayerWork:
 
 
 def _buffers(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> float:
-    """Return the bytes of what exists for the whole step: workspaces, gathered weights, scores, and a pipeline's outputs."""
-    size = rules.workspace + _gathered(layers, configuration, rules)
+    """Return the bytes of what exists for the whole step: workspaces, scores, and a pipeline's outputs."""
+    size = rules.workspace
     if any(layer.parameters.expert for layer in layers):
         size += rules.grouped_workspace
     if rules.score_buffer:

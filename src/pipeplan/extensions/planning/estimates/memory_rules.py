@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
-from pipeplan.extensions.planning.estimates.properties import SEPARATOR, TRAITS
+from pipeplan.extensions.planning.estimates.properties import RESERVED, SEPARATOR, TRAITS
 from pipeplan.extensions.planning.estimates.software import software
 from pipeplan.extensions.planning.workload import Masters, Precision
 
@@ -143,16 +143,13 @@ _EAGER_SPLIT_LOSS = 18
 """The same if the logits are a DTensor: the backward in ``torch.distributed.tensor.parallel.loss`` holds log-probabilities,
 the gradient of the likelihood, its sum with the probabilities, and the scaled sum: 16 bytes, and 2 for the 16-bit logits."""
 
-_RESERVED = 0.05
-"""Median of what PyTorch's allocator reserves beyond what is allocated in SimuMax's 22 runs on B200: 0.03 to 0.08."""
-
 _MEGATRON_2021 = MemoryRules(
     loss_bytes=10,
     score_buffer=True,
     source="Megatron-LM before 2023: logits in 16 bits, in 32, and less their maximum in 32; the global memory buffer that "
     "CoreAttention's first product takes",
 )
-_TORCHTITAN = replace(_FSDP2, reserved=_RESERVED)
+_TORCHTITAN = replace(_FSDP2, reserved=RESERVED)
 _TORCHTITAN_2024 = replace(_TORCHTITAN, loss_bytes=_EAGER_LOSS, split_loss_bytes=_EAGER_SPLIT_LOSS, keeps_outputs=True)
 
 RULES: Mapping[str, MemoryRules] = MappingProxyType(

@@ -80,6 +80,17 @@ for weight gradients are not fused with products."""
 QUERY_KEY_VALUE = frozenset({"query, key and value"})
 """The product that adapters go beside in the performance recipes of NeMo and Megatron Bridge (``linear_qkv``)."""
 
+RESERVED = 0.05
+"""Median of what PyTorch's allocator reserves beyond what is allocated in SimuMax's 22 runs on B200: 0.03 to 0.08."""
+
+OVERWRITTEN_LOGITS = 8
+"""Bytes per logit of a cross entropy that overwrites a 32-bit copy of the logits with their gradient, beside the 16-bit
+logits and their 16-bit gradient (Unsloth's kernel, with Hugging Face's upcast)."""
+
+CHUNKED_LOSS = 14 / 8
+"""Bytes per logit of a cross entropy in 32 bits that computes an eighth of the logits at a time (torchtitan's
+``ChunkedLossWrapper``, torchtune's ``CEWithChunkedOutputLoss``)."""
+
 EAGER_UPDATE = 100.0
 """Bytes per parameter of an eager optimizer step: 12 for norm and scaling; for Adam with one kernel per operation, 8 for
 decay, 20 for each moment, 24 for root, correction and epsilon, 16 for the update."""
@@ -226,14 +237,22 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "32-bit-moments": Trait(memory={"moment_bytes": 4}),
         "16-bit-moments": Trait(memory={"moment_bytes": 2}),
         "8-bit-moments": Trait(memory={"moment_bytes": 1}),
+        "16-bit-states": Trait(memory={"masters": "none", "gradient_bytes": 2}),
+        "32-bit-states": Trait(memory={"masters": "only", "gradient_bytes": 4}),
+        "allocated-peaks": Trait(memory={"reserved": 0.0}),
+        "reserved-peaks": Trait(memory={"reserved": RESERVED}),
+        "fused-loss": Trait(software={"fused_loss": True}, memory={"loss_bytes": None, "split_loss_bytes": None}),
+        "overwritten-logits": Trait(memory={"loss_bytes": OVERWRITTEN_LOGITS, "split_loss_bytes": None}),
+        "chunked-loss": Trait(memory={"loss_bytes": CHUNKED_LOSS, "split_loss_bytes": None}),
         "flash-attention": Trait(software={"attention": "flash"}),
         "unfused-attention": Trait(software={"attention": "unfused"}),
         "cuda-graphs": Trait(software={"graphs": True}),
         "no-cuda-graphs": Trait(software={"graphs": False}),
         "fused-experts": Trait(software={"expert_launch": 0.0}),
         "unfused-experts": Trait(software={"expert_launch": EXPERT_LAUNCH}),
-        "fused-loss": Trait(software={"fused_loss": True}),
         "unfused-loss": Trait(software={"fused_loss": False}),
+        "fused-norms": Trait(software={"apart_bytes": 0.0}),
+        "eager-norms": Trait(software={"apart_bytes": EAGER_NORMS}),
         "dropout": Trait(software={"dropout": True}),
         "no-dropout": Trait(software={"dropout": False}),
         "tokens-by-rank": Trait(software={"dispatch": "ranks"}),

@@ -70,6 +70,7 @@ def execution_of(configuration: Configuration) -> Execution:
         small_inputs=memory_rules(configuration.software).small_inputs,
         small_activations=memory_rules(configuration.software).small_activations,
         fused_activation=trainer.fused_activation,
+        fused_norms=not trainer.apart_bytes,
         fp32_gradients=trainer.fp32_gradients,
         context_method=trainer.context_method,
         framework=trainer.framework,

@@ -48,6 +48,8 @@ class Execution:
         otherwise 6, because 32-bit probabilities become their gradient in place (Megatron Core).
     fused_activation
         Whether the FFN's activation function is one kernel that keeps only its inputs.
+    fused_norms
+        Whether norms are one kernel each; otherwise, root-mean-square norms keep their input and their output in 32 bits.
     small_inputs
         Whether products in 8 or 4 bits keep their inputs in that format (Transformer Engine) instead of 16 bits (torchao).
     small_activations
@@ -94,6 +96,7 @@ class Execution:
     fused_loss: bool = True
     loss_bytes: float | None = None
     fused_activation: bool = True
+    fused_norms: bool = True
     small_inputs: bool = True
     small_activations: bool = False
     fp32_gradients: bool = True

@@ -163,7 +163,9 @@ def loss_part(model: ModelShape, execution: Execution) -> Part:
             backward_kernels=2,
         )
         kept, most = Kept(name="probabilities", bytes=FULL * logits), FULL + HALF
-    transient = (execution.loss_bytes or most) * logits - kept.bytes
+    peak = (execution.loss_bytes or most) * logits
+    kept = replace(kept, bytes=min(kept.bytes, peak))  # chunks of the logits are not kept
+    transient = peak - kept.bytes
     return joined((part, Part(forward=reduced, kept=(kept,), transient_bytes=transient)))
 
 
