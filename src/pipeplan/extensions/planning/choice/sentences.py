@@ -83,7 +83,28 @@ def plan_result(
         | fields
     )
     holding(plan, model=model, cluster=cluster, interrupted=interrupted, timed_out=timed_out)
+    plan = without_close_calls(plan)
     return replaced(plan, headline=headline_of(plan), remarks=() if best is None else remarks_of(plan))
+
+
+def without_close_calls(plan: PlanResult) -> PlanResult:
+    """Return a plan whose runners-up lost by no small difference if its search stopped at its time limit.
+
+    What it found until then depends on the load of the machine.
+    """
+    if plan.best is None or plan.complete or not plan.timed_out:
+        return plan
+    step = plan.best.step_time
+    alike = [
+        runner.peak_memory_gib <= plan.memory_limit_gib and abs(runner.step_time / step - 1) <= INDISTINGUISHABLE
+        for runner in plan.runners_up
+    ]
+    reason = "about as fast: the search stopped at its time limit before it could tell"
+    runners = zip(plan.runners_up, alike, strict=True)
+    return replaced(
+        plan,
+        runners_up=tuple(replaced(runner, lost_because=reason) if close else runner for runner, close in runners),
+    )
 
 
 _SUPERLATIVES = {
