@@ -125,10 +125,11 @@ def known_run(row: RunRow) -> Known:
 
 
 def group_of(row: RunRow) -> str:
-    """The source of a row; large ones split into dense models and mixtures of experts."""
-    title = source_of(row)
+    """The source of a row; large ones split into dense models and mixtures of experts, and rows found later apart."""
+    source = source_of(row)
+    title = f"Further rows: {source}" if ", further" in row.source else source
     assert row.model is not None
-    if title.startswith(("Megatron Bridge", "NVIDIA DGX Cloud", "SimuMax")):
+    if source.startswith(("Megatron Bridge", "NVIDIA DGX Cloud", "SimuMax")):
         return f"{title}, {'MoE' if row.model.experts else 'dense'}"
     return title
 

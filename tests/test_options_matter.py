@@ -400,6 +400,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "store": (f"{PLAN} {FIXED}", "--store kept.db"),
         "approximate": (f"{PLAN} {FIXED}".replace("llama3-8b", "unknown.json"), "--approximate"),
         "calibration": (f"{PLAN} {FIXED}", "--calibration calibration.yaml"),
+        "runs": (f"{PLAN} {FIXED}", "--runs runs.yaml"),
         "model": (f"{PLAN} {FIXED}", "--model llama3.2-1b"),
         "cluster": (f"{PLAN} {FIXED}", "--cluster a100-sxm-80gb:8x1"),
         "global_batch": (f"{PLAN} {FIXED}", "--global-batch 32"),
@@ -422,6 +423,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "store": ("estimate plan.yaml --json", "--store kept.db"),
         "approximate": ("estimate unknown.yaml --json", "--approximate"),
         "calibration": ("estimate plan.yaml --json", "--calibration calibration.yaml"),
+        "measured": ("estimate plan.yaml --json", "--measured 9s"),
         "output": ("estimate plan.yaml --json", "-o x.json"),
     },
     "review": {
@@ -480,6 +482,7 @@ FILES = {
     "layers.json": json.dumps(LAYERS),
     "calibration.yaml": CALIBRATION,
     "plan.yaml": json.dumps(CONFIGURATION),
+    "runs.yaml": json.dumps({"runs": [CONFIGURATION | {"measured": 9.0}]}),
     "unknown.json": json.dumps(UNKNOWN),
     "unknown.yaml": json.dumps(CONFIGURATION | {"model": "unknown.json"}),
     "train.sh": LAUNCH,

@@ -47,7 +47,7 @@ def test_a_plan_is_the_best_of_the_trainers_own_plans(plain, capsys):
     for own in plain.by_trainer:
         flags = plain.best.flags[own.trainer]
         assert (flags.step_time_s, flags.peak_memory_gib, flags.fit) == (own.step_time_s, own.peak_memory_gib, own.fit)
-        assert flags.software == software_of_plans(plan_trainers()[own.trainer])
+        assert flags.software == software_of_plans(plan_trainers()[own.trainer], cluster("h100-sxm:8").gpu)
         assert flags.release == plan_trainers()[own.trainer].latest
     shown = plain.best.flags["pipeplan"]
     assert (shown.step_time_s, shown.configuration) == (plain.best.step_time, plain.best.words)
@@ -122,9 +122,8 @@ def test_flags_of_a_chosen_configuration_have_the_figures_of_each_trainer():
     chosen, _ = look(shape, machines, requested)
     assert chosen.flags["bridge"].step_time_s == chosen.step_time
     for trainer in ("megatron", "torchtitan"):
-        own = Configuration(
-            tensor=2, data=4, global_batch=16, sequence=4096, software=software_of_plans(plan_trainers()[trainer])
-        )
+        usual = software_of_plans(plan_trainers()[trainer], machines.gpu)
+        own = Configuration(tensor=2, data=4, global_batch=16, sequence=4096, software=usual)
         assert chosen.flags[trainer].step_time_s == pytest.approx(look(shape, machines, own)[0].step_time)
     sliced = Configuration(pipeline=2, data=4, global_batch=16, sequence=4096, schedule="zb-h1")
     assert look(shape, machines, sliced)[0].flags["torchtitan"].step_time_s is None

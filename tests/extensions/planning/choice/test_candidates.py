@@ -56,7 +56,7 @@ def test_torchtitan_may_shard_within_nodes():
     requested = request("llama-3-8b", "h100-sxm:8x4", global_batch=32, fix={"tp": "1,2", "pp": 1, "cp": 1, "zero": 3})
     tried = {(frame["software"], frame["tensor"], frame["replicate"]) for frame in frames(requested)}
     for name, copies in (("torchtitan", {1, 4}), ("megatron", {1})):
-        trainer = software_of_plans(TRAINERS[name])
+        trainer = software_of_plans(TRAINERS[name], requested.cluster.gpu)
         assert {entry[1:] for entry in tried if entry[0] == trainer} == {(t, c) for t in (1, 2) for c in copies}
     fixed = {**requested.fixed, "software": (TRAINERS["bridge"].software,), "replicate": (4,)}
     refusals: Counter[str] = Counter()

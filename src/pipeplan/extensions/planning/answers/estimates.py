@@ -18,6 +18,7 @@ from pipeplan.extensions.planning.choice.describing import brief, in_words
 from pipeplan.extensions.planning.configuration import ConfigurationRecord
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.plan_records import Assumption
+from pipeplan.extensions.planning.runs.comparing import Comparison
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.foundation.readable import percent
 from pipeplan.foundation.records import Evidence, Record, holding, titles_of
@@ -49,6 +50,7 @@ class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
     costs_from: dict[str, CostsFrom] | UnsetType = UNSET
     configuration: ConfigurationRecord | UnsetType = UNSET
     assumptions: tuple[Assumption, ...] | UnsetType = UNSET
+    measured: Comparison | UnsetType = UNSET
 
     estimate = Evidence[Estimate | None]()
     """The prediction as the planner made it; None if it is refused."""
@@ -163,8 +165,11 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
     yield from estimate_parts(estimate)
     if row.assumptions:
         yield from assumption_parts(row.assumptions, f"software: {estimate.configuration.software}")
+    if row.measured is not UNSET:
+        yield from _measured(row.measured)
     for assumed in row.assumed:
         yield line(f"assumed: {assumed}")
+    yield line()
 
 
 def assumption_parts(assumptions: Sequence[Assumption], said: str) -> Iterator[RenderableType]:
@@ -186,6 +191,28 @@ def assumption_parts(assumptions: Sequence[Assumption], said: str) -> Iterator[R
     yield table
     if any(assumption.setting.startswith(f"{own}+") for assumption in assumptions):
         yield line(f"+NAME stands for {said}+NAME")
+
+
+def _measured(measured: Comparison) -> Iterator[RenderableType]:
+    """Return the measurement beside the prediction: the step, its parts, memory, and which part is off."""
+    yield line(measured.heading, "bold")
+    yield line()
+    if measured.parts:
+        table = columns("part, least and largest of all ranks", "predicted (s)", "measured (s)", padding=1)
+        for part in measured.parts:
+            ranges = (part.predicted_s, part.measured_s)
+            table.add_row(part.part, *(f"{low:.3f}-{high:.3f}" for low, high in ranges))
+        yield table
+        yield line()
+    if measured.memory:
+        table = columns("rank, GiB", "predicted", "allocated", "reserved", padding=1)
+        for held in measured.memory:
+            figures = (held.predicted_gib, held.allocated_gib, held.reserved_gib)
+            name = "fullest" if held.rank is None else str(held.rank)
+            table.add_row(name, *("" if gib is None else f"{gib:.1f}" for gib in figures))
+        yield table
+        yield line()
+    yield from (line(finding) for finding in measured.findings)
     yield line()
 
 

@@ -16,12 +16,15 @@ from pipeplan.extensions.planning.answers.options import EstimateOptions, FilePa
 from pipeplan.extensions.planning.choice.assumptions import assumptions
 from pipeplan.extensions.planning.flags import assumptions_of, read_configuration
 from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.runs.comparing import compared
+from pipeplan.extensions.planning.runs.logs import measured_as
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.extensions.search.answers.searches import usable_cores
 from pipeplan.foundation.documents import ENDINGS, read_document
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
 from pipeplan.foundation.extensions import required_service
 from pipeplan.foundation.files import MEBIBYTE, path_of
+from pipeplan.foundation.records import replaced
 from pipeplan.foundation.sweeps import Finished, SweepTask, sweep
 
 if TYPE_CHECKING:
@@ -69,6 +72,9 @@ def estimate(
         Read a config.json whose layers are not modelled as the nearest architecture.
     calibration
         Calibration file of your own GPU, written by `pipeplan calibrate`.
+    measured
+        Measured step of one configuration, to compare with its prediction: a duration such as 14.25s, or the log of the run
+        (Megatron-LM, Megatron Bridge, NeMo, torchtitan).
 
     Raises
     ------
@@ -94,6 +100,13 @@ def estimated(
     """See :func:`estimate`."""
     calibration = calibration_of(options.calibration)
     rows, single = _rows(source, options)
+    if options.measured is not None:
+        if not single or options.store is not None:
+            raise InputError(
+                "measured belongs to one configuration, without a store: list several runs in a ledger",
+                field="measured",
+            )
+        return Estimates.of([_beside(rows[0], options.measured, calibration)])
     if single and options.store is None:
         return Estimates.of([_single(rows[0], _estimated(rows[0], calibration=calibration), calibration)])
     tasks = [SweepTask(str(place), row) for place, row in enumerate(rows) if not row.refused]
@@ -145,6 +158,16 @@ def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tup
     if not isinstance(documents, list) or not documents:
         raise FormatError(f"{name}: 'rows' must be a non-empty list of configurations")
     return [_read(row, place, read) for place, row in enumerate(documents)], False
+
+
+def _beside(row: ConfigurationRow, measured: FilePath | float, calibration: Calibration | None) -> EstimatedRow:
+    """Return the row of a configuration with the measurement of its run."""
+    answer = _estimated(row, calibration=calibration)
+    assert row.model is not None
+    assert row.cluster is not None
+    measurement = measured_as(measured if isinstance(measured, float | int) else str(measured), answer.configuration)
+    comparison = compared(row.model, row.cluster, answer, measurement, calibration=calibration)
+    return replaced(estimated_row(row, answer), measured=comparison)
 
 
 _OWN_KEYS = frozenset({"rows", "cluster", "global_batch"})

@@ -77,7 +77,7 @@ def _record(
     own: Estimate | None = chosen
     if trainer.schedules is not None and trainer_of(configuration) != name:
         try:
-            with_own = replace(configuration, software=software_of_plans(trainer))
+            with_own = replace(configuration, software=software_of_plans(trainer, machines.gpu))
             runs = configuration.pipeline == 1 or configuration.schedule in trainer.schedules
             own = estimate(shape, machines, with_own, with_error_bar=False) if runs else None
         except PipeplanError:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
 from pipeplan.answers.answers import AnswerRecord
@@ -16,6 +17,7 @@ from pipeplan.extensions.planning.answers.one_configuration import flags_record,
 from pipeplan.extensions.planning.answers.plan_table import choice_parts, miss_parts, plan_view
 from pipeplan.extensions.planning.choice.describing import part_for
 from pipeplan.extensions.planning.plan_records import BestConfiguration, FlagsRecord, PlannedConfiguration, PlanResult
+from pipeplan.extensions.planning.runs.proposing import FromRuns
 from pipeplan.extensions.planning.trainers import plan_flags, plan_trainers
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings
 from pipeplan.foundation.errors import InfeasibleError, UnknownNameError
@@ -49,6 +51,9 @@ class Plan(PlanResult, AnswerRecord, frozen=True, kw_only=True, eq=False):
     .bridge.sh .torchtitan.sh .pipeplan.sh`` (flags). In JSON ``best`` is null, and ``closest_miss`` is not, where nothing
     fits.
     """
+
+    from_runs: FromRuns | UnsetType = UNSET
+    """Factors and next run from a ledger of runs; left out without one."""
 
     calibration = Evidence[Calibration | None]()
     """Calibration of the GPU; None without one."""
@@ -147,6 +152,7 @@ class Plan(PlanResult, AnswerRecord, frozen=True, kw_only=True, eq=False):
             yield from miss_parts(self)
             return
         yield from choice_parts(self, self.best, details=details)
+        yield from () if self.from_runs is UNSET else map(line, self.from_runs.sentences)
         flags = f"--flags {'|'.join(self.flags)} prints those of a trainer's own plan"
         yield line(flags if details else f"{flags}, --details all that was compared")
 

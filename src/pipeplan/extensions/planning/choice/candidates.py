@@ -165,8 +165,9 @@ def _recompute(request: PlanRequest, draft: Draft) -> Sequence[tuple[str, ...]]:
 
 def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
     """Return the software of every trainer with schedules of its own, without those that another covers."""
-    own = [trainer for trainer in request.trainers.values() if trainer.schedules is not None]
-    rows = [software(software_of_plans(trainer)) for trainer in own]
+    names = request.fixed.get("trainer", request.trainers)
+    own = [request.trainers[name] for name in names if request.trainers[name].schedules is not None]
+    rows = [software(software_of_plans(trainer, request.cluster.gpu)) for trainer in own]
     rows = list(dict.fromkeys(rows))
     # Of rows that cover each other, the first stays.
     kept = (
@@ -179,10 +180,7 @@ def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
 
 
 def covers(better: Software, other: Software) -> bool:
-    """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower.
-
-    The casts of experts are not compared: every trainer has them, but only some rows have measured times for them.
-    """
+    """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower."""
     plain = replace(
         better,
         name=other.name,
@@ -190,7 +188,6 @@ def covers(better: Software, other: Software) -> bool:
         source=other.source,
         hides=other.hides,
         fp32_gradients=other.fp32_gradients,
-        expert_casts=other.expert_casts,
     )
     return plain == other and better.hides >= other.hides and better.fp32_gradients <= other.fp32_gradients
 

@@ -14,8 +14,8 @@ from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.estimating import estimate
 from pipeplan.extensions.planning.estimates.memory_rules import software_with
 from pipeplan.extensions.planning.estimates.seconds import TimeFactors
-from pipeplan.extensions.planning.estimates.software import software
-from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.estimates.software import software, usual_software
+from pipeplan.extensions.planning.hardware import Cluster, Gpu
 from pipeplan.extensions.planning.plan_records import Objective
 from pipeplan.extensions.planning.results import Estimate
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
@@ -28,12 +28,12 @@ DEFAULT_TOKENS = 1e12
 """Tokens for which totals are given unless the user names a number."""
 
 
-def software_of_plans(trainer: Trainer) -> str:
-    """Return the software that plans for a trainer assume: its row's, with gradients reduced in 32 bits.
+def software_of_plans(trainer: Trainer, gpu: Gpu) -> str:
+    """Return the software that plans for a trainer on a GPU assume: its row's, with gradients reduced in 32 bits.
 
     Teams accept 32 bits without a test of their own; 16 bits are faster, and a plan says by how much.
     """
-    return software_with(trainer.software, ("32-bit-gradients",))
+    return software_with(usual_software(trainer.software, gpu), ("32-bit-gradients",))
 
 
 NO_TRAINERS: Mapping[str, Trainer] = MappingProxyType({})
@@ -193,7 +193,7 @@ def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, Trainer] = NO_TRAI
     fix
         By any name of a choice, a value, or several alternatives as a list or joined by commas: ``{"tp": "4,8"}``.
     trainers
-        Trainers that a plan can be for, by name; a fixed trainer implies its software. Their layout texts are read, too.
+        Trainers that a plan can be for, by name; their layout texts are read, too.
 
     Raises
     ------
@@ -225,8 +225,6 @@ def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, Trainer] = NO_TRAI
             if name not in named:
                 raise UnknownNameError("trainer", name, trainers, field="fix")
         fixed["trainer"] = tuple(dict.fromkeys(named[name] for name in fixed["trainer"]))
-    if "trainer" in fixed and "software" not in fixed:
-        fixed["software"] = tuple(dict.fromkeys(software_of_plans(trainers[trainer]) for trainer in fixed["trainer"]))
     return fixed
 
 

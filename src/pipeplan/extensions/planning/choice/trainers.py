@@ -38,7 +38,7 @@ def requests_of(request: PlanRequest) -> dict[str, PlanRequest]:
     They are the fixed trainers, or all with schedules of their own. If the software is fixed, they are those of its family,
     the most similar one first. A trainer that runs any schedule is in question only with :func:`without_trainer`.
     """
-    trainers, software = request.trainers, _fixed_software(request)
+    trainers, software = request.trainers, request.fixed.get("software", ())
     named = [name for name in request.fixed.get("trainer", ()) if trainers[name].schedules is not None]
     names = named or [name for name, trainer in trainers.items() if trainer.schedules is not None]
     if software and not named:
@@ -46,19 +46,14 @@ def requests_of(request: PlanRequest) -> dict[str, PlanRequest]:
     return {
         name: replace(
             request,
-            fixed={**request.fixed, "trainer": (name,), "software": software or (software_of_plans(trainers[name]),)},
+            fixed={
+                **request.fixed,
+                "trainer": (name,),
+                "software": software or (software_of_plans(trainers[name], request.cluster.gpu),),
+            },
         )
         for name in names
     }
-
-
-def _fixed_software(request: PlanRequest) -> tuple[str, ...]:
-    """Return the software that the user fixed; empty if it is only that of the fixed trainers."""
-    implied = tuple(
-        dict.fromkeys(software_of_plans(request.trainers[name]) for name in request.fixed.get("trainer", ()))
-    )
-    software = request.fixed.get("software", ())
-    return () if software == implied else software
 
 
 def _of_family(request: PlanRequest, names: list[str], software: tuple[str, ...]) -> list[str]:
@@ -80,9 +75,7 @@ def _is_torchtitan(software: str) -> bool:
 
 def without_trainer(request: PlanRequest) -> PlanRequest:
     """Return the request for any trainer: its schedules are those of any trainer, or all if the user allows it."""
-    fixed = {name: values for name, values in request.fixed.items() if name not in ("trainer", "software")}
-    software = _fixed_software(request)
-    return replace(request, fixed=fixed | ({"software": software} if software else {}))
+    return replace(request, fixed={name: values for name, values in request.fixed.items() if name != "trainer"})
 
 
 def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
