@@ -39,7 +39,9 @@ export function frontPicture(rows: readonly Row[], selected: number, limit: numb
   const band = [y.place(Math.min((1 + ALIKE) * fastest, slowest)), y.place(fastest)] as const;
   const named = fitting.flatMap(({ candidate, role }) => {
     const names = [role === "best" ? "chosen" : "", candidate.step_time_s === fastest ? "fastest" : ""].filter(Boolean);
-    const place = { x: x.place(candidate.peak_memory_gib) - 11, y: y.place(candidate.step_time_s) + 4 };
+    // The chosen one is no faster than the fastest, so that its name stands above.
+    const up = role === "best" ? -6 : 14;
+    const place = { x: x.place(candidate.peak_memory_gib) - 9, y: y.place(candidate.step_time_s) + up };
     return names.length === 0 ? [] : [svg("text", { ...place, "text-anchor": "end" }, names.join(", "))];
   });
   const across = x.place(limit);

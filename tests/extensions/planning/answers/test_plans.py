@@ -14,9 +14,9 @@ from pipeplan.answers.parts import figure
 from pipeplan.extensions.planning.answers.options import PlanOptions
 from pipeplan.extensions.planning.answers.planned import seconds_of
 from pipeplan.extensions.planning.answers.plans import plan_of
-from pipeplan.extensions.planning.choice.sentences import headline_of, remarks_of
+from pipeplan.extensions.planning.choice.sentences import headline_of, remarks_of, without_close_calls
 from pipeplan.foundation.errors import InfeasibleError, UnknownNameError
-from pipeplan.foundation.records import replaced
+from pipeplan.foundation.records import holding, replaced
 from tests.plans import ORDER, fitting_plan, missing_plan
 
 
@@ -63,6 +63,17 @@ def test_a_budget_that_ended_early_is_said(plan, capsys):
     assert "out by bounds or not reached" in output
     plan.print()
     assert "ended" not in capsys.readouterr().out
+
+
+def test_a_search_that_stopped_at_its_time_limit_tells_no_close_winner(plan):
+    ended = holding(replaced(plan, complete=False, optimality_gap=0.125), timed_out=True)
+    assert "the search stopped at its time limit" in headline_of(ended)
+    close = [abs(runner.step_time / plan.best.step_time - 1) < 0.03 for runner in plan.runners_up]
+    assert any(close)
+    assert not all(close)
+    reasons = [runner.lost_because for runner in without_close_calls(ended).runners_up]
+    assert [reason.startswith("about as fast") for reason in reasons] == close
+    assert without_close_calls(plan) is plan
 
 
 def test_the_record_is_plain_json_and_adds_up(plan):

@@ -191,6 +191,7 @@ def assumption_parts(assumptions: Sequence[Assumption], said: str) -> Iterator[R
     yield table
     if any(assumption.setting.startswith(f"{own}+") for assumption in assumptions):
         yield line(f"+NAME stands for {said}+NAME")
+    yield line()
 
 
 def _measured(measured: Comparison) -> Iterator[RenderableType]:

@@ -83,13 +83,41 @@ def plan_result(
         | fields
     )
     holding(plan, model=model, cluster=cluster, interrupted=interrupted, timed_out=timed_out)
+    plan = without_close_calls(plan)
     return replaced(plan, headline=headline_of(plan), remarks=() if best is None else remarks_of(plan))
 
 
-_SUPERLATIVES = {"step-time": "fastest", "cost": "cheapest", "gpus": "smallest that meets the deadline"}
-"""What the best is by each objective."""
+def without_close_calls(plan: PlanResult) -> PlanResult:
+    """Return a plan whose runners-up lost by no small difference if its search stopped at its time limit.
+
+    What it found until then depends on the load of the machine.
+    """
+    if plan.best is None or plan.complete or not plan.timed_out:
+        return plan
+    step = plan.best.step_time
+    alike = [
+        runner.peak_memory_gib <= plan.memory_limit_gib and abs(runner.step_time / step - 1) <= INDISTINGUISHABLE
+        for runner in plan.runners_up
+    ]
+    reason = "about as fast: the search stopped at its time limit before it could tell"
+    runners = zip(plan.runners_up, alike, strict=True)
+    return replaced(
+        plan,
+        runners_up=tuple(replaced(runner, lost_because=reason) if close else runner for runner, close in runners),
+    )
+
+
+_SUPERLATIVES = {
+    "step-time": ("fastest", ""),
+    "cost": ("cheapest", ""),
+    "gpus": ("smallest", " that meets the deadline"),
+}
+"""What the best is by each objective, and what it has to do."""
 
 _BETTER = {"step-time": "faster", "cost": "cheaper", "gpus": "smaller"}
+
+NOTHING_BETTER = 0.005
+"""Gain below which what is left of a search is not worth a word."""
 
 
 def headline_of(plan: PlanResult) -> str:
@@ -97,9 +125,10 @@ def headline_of(plan: PlanResult) -> str:
     best = plan.best
     if best is None:
         return plan.miss
+    gpus = "" if plan.objective == "step-time" else f" on {best.configuration.gpus:,} GPUs"
     tight = " (tight)" if plan.fit == "tight" else ""
     words = (
-        f"{brief(best.configuration)}, {figure(best.step_time)} s, {best.peak_memory_gib:.1f} of "
+        f"{brief(best.configuration)}{gpus}, {figure(best.step_time)} s, {best.peak_memory_gib:.1f} of "
         f"{plan.memory_limit_gib:.1f} GiB{tight}: the {_chosen_by(plan, best)}"
     )
     if plan.unusual:
@@ -108,20 +137,24 @@ def headline_of(plan: PlanResult) -> str:
         return words
     # A gap of g means that the best of the rest takes at least 1 / (1 + g) of the value.
     more = 1 - 1 / (1 + plan.optimality_gap)
-    return f"{words}; {_ended_by(plan)}, and another one could be up to {more:.0%} {_BETTER[plan.objective]}"
+    return (
+        words
+        if more < NOTHING_BETTER
+        else f"{words}; {_ended_by(plan)}, and another one could be up to {more:.0%} {_BETTER[plan.objective]}"
+    )
 
 
 def _chosen_by(plan: PlanResult, best: Estimate) -> str:
     """Return the rule that chose the best: it has the best value, or it is the simplest of those that are about as good."""
-    most = _SUPERLATIVES[plan.objective]
-    found = "" if plan.complete else " found"
+    superlative, condition = _SUPERLATIVES[plan.objective]
+    most = superlative + ("" if plan.complete else " found") + condition
     if not plan.simpler_because:
-        return f"{most}{found or ' that fits'}"
+        return most if condition or not plan.complete else f"{most} that fits"
     fastest = plan.runners_up[0]
     here, there = best.configuration, fastest.configuration
     other = brief(there) if brief(there) != brief(here) else f"the same with {differences(there, here)}"
     return (
-        f"simplest within {INDISTINGUISHABLE:.0%} of the {most}{found}, which is {other}, {figure(fastest.step_time)} s, "
+        f"simplest within {INDISTINGUISHABLE:.0%} of the {most}, which is {other}, {figure(fastest.step_time)} s, "
         f"but {plan.simpler_because}"
     )
 
