@@ -39,6 +39,7 @@ _OF_ALL: tuple[Mapping[str, str], ...] = (
     {"fused-loss": "loss in one kernel", "unfused-loss": "loss of separate kernels"},
     {"no-dropout": "no dropout", "dropout": "dropout"},
     {"cuda-graphs": "kernels in CUDA graphs", "no-cuda-graphs": "no CUDA graphs"},
+    {"fused-experts": "experts in one kernel", "unfused-experts": "experts of separate kernels"},
     {"tokens-by-rank": "tokens sent once per rank (DeepEP)", "tokens-by-expert": "tokens sent once per expert"},
     *(
         {f"hidden-{kind}": f"{words} overlapped", f"exposed-{kind}": f"{words} not overlapped"}
@@ -54,7 +55,7 @@ _OF_ALL: tuple[Mapping[str, str], ...] = (
 """What holds with each trait of software, in words; the traits of one entry exclude each other. PyTorch's FSDP2 offers no
 choice of those of Megatron-core."""
 
-_UNSAID = {"16-bit-moments", "cuda-graphs", "hidden-expert"}
+_UNSAID = {"16-bit-moments", "cuda-graphs", "fused-experts", "hidden-expert"}
 """Traits that the flags of plans do not have: a trainer's own settings decide them."""
 
 FULLEST = 1.25
