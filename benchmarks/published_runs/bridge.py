@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pipeplan.extensions.planning.workload import from_dict
+from pipeplan.extensions.planning.workload import ModelShape, from_dict
 from pipeplan.foundation.errors import PipeplanError
 
 Release = tuple[int, int, int]
@@ -31,15 +31,20 @@ def bridge_software(row: Mapping[str, Any], release: Release | None) -> str:
     small = re.search(r"mx", row.get("precision") or "", re.IGNORECASE) is not None
     since = release is None or release >= _WHOLE_GRAPHS
     blackwell = re.search(r"b[23]00", str(hardware.get("gpu", "")), re.IGNORECASE) is not None
-    if since and small and blackwell and (pipeline == 1 or chunks > 1) and not _hybrid(row):
-        return "megatron-bridge"
+    model = _model(row)
+    if since and small and blackwell and (pipeline == 1 or chunks > 1) and not _hybrid(model):
+        # Megatron's overlapped schedule has no layers with hyper-connections.
+        return "megatron-bridge" if model is None or model.residual_streams == 1 else "megatron-bridge+exposed-expert"
     return "megatron-bridge-26.04"
 
 
-def _hybrid(row: Mapping[str, Any]) -> bool:
-    """Return True if a row's model has recurrent layers: Megatron's ``HybridModel``, whose exchanges do not overlap."""
+def _model(row: Mapping[str, Any]) -> ModelShape | None:
     try:
-        mixers = from_dict(row.get("model", {})).mixers
+        return from_dict(row.get("model", {}))
     except PipeplanError:
-        return False
-    return any(mixer.kind != "compressed-attention" for mixer in mixers)
+        return None
+
+
+def _hybrid(model: ModelShape | None) -> bool:
+    """Return True if a model has recurrent layers: Megatron's ``HybridModel``, whose exchanges do not overlap."""
+    return model is not None and any(mixer.kind != "compressed-attention" for mixer in model.mixers)

@@ -41,6 +41,7 @@ def test_every_trainer_says_where_it_is_from():
         assert entry.name == name
         assert entry.source
         assert entry.core in CORES
+        assert 0 <= entry.reserved < 1
     with pytest.raises(UnknownNameError, match="did you mean 'nemo'"):
         software("nemoo")
 
@@ -74,6 +75,13 @@ def test_libraries_of_attention_differ_since_hopper():
     back = replace(CORE, backward=True)
     ratio = seconds("llm-foundry", (back,))["attention"] / seconds("megatron-core", (back,))["attention"]
     assert ratio == pytest.approx(1 / (triton.backward * triton.ported))
+
+
+def test_reserved_multiprocessors_slow_products_and_not_passes():
+    passes = MemoryPass(name="norm", bytes=1e9)
+    plain, reserved = (seconds(name, (PRODUCT, passes)) for name in ("megatron-core", "hai-llm"))
+    assert reserved["gemm"] == pytest.approx(plain["gemm"] / (1 - 20 / 132))
+    assert reserved["memory"] == plain["memory"]
 
 
 @pytest.mark.parametrize(("precision", "bytes_each"), [("fp8", ROW_WISE), ("bf16", 0.0)])

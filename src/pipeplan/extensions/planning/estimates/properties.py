@@ -110,6 +110,8 @@ class Software:
     dispatch
         How often a token is sent to a rank with several of its experts: once per expert (``experts``), or once per rank
         (``ranks``; over the network once per node), whose experts are random, or beside each other (``neighbours``).
+    reserved
+        Fraction of the multiprocessors that is permanently reserved for communication.
     blocks
         Whether a message occupies both of its ranks.
     scatters
@@ -167,6 +169,7 @@ class Software:
     context_method: ContextMethod = "ring"
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
     dispatch: Literal["experts", "ranks", "neighbours"] = "experts"
+    reserved: float = 0.0
     blocks: bool = False
     scatters: bool = True
     by_layer: bool = False
@@ -227,8 +230,8 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "unfused-attention": Trait(software={"attention": "unfused"}),
         "cuda-graphs": Trait(software={"graphs": True}),
         "no-cuda-graphs": Trait(software={"graphs": False}),
-        "fused-experts": Trait(software={"fused_experts": True}),
-        "unfused-experts": Trait(software={"fused_experts": False}),
+        "fused-experts": Trait(software={"expert_launch": 0.0}),
+        "unfused-experts": Trait(software={"expert_launch": EXPERT_LAUNCH}),
         "fused-loss": Trait(software={"fused_loss": True}),
         "unfused-loss": Trait(software={"fused_loss": False}),
         "dropout": Trait(software={"dropout": True}),

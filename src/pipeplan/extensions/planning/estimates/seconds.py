@@ -117,6 +117,9 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
             name, time, launched = _kernel_seconds(machine, work, kind)
             seconds[_COLUMN[name]] += time
             kernels += launched
+    # Multiprocessors reserved for communication are missing from the kernels that need all of them.
+    for name in _COMPUTING:
+        seconds[_COLUMN[name]] /= 1.0 - machine.software.reserved
     _expose(seconds, hidden)
     # The host launches ahead: only what the launches take beyond all kernels is waiting time.
     if not machine.software.graphs:
@@ -125,6 +128,9 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
         seconds[_COLUMN["host"]] = max(0.0, launches - float(seconds.sum()))
     return seconds
 
+
+_COMPUTING = ("gemm", "grouped_gemm", "attention")
+"""Kinds of work whose time depends on the number of multiprocessors; memory passes need only a few."""
 
 GRACE_LINK = 200e9
 """Bandwidth to the host, bytes/s each way, from which the host is a Grace processor (NVLink-C2C)."""
