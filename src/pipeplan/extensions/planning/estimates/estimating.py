@@ -318,8 +318,9 @@ def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]
     if model.details.unread:
         assumptions.append(f"model: as if its config.json had no {model.details.unread}, which are unknown here")
     if configuration.lora_rank:
-        beside = " and ".join(sorted(software(configuration.software).adapts)) or "every"
-        assumptions.append(f"training: adapters beside the {beside} product of a layer, everything else is frozen")
+        names = sorted(software(configuration.software).adapts)
+        beside = f"the {' and '.join(names)} product" if names else "every product"
+        assumptions.append(f"training: adapters beside {beside} of a layer, everything else is frozen")
     if configuration.document:
         assumptions.append("documents: packed, attention within each of them")
     if model.experts is not None:
