@@ -163,13 +163,12 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
     ]
     yield facts(rows, above=1, below=1)
     yield from estimate_parts(estimate)
-    if row.assumptions:
-        yield from assumption_parts(row.assumptions, f"software: {estimate.configuration.software}")
     if row.measured is not UNSET:
         yield from _measured(row.measured)
+    if row.assumptions:
+        yield from assumption_parts(row.assumptions, f"software: {estimate.configuration.software}")
     for assumed in row.assumed:
         yield line(f"assumed: {assumed}")
-    yield line()
 
 
 def assumption_parts(assumptions: Sequence[Assumption], said: str) -> Iterator[RenderableType]:

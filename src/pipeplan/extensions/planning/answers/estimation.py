@@ -167,7 +167,7 @@ def _beside(row: ConfigurationRow, measured: FilePath | float, calibration: Cali
     assert row.cluster is not None
     measurement = measured_as(measured if isinstance(measured, float | int) else str(measured), answer.configuration)
     comparison = compared(row.model, row.cluster, answer, measurement, calibration=calibration)
-    return replaced(estimated_row(row, answer), measured=comparison)
+    return replaced(_single(row, answer, calibration), measured=comparison)
 
 
 _OWN_KEYS = frozenset({"rows", "cluster", "global_batch"})
