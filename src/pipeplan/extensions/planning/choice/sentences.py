@@ -102,8 +102,7 @@ def without_close_calls(plan: PlanResult) -> PlanResult:
     reason = "about as fast: the search stopped at its time limit before it could tell"
     runners = zip(plan.runners_up, alike, strict=True)
     return replaced(
-        plan,
-        runners_up=tuple(replaced(runner, lost_because=reason) if close else runner for runner, close in runners),
+        plan, runners_up=tuple(replaced(runner, lost_because=reason) if close else runner for runner, close in runners)
     )
 
 
