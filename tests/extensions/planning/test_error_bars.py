@@ -164,16 +164,8 @@ def test_steps_of_a_source_are_near_and_nearer_than_the_null_models(predictions,
     assert benchmark.mean_absolute(errors) < benchmark.mean_absolute(nulls)
 
 
-def test_every_page_names_the_number_of_runs_of_the_comparison(predictions):
+def test_the_page_and_the_package_are_of_the_same_comparison(predictions):
     page = benchmark.PAGE.read_text(encoding="utf-8")
     steps, rows = map(int, re.findall(r"(\d+) step times of (\d+) rows", page)[0])
-    assert steps == sum(item.step_error is not None for item in predictions)
+    assert steps == sum(item.step_error is not None for item in predictions) < rows
     assert sum(found.runs for found in table().ranges if found.kind.generation) == steps
-    pages = [benchmark.ROOT / "README.md", *(benchmark.ROOT / "docs").rglob("*.md")]
-    numbers = {
-        (path.name, int(number))
-        for path in pages
-        for number in re.findall(r"(\d+) published runs|all (\d+) runs by", path.read_text(encoding="utf-8"))
-        for number in filter(None, number)
-    }
-    assert {("README.md", steps), ("index.md", rows), ("planning.md", rows)} == numbers
