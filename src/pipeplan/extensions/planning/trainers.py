@@ -80,17 +80,10 @@ def flags_of(
 ) -> dict[str, TrainerSettings]:
     """Return the flags to train with a configuration, by trainer.
 
-    Parameters
-    ----------
-    schedule
-        Schedule to run in place of the configuration's own, with the same ranks, stages and microbatches.
-    versions
-        Releases by trainer, such as ``{"torchtitan": "main"}``; the newest supported ones for the others.
+    ``schedule`` runs in place of the configuration's own, with the same ranks, stages and microbatches. ``versions`` are
+    releases by trainer, such as ``{"torchtitan": "main"}``; the newest supported ones for the others.
 
-    Raises
-    ------
-    PipeplanError
-        If the degrees do not divide the model, the schedule cannot take the shape, or a release is unsupported.
+    Raises PipeplanError if the degrees do not divide the model, the schedule cannot take the shape, or for a wrong release.
     """
     if schedule is None:
         schedule = schedule_of(configuration, costs_of(stage_costs(model, cluster, configuration), configuration))

@@ -78,16 +78,8 @@ class CalibrationProfile(CalibrationRecord, AnswerRecord, frozen=True, kw_only=T
         yield line("'--calibration' of a plan and of estimates takes this, saved as .yaml or .json")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
-        return [
-            {
-                "kind": correction.kind,
-                "factor": correction.factor,
-                "measured": correction.measured,
-                "analytic": correction.analytic,
-                "source": correction.source,
-            }
-            for correction in self.calibration.corrections
-        ]
+        names = ("kind", "factor", "measured", "analytic", "source")
+        return [{name: getattr(each, name) for name in names} for each in self.calibration.corrections]
 
     def __repr__(self) -> str:
         factors = ", ".join(f"{correction.kind} {correction.factor:.3g}" for correction in self.calibration.corrections)

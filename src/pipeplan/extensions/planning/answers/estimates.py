@@ -58,18 +58,9 @@ class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationRow:
-    """Configuration of a file.
+    """Configuration of a file: its ``id``, number or name, and its job, or why it is ``refused``.
 
-    Attributes
-    ----------
-    id
-        Its ``id`` in the file; else its number, or the name of the file.
-    model, cluster, configuration
-        The job; None if the row is refused.
-    assumed
-        Assumptions about settings that the file leaves out, one sentence each.
-    refused
-        Reason why the row cannot be estimated; empty if it can.
+    ``assumed`` are assumptions about settings that the file leaves out, one sentence each.
     """
 
     id: str

@@ -58,14 +58,13 @@ class PredictionOptions(Options):
 class EstimateOptions(PredictionOptions):
     """Options of estimates."""
 
+    # fmt: off
     measured: FilePath | float | None = option(
-        kind="object",
-        group="work",
-        longest=4096,
-        in_form=False,
+        kind="object", group="work", longest=4096, in_form=False,
         help="Measured step of one configuration, to compare with its prediction: a duration such as 14.25s, or the log of "
         "the run (Megatron-LM, Megatron Bridge, NeMo, torchtitan).",
     )
+    # fmt: on
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -134,14 +134,8 @@ def models() -> Models:
     shapes = tuple(map(model, model_names()))
     presets = (
         PresetModel(
-            name=shape.name,
-            layers=shape.layers,
-            hidden=shape.hidden,
-            heads=shape.heads,
-            vocabulary=shape.vocabulary,
+            **{name: getattr(shape, name) for name in PresetModel.__struct_fields__ if name != "experts"},
             experts=0 if shape.experts is None else shape.experts.count,
-            trained_sequence=shape.trained_sequence,
-            source=shape.source,
         )
         for shape in shapes
     )

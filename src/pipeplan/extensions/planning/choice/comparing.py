@@ -184,13 +184,7 @@ LIMITS = (0.9, 1.1)
 
 
 def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]) -> Sensitivity:
-    """Return the effect of a changed input on the plan.
-
-    Parameters
-    ----------
-    chosen, others
-        Estimates with the changed input: of the chosen configuration, and of others that fit.
-    """
+    """Return the effect of a changed input on the plan from estimates with it: the chosen one's, and others' that fit."""
     better = _better(chosen, others)
     return Sensitivity(
         input=change.input,
@@ -202,15 +196,7 @@ def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]
 
 
 def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Estimate]) -> Sensitivity:
-    """Return the effect of another memory limit on the plan.
-
-    Parameters
-    ----------
-    limit
-        The other limit in bytes.
-    others
-        All estimated configurations.
-    """
+    """Return the effect of another memory limit in bytes on the plan, among all estimated configurations."""
     fitting = [estimate for estimate in others if estimate.peak_bytes <= limit]
     better = _better(chosen, fitting)
     instead = "" if better is None else _instead(better, chosen)

@@ -13,7 +13,7 @@ from typing import Any
 
 from pipeplan.extensions.planning.choice.branching import Space
 from pipeplan.extensions.planning.choice.candidates import FRAME_FIELDS, as_configuration, drafts, frames, variants
-from pipeplan.extensions.planning.choice.describing import described
+from pipeplan.extensions.planning.choice.describing import degrees_in_words, described
 from pipeplan.extensions.planning.choice.legality import RULES, Rule
 from pipeplan.extensions.planning.choice.request import PlanRequest, short_name, written
 from pipeplan.extensions.planning.configuration import Configuration
@@ -105,15 +105,9 @@ MORE_GPUS = (2, 4, 8, 16, 32, 64)
 def thriftiest(request: PlanRequest, *, must_fit: bool = False, seconds: float = inf) -> Estimate | None:
     """Return the configuration with the lowest peak, or the first that fits; None if none is valid.
 
-    Configurations are estimated in the order of their memory bounds, until no bound is below the lowest peak.
-
-    Parameters
-    ----------
-    must_fit
-        Return None if nothing fits, and skip configurations whose parameters alone do not.
-    seconds
-        Time limit, beyond which the lowest peak so far is returned; at least one configuration is estimated. With
-        ``must_fit``, None is then returned.
+    Configurations are estimated in the order of their memory bounds, until no bound is below the lowest peak. ``must_fit``
+    returns None if nothing fits within the seconds, and skips configurations whose parameters alone do not. Without it, at
+    least one configuration is estimated.
     """
     best: Estimate | None = None
     largest = request.memory_limit if must_fit else inf
@@ -200,8 +194,8 @@ def _changes(request: PlanRequest, lowest: Estimate, until: float) -> Iterator[s
         yield f"offloading all activations needs {_gibibytes(whole)}"
     more = _on_more_gpus(request, until)
     if more is not None:
-        yield f"with {more.configuration.gpus:,} GPUs, {_degrees(more)} needs {_gibibytes(more)}"
-    yield f"with {_gibibytes(lowest)} of usable memory per GPU, {_degrees(lowest)} fits"
+        yield f"with {more.configuration.gpus:,} GPUs, {degrees_in_words(more.configuration)} needs {_gibibytes(more)}"
+    yield f"with {_gibibytes(lowest)} of usable memory per GPU, {degrees_in_words(lowest.configuration)} fits"
     shorter = _shorter(request, until)
     if shorter is not None:
         yield f"with sequences of {shorter.configuration.sequence:,} tokens it needs {_gibibytes(shorter)}"
@@ -246,14 +240,6 @@ def _shorter(request: PlanRequest, until: float) -> Estimate | None:
             return estimate
         sequence //= 2
     return None
-
-
-def _degrees(estimate: Estimate) -> str:
-    here = estimate.configuration
-    degrees = {name: getattr(here, name) for name in ("tensor", "pipeline", "context", "data", "expert")}
-    return (
-        " ".join(f"{short_name(name)}={degree}" for name, degree in degrees.items() if degree > 1) or "no parallelism"
-    )
 
 
 def _gibibytes(estimate: Estimate) -> str:

@@ -45,7 +45,7 @@ MOST = 1_000_000
 """Maximum of any degree: larger than any cluster."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class PlanChoice:
     """Field of a configuration that a plan chooses (``trainer`` restricts others), and its names, the first for messages.
 
@@ -120,41 +120,28 @@ def _precision(name: str, value: Any) -> str:
 
 
 CHOICES: tuple[PlanChoice, ...] = (
-    PlanChoice(field="tensor", names=("tp", "tensor"), title="tensor parallel degree", read=_count),
-    PlanChoice(field="pipeline", names=("pp", "pipeline"), title="pipeline parallel degree", read=_count),
-    PlanChoice(field="context", names=("cp", "context"), title="context parallel degree", read=_count),
-    PlanChoice(field="data", names=("dp", "data"), title="data parallel degree", read=_count),
-    PlanChoice(field="expert", names=("ep", "expert"), title="expert parallel degree", read=_count),
+    PlanChoice("tensor", ("tp", "tensor"), "tensor parallel degree", _count),
+    PlanChoice("pipeline", ("pp", "pipeline"), "pipeline parallel degree", _count),
+    PlanChoice("context", ("cp", "context"), "context parallel degree", _count),
+    PlanChoice("data", ("dp", "data"), "data parallel degree", _count),
+    PlanChoice("expert", ("ep", "expert"), "expert parallel degree", _count),
+    PlanChoice("expert_tensor", ("etp", "expert-tensor"), "expert tensor parallel degree", _count),
+    PlanChoice("chunks", ("vp", "chunks", "vpp"), "chunks per rank", _count),
+    PlanChoice("microbatch_size", ("micro", "mbs", "microbatch-size"), "microbatch size", _count),
+    PlanChoice("schedule", ("schedule",), "schedule", lambda _, value: strategy(str(value)).name),
+    PlanChoice("group_size", ("group", "group-size"), "microbatches per group", _count),
+    PlanChoice("in_flight", ("in-flight",), "activation limit that a schedule is built for", _amount),
+    PlanChoice("layers", ("layers", "layout"), "layers of each stage", _layers),
+    PlanChoice("recompute", ("recompute",), "recomputed modules", _modules),
+    PlanChoice("offload", ("offload",), "fraction of activations offloaded to the host", _share),
+    PlanChoice("zero", ("zero",), "ZeRO stage: what data-parallel ranks shard", _zero),
+    PlanChoice("replicate", ("replicate",), "copies of the sharded state (HSDP)", _count),
+    PlanChoice("sequence_parallel", ("sp", "sequence-parallel"), "sequence parallelism", _flag),
+    PlanChoice("precision", ("precision",), "number format of matrix products", _precision),
     PlanChoice(
-        field="expert_tensor", names=("etp", "expert-tensor"), title="expert tensor parallel degree", read=_count
+        "software", ("software",), "trainer whose kernels are assumed", lambda _, text: software(str(text)).name
     ),
-    PlanChoice(field="chunks", names=("vp", "chunks", "vpp"), title="chunks per rank", read=_count),
-    PlanChoice(
-        field="microbatch_size", names=("micro", "mbs", "microbatch-size"), title="microbatch size", read=_count
-    ),
-    PlanChoice(
-        field="schedule", names=("schedule",), title="schedule", read=lambda _, value: strategy(str(value)).name
-    ),
-    PlanChoice(field="group_size", names=("group", "group-size"), title="microbatches per group", read=_count),
-    PlanChoice(
-        field="in_flight", names=("in-flight",), title="activation limit that a schedule is built for", read=_amount
-    ),
-    PlanChoice(field="layers", names=("layers", "layout"), title="layers of each stage", read=_layers),
-    PlanChoice(field="recompute", names=("recompute",), title="recomputed modules", read=_modules),
-    PlanChoice(field="offload", names=("offload",), title="fraction of activations offloaded to the host", read=_share),
-    PlanChoice(field="zero", names=("zero",), title="ZeRO stage: what data-parallel ranks shard", read=_zero),
-    PlanChoice(field="replicate", names=("replicate",), title="copies of the sharded state (HSDP)", read=_count),
-    PlanChoice(field="sequence_parallel", names=("sp", "sequence-parallel"), title="sequence parallelism", read=_flag),
-    PlanChoice(field="precision", names=("precision",), title="number format of matrix products", read=_precision),
-    PlanChoice(
-        field="software",
-        names=("software",),
-        title="trainer whose kernels are assumed",
-        read=lambda _, value: software(str(value)).name,
-    ),
-    PlanChoice(
-        field="trainer", names=("trainer",), title="trainer to run it with", read=lambda _, value: str(value).lower()
-    ),
+    PlanChoice("trainer", ("trainer",), "trainer to run it with", lambda _, value: str(value).lower()),
 )
 """Every name that ``--fix`` accepts."""
 

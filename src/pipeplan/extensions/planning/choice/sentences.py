@@ -25,23 +25,9 @@ from pipeplan.foundation.records import holding, replaced
 from pipeplan.model import counted
 
 NOTHING_FITS: Mapping[str, Any] = {
-    "by_trainer": (),
-    "best": None,
-    "given_up": 0.0,
-    "simpler_because": "",
-    "fit": None,
-    "unusual": (),
-    "pipelined": None,
-    "runners_up": (),
-    "front": (),
-    "assumptions": (),
-    "sensitivity": (),
-    "closest_miss": None,
-    "searched": None,
-    "optimality_gap": None,
-    "left_out": (),
-    "totals": None,
-    "remarks": (),
+    **dict.fromkeys(("best", "fit", "pipelined", "closest_miss", "searched", "optimality_gap", "totals")),
+    **dict.fromkeys(("by_trainer", "unusual", "runners_up", "front", "assumptions", "sensitivity", "left_out"), ()),
+    **{"given_up": 0.0, "simpler_because": "", "remarks": ()},
 }
 """Fields of a plan in which nothing fits."""
 
@@ -94,16 +80,13 @@ def without_close_calls(plan: PlanResult) -> PlanResult:
     """
     if plan.best is None or plan.complete or not plan.timed_out:
         return plan
-    step = plan.best.step_time
-    alike = [
-        runner.peak_memory_gib <= plan.memory_limit_gib and abs(runner.step_time / step - 1) <= INDISTINGUISHABLE
-        for runner in plan.runners_up
-    ]
+    step, runners = plan.best.step_time, []
     reason = "about as fast: the search stopped at its time limit before it could tell"
-    runners = zip(plan.runners_up, alike, strict=True)
-    return replaced(
-        plan, runners_up=tuple(replaced(runner, lost_because=reason) if close else runner for runner, close in runners)
-    )
+    for runner in plan.runners_up:
+        close = abs(runner.step_time / step - 1) <= INDISTINGUISHABLE
+        fits = runner.peak_memory_gib <= plan.memory_limit_gib
+        runners.append(replaced(runner, lost_because=reason) if close and fits else runner)
+    return replaced(plan, runners_up=tuple(runners))
 
 
 _SUPERLATIVES = {
@@ -132,15 +115,11 @@ def headline_of(plan: PlanResult) -> str:
     )
     if plan.unusual:
         words += f"; unusual: {', '.join(plan.unusual)}"
-    if plan.complete or plan.optimality_gap is None:
-        return words
     # A gap of g means that the best of the rest takes at least 1 / (1 + g) of the value.
-    more = 1 - 1 / (1 + plan.optimality_gap)
-    return (
-        words
-        if more < NOTHING_BETTER
-        else f"{words}; {_ended_by(plan)}, and another one could be up to {more:.0%} {_BETTER[plan.objective]}"
-    )
+    more = 0.0 if plan.complete or plan.optimality_gap is None else 1 - 1 / (1 + plan.optimality_gap)
+    if more >= NOTHING_BETTER:
+        words += f"; {_ended_by(plan)}, and another one could be up to {more:.0%} {_BETTER[plan.objective]}"
+    return words
 
 
 def _chosen_by(plan: PlanResult, best: Estimate) -> str:

@@ -35,14 +35,9 @@ def rank_memory(
     The schedule is walked op by op: when a backward starts, its rank holds everything that forwards kept, plus the op's own
     transients. The walk uses no closed form, so it holds for every schedule.
 
-    Parameters
-    ----------
-    stages
-        Layers of each stage in order, with recomputation applied; ``configuration.offload`` is applied here.
-    schedule
-        Schedule with the same stages; fewer microbatches than the step's suffice if they fill the pipeline.
-    message
-        Bytes of one rank's message between stages.
+    ``stages`` are the layers of each in order, with recomputation applied; ``configuration.offload`` is applied here. Of the
+    schedule, fewer microbatches than the step's suffice if they fill the pipeline. ``message`` is the bytes of one rank's
+    message between stages.
     """
     rules = memory_rules(configuration.software)
     shares = np.broadcast_to(np.asarray(configuration.offload, np.float64), (len(stages),))
@@ -62,11 +57,8 @@ def rank_memory(
         transient += _placeholders(layers) if rules.placeholders else 0.0
         buffers, gathered = _buffers(layers, configuration, rules), _gathered(layers, configuration, rules)
         # What is reserved is the sum of what the streams' pools held at most; what is allocated peaks at one moment.
-        if (
-            gathers_weights(configuration)
-            and software(configuration.software).framework == "pytorch"
-            and not rules.reserved
-        ):
+        torch = software(configuration.software).framework == "pytorch"
+        if torch and gathers_weights(configuration) and not rules.reserved:
             kept, transient, gathered = _fullest_moment(layers, configuration, rules, share=float(shares[0]))
         if rules.keeps_messages:
             # Every stage but the first receives activations, every stage but the last gradients.

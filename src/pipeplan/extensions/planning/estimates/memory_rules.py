@@ -63,8 +63,6 @@ class MemoryRules:
     workspace, grouped_workspace
         Bytes of library workspaces for products, and additional ones for grouped products, which run on streams of their
         own.
-    source
-        Source of these rules.
     """
 
     gradient_bytes: float = 4

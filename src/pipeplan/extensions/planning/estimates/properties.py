@@ -16,14 +16,9 @@ gathering of weights after the optimizer."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """Fused attention library: its rate relative to the best kernels of a GPU generation.
+    """Fused attention library: its rates relative to the best kernels of the GPUs that it was written for.
 
-    Attributes
-    ----------
-    forward, backward
-        Rates on the GPUs that the library was written for.
-    ported
-        Factor on both rates on Hopper and CDNA; 1 if the library has kernels for them.
+    ``ported`` is a factor on both on Hopper and CDNA; 1 if the library has kernels for them.
     """
 
     forward: float = 1.0
@@ -81,7 +76,7 @@ RESERVED = 0.05
 
 OVERWRITTEN_LOGITS = 8
 """Bytes per logit of a cross entropy that overwrites a 32-bit copy of the logits with their gradient, beside the 16-bit
-logits and their 16-bit gradient (Unsloth's kernel, with Hugging Face's upcast)."""
+logits and their 16-bit gradient (unslothai/unsloth kernels/cross_entropy_loss.py, with Hugging Face's upcast)."""
 
 CHUNKED_LOSS = 14 / 8
 """Bytes per logit of a cross entropy in 32 bits that computes an eighth of the logits at a time (torchtitan's
@@ -100,18 +95,15 @@ class Software:
     ----------
     name, title
         Name for a configuration's ``software``, and a description.
-    attention
-        Attention kernel: ``flash``, or ``unfused``, whose scores reach memory.
-    dropout
-        Whether models are trained with dropout.
-    core
-        Fused attention library, by name in :data:`CORES`.
+    attention, core
+        Attention kernel: ``flash``, by a library in :data:`CORES`, or ``unfused``, whose scores reach memory.
     fused_activation, fused_loss
         Whether the FFN's activation function, and the cross entropy, are one kernel each.
     fp32_gradients
         Whether gradients are accumulated and reduced in 32 bits.
-    context_method
-        Method of context parallelism (:class:`~pipeplan.extensions.planning.workload.Execution`).
+    context_method, framework
+        Method of context parallelism, and library of tensor parallelism and checkpoints
+        (:class:`~pipeplan.extensions.planning.workload.Execution`).
     hides
         Communication that overlaps computation.
     dispatch
@@ -137,17 +129,14 @@ class Software:
         Bytes read and written per gathered parameter to copy fully sharded weights to where products read them.
     graphs
         Whether kernels are replayed from a CUDA graph, so that the host launches none of them.
-    launch
-        Seconds of host time per kernel launch, including the framework's Python.
-    expert_launch
-        Seconds per expert and grouped product, if every expert's kernels are launched on their own.
+    launch, expert_launch
+        Seconds of host time per kernel launch, including the framework's Python, and seconds per expert and grouped
+        product, if every expert's kernels are launched on their own.
     op_gap
         Seconds lost between two ops of a pipeline rank.
     apart_bytes
         Additional bytes per number of the residual stream in a layer's F, if every operation of norms and rotary positions
         is its own kernel; I takes twice as much, recomputation once more.
-    framework
-        Library of tensor parallelism and checkpoints (:class:`~pipeplan.extensions.planning.workload.Execution`).
     gathers_small
         Whether the tensor group gathers the inputs of 8-bit products in 8 bits.
     scaling_bytes
@@ -161,8 +150,6 @@ class Software:
         gradient.
     barrier
         Whether all ranks synchronize at the end of the step, for the norm of all gradients.
-    source
-        Source of these properties.
     """
 
     name: str

@@ -260,13 +260,7 @@ def usual_software(name: str, gpu: Gpu) -> str:
 
 
 def software(name: str) -> Software:
-    """Return the software of a trainer by its name, with the traits behind it (``traits``).
-
-    Raises
-    ------
-    UnknownNameError
-        If the name or a trait is unknown; names the nearest one.
-    """
+    """Return the software of a trainer by its name, with the traits behind it. Raises UnknownNameError for unknown ones."""
     row = SOFTWARE.get(name.lower())
     if row is None and SEPARATOR in name:
         return _with_traits(name.lower())

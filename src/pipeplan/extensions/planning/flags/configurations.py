@@ -42,32 +42,20 @@ _FIELDS = {name: choice.field for choice in _CHOSEN for name in (choice.field, *
 def model_of(source: Any, folder: Path | None = Path(), *, approximate: bool = False) -> ModelShape:
     """Return a model's shape from a preset's name, a config.json or its folder, or the keys of a shape.
 
-    Parameters
-    ----------
-    folder
-        Folder of relative file names; None: names of files are refused.
-    approximate
-        Whether a config.json whose layers are not modelled is read as the nearest architecture.
+    File names are relative to the folder, and refused without one. ``approximate`` reads a config.json whose layers are not
+    modelled as the nearest architecture.
     """
     if isinstance(source, ModelShape):
         return source
+    if isinstance(source, Mapping) and not {"architectures", "model_type"} & source.keys():
+        return from_dict(source)
     if isinstance(source, Mapping):
-        return (
-            read_config(source, approximate=approximate)
-            if {"architectures", "model_type"} & source.keys()
-            else from_dict(source)
-        )
+        return read_config(source, approximate=approximate)
     text = str(source)
-    if (
-        folder is not None
-        and known_model(text) is None
-        and (
-            Path(text).suffix.lower() in ENDINGS
-            or os.path.isfile(folder / text)
-            or os.path.isfile(folder / text / "config.json")
-        )
-    ):
-        return read_config(folder / text, approximate=approximate)
+    if folder is not None and known_model(text) is None:
+        path = folder / text
+        if path.suffix.lower() in ENDINGS or os.path.isfile(path) or os.path.isfile(path / "config.json"):
+            return read_config(path, approximate=approximate)
     return model(text)
 
 
@@ -97,19 +85,12 @@ def read_configuration(
 ) -> tuple[ModelShape, Cluster, Configuration]:
     """Return the model, the cluster and the configuration that the keys of a configuration file describe.
 
-    Parameters
-    ----------
-    document
-        ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names;
-        ``recompute_by_stage`` is a list with what each stage computes again, ``offload`` may be a list, too, and
-        ``replicate`` is the number of copies of a sharded state (HSDP). ``lora_rank`` trains adapters of that rank only, and
-        ``document`` is the length of the documents packed into a sequence. With tensor ranks, sequence parallelism is on
-        unless it is set; a layout implies the chunks per rank, and several chunks the schedule interleaved-1f1b. See
-        :func:`assumptions_of`.
-    folder
-        Folder of relative file names; None: names of files are refused.
-    approximate
-        Whether a config.json whose layers are not modelled is read as the nearest architecture.
+    The keys are ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names;
+    ``recompute_by_stage`` is a list with what each stage computes again, ``offload`` may be a list, too, ``replicate`` is the
+    the number of copies of a sharded state (HSDP). ``lora_rank`` trains adapters of that rank only, and ``document`` is the
+    length of the documents packed into a sequence. With tensor ranks, sequence parallelism is on unless it is set; a layout
+    implies the chunks per rank, and several chunks the schedule interleaved-1f1b. See :func:`assumptions_of`, and
+    :func:`model_of` for ``folder`` and ``approximate``.
     """
     missing = [name for name in _REQUIRED if document.get(name) is None]
     if missing:
@@ -123,14 +104,10 @@ def read_configuration(
     counted: dict[str, Any] = {name: _count(name, values.pop(name)) for name in _COUNTED if name in values}
     chosen = _chosen(values)
     if by_stage is not None:
-        chosen["recompute_by_stage"] = tuple(
-            _one("recompute", modules) for modules in _list("recompute_by_stage", by_stage)
-        )
-    chosen["offload"] = (
-        tuple(_one("offload", modules) for modules in offload)
-        if isinstance(offload, list)
-        else _one("offload", offload)
-    )
+        each = _list("recompute_by_stage", by_stage)
+        chosen["recompute_by_stage"] = tuple(_one("recompute", modules) for modules in each)
+    single = not isinstance(offload, list)
+    chosen["offload"] = _one("offload", offload) if single else tuple(_one("offload", share) for share in offload)
     chosen.setdefault("software", usual_software("megatron-core", machines.gpu))
     configuration = Configuration(**(counts | _implied(chosen) | chosen))
     data = configuration.data if "data" in chosen else _replicas(machines, configuration)

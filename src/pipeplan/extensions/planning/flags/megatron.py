@@ -143,17 +143,7 @@ def plan_flags(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MegatronPipeline:
-    """Order in which Megatron-core runs a plan, or the nearest one that it can run, with a warning.
-
-    Attributes
-    ----------
-    schedule, order
-        Schedule that it runs, and its order.
-    layers
-        Layers of each stage.
-    warnings
-        Differences from the plan.
-    """
+    """Order in which Megatron-core runs a plan, or the nearest one that it can run, with a warning on the difference."""
 
     schedule: Schedule
     order: MegatronOrder

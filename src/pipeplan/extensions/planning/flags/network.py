@@ -27,20 +27,10 @@ _ACTIVATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact of a network.
+    """One fact of a network: ``words`` of a warning, empty if a model does not differ from a plain decoder in it.
 
-    Attributes
-    ----------
-    words
-        What a model has, as a warning names it; empty if it does not differ from a plain decoder in it.
-    flags
-        Megatron-LM's flags for a model that has it; None: there are none.
-    exact
-        Whether the flags express the fact of a model.
-    since
-        First release of Megatron-core with these flags.
-    always
-        Whether a plain decoder has flags for it, too.
+    ``flags`` are Megatron-LM's for a model that has it (None: there are none) ``since`` a release of Megatron-core;
+    ``exact`` tells whether they express it, ``always`` whether a plain decoder has them, too.
     """
 
     words: Callable[[ModelShape], str]
