@@ -23,13 +23,13 @@ from pipeplan.extensions.planning import (
 from pipeplan.extensions.planning import calibrated as kernels_calibrated
 from pipeplan.extensions.planning.answers.ledgers import read_ledger
 from pipeplan.extensions.planning.answers.options import FilePath, ModelLike
-from pipeplan.extensions.planning.flags import model_of, read_configuration
+from pipeplan.extensions.planning.flags import model_of, read_configuration, read_keys
 from pipeplan.extensions.planning.hardware import Gpu, cluster
 from pipeplan.extensions.planning.hardware import gpu as gpu_of
 from pipeplan.extensions.planning.runs.factors import TriedRun, fitted
 from pipeplan.extensions.planning.runs.logs import measured_as
 from pipeplan.foundation.documents import ENDINGS, read_document
-from pipeplan.foundation.errors import FormatError, InputError
+from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.extensions import required_service
 from pipeplan.foundation.files import path_of
 from pipeplan.foundation.records import Evidence, holding
@@ -134,10 +134,7 @@ def calibrate_on_run(
 ) -> CalibrationProfile:
     """Correct a calibration by the measured stage times of a run, or by the steps in its log."""
     path = Path(configuration)
-    document = read_document(path, "configuration")
-    if not isinstance(document, dict):
-        raise FormatError(f"the configuration {path} holds no keys: write 'model: llama3-70b' and so on")
-    shape, machines, ran = read_configuration(document, path.parent)
+    shape, machines, ran = read_configuration(read_keys(path), path.parent)
     before = _earlier(calibration)
     if _is_log(Path(source)):
         seconds = median(measured_as(str(source), ran).seconds(ran))

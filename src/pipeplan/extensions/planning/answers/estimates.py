@@ -70,6 +70,14 @@ class ConfigurationRow:
     assumed: tuple[str, ...] = ()
     refused: str = ""
 
+    @property
+    def job(self) -> tuple[ModelShape, Cluster, Configuration]:
+        """Model, cluster and configuration of a row that is not refused."""
+        assert self.model is not None
+        assert self.cluster is not None
+        assert self.configuration is not None
+        return self.model, self.cluster, self.configuration
+
 
 def estimated_row(
     row: ConfigurationRow,

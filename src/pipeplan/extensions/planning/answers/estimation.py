@@ -14,24 +14,21 @@ from pipeplan.extensions.planning import estimate as estimate_one
 from pipeplan.extensions.planning.answers.estimates import ConfigurationRow, EstimatedRow, Estimates, estimated_row
 from pipeplan.extensions.planning.answers.options import EstimateOptions, FilePath
 from pipeplan.extensions.planning.choice.assumptions import assumptions
-from pipeplan.extensions.planning.flags import assumptions_of, read_configuration
+from pipeplan.extensions.planning.flags import assumptions_of, read_configuration, read_keys
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.runs.comparing import compared
 from pipeplan.extensions.planning.runs.logs import measured_as
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.extensions.search.answers.searches import usable_cores
-from pipeplan.foundation.documents import ENDINGS, read_document
+from pipeplan.foundation.documents import ENDINGS
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
 from pipeplan.foundation.extensions import required_service
-from pipeplan.foundation.files import MEBIBYTE, path_of
+from pipeplan.foundation.files import path_of
 from pipeplan.foundation.records import replaced
 from pipeplan.foundation.sweeps import Finished, SweepTask, sweep
 
 if TYPE_CHECKING:
     from pipeplan.extensions.planning.keywords import EstimateOptionsKeywords
-
-LARGEST = 64 * MEBIBYTE
-"""Maximum size of a file of configurations, in bytes."""
 
 _FILE = "the file of configurations"
 
@@ -134,10 +131,8 @@ def estimated(
 
 def _single(row: ConfigurationRow, estimate: Estimate, calibration: Calibration | None) -> EstimatedRow:
     """Return the only row of an answer, with the assumptions that it rests on."""
-    assert row.model is not None
-    assert row.cluster is not None
-    resting = assumptions(row.model, row.cluster, estimate, calibration=calibration)
-    return estimated_row(row, estimate, assumptions=resting)
+    model, cluster, _ = row.job
+    return estimated_row(row, estimate, assumptions=assumptions(model, cluster, estimate, calibration=calibration))
 
 
 def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tuple[list[ConfigurationRow], bool]:
@@ -160,10 +155,9 @@ def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tup
 def _beside(row: ConfigurationRow, measured: FilePath | float, calibration: Calibration | None) -> EstimatedRow:
     """Return the row of a configuration with the measurement of its run."""
     answer = _estimated(row, calibration=calibration)
-    assert row.model is not None
-    assert row.cluster is not None
+    model, cluster, _ = row.job
     measurement = measured_as(measured if isinstance(measured, float | int) else str(measured), answer.configuration)
-    comparison = compared(row.model, row.cluster, answer, measurement, calibration=calibration)
+    comparison = compared(model, cluster, answer, measurement, calibration=calibration)
     return replaced(_single(row, answer, calibration), measured=comparison)
 
 
@@ -199,9 +193,7 @@ def _opened(source: FilePath | Mapping[str, Any]) -> tuple[Mapping[str, Any], st
     if isinstance(source, Mapping):
         return source, "configuration", Path()
     path = path_of(source, _FILE)
-    document = read_document(path, "file of configurations", limit=LARGEST) if path.suffix.lower() in ENDINGS else {}
-    if not isinstance(document, dict):
-        raise FormatError(f"the file of configurations {path} holds no keys: write 'model: llama3-70b' and so on")
+    document = read_keys(path, "file of configurations") if path.suffix.lower() in ENDINGS else {}
     return document, path.name, path.parent
 
 
@@ -225,7 +217,4 @@ def _configured(document: Mapping[str, Any], name: str, read: _Reader) -> Config
 
 def _estimated(row: ConfigurationRow, *, calibration: Calibration | None) -> Estimate:
     """Return the estimate of a row that is not refused."""
-    assert row.model is not None
-    assert row.cluster is not None
-    assert row.configuration is not None
-    return estimate_one(row.model, row.cluster, row.configuration, calibration=calibration)
+    return estimate_one(*row.job, calibration=calibration)

@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 from pipeplan.costs import parse_limit
-from pipeplan.extensions.planning.flags import read_configuration
+from pipeplan.extensions.planning.flags import read_configuration, read_keys
 from pipeplan.extensions.planning.runs.factors import TriedRun
 from pipeplan.extensions.planning.runs.logs import measured_as
 from pipeplan.foundation.documents import read_document
@@ -48,9 +48,7 @@ def read_ledger(path: Path, *, approximate: bool = False) -> list[TriedRun]:
 def _run(name: str, shared: Mapping[str, Any], entry: Any, folder: Path, approximate: bool) -> TriedRun:
     if not isinstance(entry, Mapping):
         raise FormatError(f"expected a mapping of settings and 'measured', not {shortened(repr(entry), 60)}")
-    named = {} if "configuration" not in entry else read_document(folder / str(entry["configuration"]), "configuration")
-    if not isinstance(named, Mapping):
-        raise FormatError(f"the configuration {entry['configuration']} holds no keys: write 'tp: 8' and so on")
+    named = {} if "configuration" not in entry else read_keys(folder / str(entry["configuration"]))
     settings = {**shared, **named, **entry}
     values = {
         key: settings.pop(key, None)

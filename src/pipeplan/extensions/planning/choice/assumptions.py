@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from pipeplan.extensions.planning.choice.legality import precisions_of
@@ -63,15 +63,10 @@ FULLEST = 1.25
 Transformer (arXiv 2101.03961 section 2.2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Opposite:
-    """Opposite of an assumption: another configuration, or another machine."""
+_Opposite = tuple[str, str, str, Configuration, ChangedInput]
+"""Assumption and its opposite in words, the setting that says it, and what it is: a configuration, and a changed input."""
 
-    assumed: str
-    instead: str
-    setting: str
-    configuration: Configuration
-    change: ChangedInput | None = None
+_UNCHANGED = ChangedInput(input="", factor=1.0)
 
 
 def assumptions(
@@ -81,33 +76,27 @@ def assumptions(
 
     Each opposite is estimated for the same configuration, which may then need more memory than there is.
     """
-    found: dict[Assumption, float] = {}
-    for opposite in _opposites(model, cluster, predicted.configuration):
-        change = opposite.change
+    found = []
+    for assumed, instead, setting, configuration, change in _opposites(model, cluster, predicted.configuration):
+        machines, factors = change.on_cluster(cluster), change.on_factors(calibration)
         with suppress(PipeplanError):  # the configuration does not allow the opposite
-            other = estimate(
-                model,
-                cluster if change is None else change.on_cluster(cluster),
-                opposite.configuration,
-                calibration=calibration if change is None else change.on_factors(calibration),
-                with_error_bar=False,
+            other = estimate(model, machines, configuration, calibration=factors, with_error_bar=False)
+            found.append(
+                Assumption(
+                    assumed=assumed,
+                    instead=instead,
+                    setting=setting,
+                    step_time_s=other.step_time,
+                    peak_memory_gib=other.peak_memory_gib,
+                    slower=other.step_time / predicted.step_time - 1,
+                    more_memory_gib=other.peak_memory_gib - predicted.peak_memory_gib,
+                )
             )
-            slower = other.step_time / predicted.step_time - 1
-            more = other.peak_memory_gib - predicted.peak_memory_gib
-            effect = max(abs(slower), abs(more) / predicted.peak_memory_gib)
-            if effect >= WORTH:
-                found[
-                    Assumption(
-                        assumed=opposite.assumed,
-                        instead=opposite.instead,
-                        setting=opposite.setting,
-                        step_time_s=other.step_time,
-                        peak_memory_gib=other.peak_memory_gib,
-                        slower=slower,
-                        more_memory_gib=more,
-                    )
-                ] = effect
-    return tuple(sorted(found, key=lambda assumption: -found[assumption]))
+
+    def effect(found: Assumption) -> float:
+        return max(abs(found.slower), abs(found.more_memory_gib) / predicted.peak_memory_gib)
+
+    return tuple(sorted((each for each in found if effect(each) >= WORTH), key=effect, reverse=True))
 
 
 def _opposites(model: ModelShape, cluster: Cluster, chosen: Configuration) -> Iterator[_Opposite]:
@@ -120,15 +109,15 @@ def _opposites(model: ModelShape, cluster: Cluster, chosen: Configuration) -> It
             name = software_with(rest, (trait,))
             if trait != here:
                 setting = "" if trait in _UNSAID else f"software={name}"
-                yield _Opposite(group[here], group[trait], setting, replace(chosen, software=name))
+                yield group[here], group[trait], setting, replace(chosen, software=name), _UNCHANGED
     other = "fp8" if chosen.precision in ("bf16", "fp16") else "bf16"
     if other in precisions_of(cluster.gpu):
-        precise = replace(chosen, precision=other)
-        yield _Opposite(f"products in {chosen.precision}", f"products in {other}", f"precision={other}", precise)
+        here, precise = f"products in {chosen.precision}", replace(chosen, precision=other)
+        yield here, f"products in {other}", f"precision={other}", precise, _UNCHANGED
     if model.experts is not None and chosen.expert > 1:
         full = ChangedInput(input="tokens", factor=FULLEST, kinds=("grouped_gemm",), cost=True)
-        yield _Opposite("experts get equally many tokens", f"fullest rank {FULLEST:g} x the mean", "", chosen, full)
+        yield "experts get equally many tokens", f"fullest rank {FULLEST:g} x the mean", "", chosen, full
     for name in ("between", "inside"):
         words = f"{getattr(cluster, name).bandwidth / 1e9:,.4g} GB/s per GPU {name} nodes"
         half = ChangedInput(input="", factor=0.5, links=(name,))
-        yield _Opposite(words, "half", "--cluster FILE", chosen, half)
+        yield words, "half", "--cluster FILE", chosen, half

@@ -59,7 +59,8 @@ def requests_of(request: PlanRequest) -> dict[str, PlanRequest]:
 def _of_family(request: PlanRequest, names: list[str], software: tuple[str, ...]) -> list[str]:
     """Return the trainers that may have a software: torchtitan has none of Megatron's rows, and vice versa."""
     own = {name: request.trainers[name].software for name in names}
-    family = [name for name in names if any(_is_torchtitan(row) == _is_torchtitan(own[name]) for row in software)]
+    families = {row.startswith("torchtitan") for row in software}
+    family = [name for name in names if own[name].startswith("torchtitan") in families]
     return sorted(family, key=lambda name: -max(_words_alike(own[name], row) for row in software))
 
 
@@ -67,10 +68,6 @@ def _words_alike(name: str, other: str) -> int:
     """Return how many words two names of software begin with alike."""
     pairs = zip(name.split("-"), other.split("-"), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-
-
-def _is_torchtitan(software: str) -> bool:
-    return software.startswith("torchtitan")
 
 
 def without_trainer(request: PlanRequest) -> PlanRequest:

@@ -6,6 +6,7 @@ from pipeplan.extensions.planning.flags.configurations import (
     is_configuration,
     model_of,
     read_configuration,
+    read_keys,
 )
 from pipeplan.extensions.planning.flags.megatron import offloaded_share
 from pipeplan.extensions.planning.flags.megatron_hybrid import layers_of_pattern, short_form_of
@@ -20,5 +21,6 @@ __all__ = [
     "model_of",
     "offloaded_share",
     "read_configuration",
+    "read_keys",
     "short_form_of",
 ]

@@ -25,9 +25,13 @@ from pipeplan.extensions.planning import CHOICES, EARLY, Configuration, read_fix
 from pipeplan.extensions.planning.hardware import Cluster, cluster, cluster_from
 from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import ModelShape, from_dict, known_model, model, read_config
-from pipeplan.foundation.documents import ENDINGS
+from pipeplan.foundation.documents import ENDINGS, read_document
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, UnknownNameError
+from pipeplan.foundation.files import MEBIBYTE
 from pipeplan.trainers.registry import read_layout
+
+LARGEST = 64 * MEBIBYTE
+"""Maximum size of a file of configurations, in bytes."""
 
 _REQUIRED = ("model", "cluster", "global_batch", "sequence")
 _COUNTED = ("replicate", "lora_rank", "document")
@@ -75,6 +79,14 @@ def cluster_of(source: Any, folder: Path | None = Path()) -> Cluster:
     return cluster(folder / text)
 
 
+def read_keys(path: Path, what: str = "configuration", limit: int = LARGEST) -> Mapping[str, Any]:
+    """Return the keys in a file. Raises FormatError if it holds none."""
+    document = read_document(path, what, limit=limit)
+    if not isinstance(document, Mapping):
+        raise FormatError(f"the {what} {path} holds no keys: write 'model: llama3-70b' and so on")
+    return document
+
+
 def is_configuration(document: Any) -> bool:
     """Return True for the content of a configuration file."""
     return isinstance(document, Mapping) and all(document.get(name) is not None for name in _REQUIRED)
@@ -85,11 +97,11 @@ def read_configuration(
 ) -> tuple[ModelShape, Cluster, Configuration]:
     """Return the model, the cluster and the configuration that the keys of a configuration file describe.
 
-    The keys are ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names;
-    ``recompute_by_stage`` is a list with what each stage computes again, ``offload`` may be a list, too, ``replicate`` is the
-    the number of copies of a sharded state (HSDP). ``lora_rank`` trains adapters of that rank only, and ``document`` is the
-    length of the documents packed into a sequence. With tensor ranks, sequence parallelism is on unless it is set; a layout
-    implies the chunks per rank, and several chunks the schedule interleaved-1f1b. See :func:`assumptions_of`, and
+    The keys are ``model``, ``cluster``, ``global_batch`` and ``sequence``, and any of what ``fix`` takes by its names.
+    ``recompute_by_stage`` is a list with what each stage computes again, ``offload`` may be a list, too, and ``replicate``
+    is the number of copies of a sharded state (HSDP). ``lora_rank`` trains adapters of that rank only, and ``document`` is
+    the length of the documents packed into a sequence. With tensor ranks, sequence parallelism is on unless it is set; a
+    layout implies the chunks per rank, and several chunks the schedule interleaved-1f1b. See :func:`assumptions_of`, and
     :func:`model_of` for ``folder`` and ``approximate``.
     """
     missing = [name for name in _REQUIRED if document.get(name) is None]
