@@ -30,21 +30,18 @@ from pipeplan.foundation.readable import time_text
 class PlanOutputOptions(LookOptions):
     """Output of a plan: flags and files."""
 
+    # fmt: off
     flags: str | None = option(
-        kind="text",
-        group="output",
+        kind="text", group="output",
         help="Plan for this trainer and print only its flags, with step time, memory and notes on stderr: "
         f"{', '.join(plan_trainers())}.",
     )
     trainer_version: str | None = option(
-        kind="text",
-        group="output",
-        default="the newest known release on PyPI",
+        kind="text", group="output", default="the newest known release on PyPI",
         help="Release of the --flags trainer, such as 0.19 for megatron or main for torchtitan.",
     )
     details: bool = option(
-        kind="flag",
-        group="output",
+        kind="flag", group="output",
         help="Print also the Pareto front, all runners-up and changed inputs, and what was not tried.",
     )
     output: tuple[Path, ...] = output_option(
@@ -52,6 +49,7 @@ class PlanOutputOptions(LookOptions):
         "memory; .yaml the best configuration, for `pipeplan estimate`; .sh the flags; .html .csv .trace.json the "
         "schedule; .searched.csv a better order, if one was found."
     )
+    # fmt: on
 
 
 @command

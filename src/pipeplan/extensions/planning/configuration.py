@@ -27,17 +27,13 @@ class Configuration:
 
     Attributes
     ----------
-    sequence, global_batch
-        Tokens per sequence, and sequences per step.
-    microbatch_size
-        Sequences per microbatch on one replica.
+    sequence, global_batch, microbatch_size
+        Tokens per sequence, sequences per step, and per microbatch on one replica.
     tensor, pipeline, context, data, expert, expert_tensor
         Parallel degrees t, p, c, d, e and etp. The number of GPUs is t p c d; expert groups are formed from the ranks of t,
         c and d.
-    chunks
-        Chunks (virtual stages) per rank, v.
-    schedule
-        Name of a strategy; ``1f1b`` for a single pipeline rank, too.
+    chunks, schedule
+        Chunks (virtual stages) per rank, v, and name of a strategy; ``1f1b`` for a single pipeline rank, too.
     group_size
         Microbatches per group of an interleaved schedule; None: the schedule's default.
     in_flight
@@ -59,10 +55,8 @@ class Configuration:
         Tokens of each of the documents that are packed into a sequence; None: one document per sequence.
     precision
         Number format of the matrix products.
-    recompute
-        Modules that every stage recomputes in the backward.
-    recompute_by_stage
-        Recomputed modules of each stage, if stages differ; None: ``recompute`` on every stage.
+    recompute, recompute_by_stage
+        Modules that every stage recomputes in the backward; those of each stage, if stages differ.
     offload
         Fraction of its activation bytes that each stage moves to the host; one number, or one per stage.
     software
@@ -70,14 +64,7 @@ class Configuration:
     op_gap
         Overhead between two ops of a rank, in seconds; None: the trainer's known overhead.
 
-    Raises
-    ------
-    ShapeError
-        If a count is below 1, or a per-stage list does not have one entry per stage.
-    UnknownNameError
-        If the precision or a module to recompute is unknown.
-    InputError
-        If an offloaded fraction, a ZeRO stage or a limit is out of range.
+    Raises InputError for what is unknown or out of range, and ShapeError for a wrong count or number of stages.
     """
 
     sequence: int

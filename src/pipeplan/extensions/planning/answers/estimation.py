@@ -94,15 +94,12 @@ def estimated(
     """See :func:`estimate`."""
     calibration = calibration_of(options.calibration)
     rows, single = _rows(source, options)
-    if options.measured is not None:
-        if not single or options.store is not None:
-            raise InputError(
-                "measured belongs to one configuration, without a store: list several runs in a ledger",
-                field="measured",
-            )
-        return Estimates.of([_beside(rows[0], options.measured, calibration)])
+    if options.measured is not None and (not single or options.store is not None):
+        words = "measured belongs to one configuration, without a store: list several runs in a ledger"
+        raise InputError(words, field="measured")
     if single and options.store is None:
-        return Estimates.of([_single(rows[0], _estimated(rows[0], calibration=calibration), calibration)])
+        answer = _estimated(rows[0], calibration=calibration)
+        return Estimates.of([_single(rows[0], answer, calibration, options.measured)])
     tasks = [SweepTask(str(place), row) for place, row in enumerate(rows) if not row.refused]
     default = 1 if len(rows) < FEW else usable_cores()
     finished = {
@@ -129,10 +126,20 @@ def estimated(
     return Estimates.of(_row(row, finished.get(str(place))) for place, row in enumerate(rows))
 
 
-def _single(row: ConfigurationRow, estimate: Estimate, calibration: Calibration | None) -> EstimatedRow:
-    """Return the only row of an answer, with the assumptions that it rests on."""
+def _single(
+    row: ConfigurationRow,
+    estimate: Estimate,
+    calibration: Calibration | None,
+    measured: FilePath | float | None = None,
+) -> EstimatedRow:
+    """Return the only row of an answer, with the assumptions that it rests on and the measurement of its run."""
     model, cluster, _ = row.job
-    return estimated_row(row, estimate, assumptions=assumptions(model, cluster, estimate, calibration=calibration))
+    made = estimated_row(row, estimate, assumptions=assumptions(model, cluster, estimate, calibration=calibration))
+    if measured is None:
+        return made
+    value = measured if isinstance(measured, float | int) else str(measured)
+    found = measured_as(value, estimate.configuration)
+    return replaced(made, measured=compared(model, cluster, estimate, found, calibration=calibration))
 
 
 def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tuple[list[ConfigurationRow], bool]:
@@ -150,15 +157,6 @@ def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tup
     if not isinstance(documents, list) or not documents:
         raise FormatError(f"{name}: 'rows' must be a non-empty list of configurations")
     return [_read(row, place, read) for place, row in enumerate(documents)], False
-
-
-def _beside(row: ConfigurationRow, measured: FilePath | float, calibration: Calibration | None) -> EstimatedRow:
-    """Return the row of a configuration with the measurement of its run."""
-    answer = _estimated(row, calibration=calibration)
-    model, cluster, _ = row.job
-    measurement = measured_as(measured if isinstance(measured, float | int) else str(measured), answer.configuration)
-    comparison = compared(model, cluster, answer, measurement, calibration=calibration)
-    return replaced(_single(row, answer, calibration), measured=comparison)
 
 
 _OWN_KEYS = frozenset({"rows", "cluster", "global_batch"})

@@ -46,6 +46,7 @@ def plan_result(
     """Return a plan with its sentences; ``fields`` that are left out are those of a plan in which nothing fits."""
     best, closest = fields.get("best"), fields.get("closest_miss")
     gpu = {field.name: getattr(cluster.gpu, field.name) for field in dataclasses.fields(cluster.gpu)}
+    sizes = {name: getattr(cluster, name) for name in ClusterRecord.__struct_fields__ if name != "gpu"}
     plan = PlanResult(
         **dict(NOTHING_FITS)
         | {
@@ -54,15 +55,7 @@ def plan_result(
             "trainer": trainer,
             "miss": "" if best is not None else miss_in_words(closest, memory_limit_gib),
             "model_record": PlannedModel.of(model),
-            "cluster_record": ClusterRecord(
-                per_node=cluster.per_node,
-                nodes=cluster.nodes,
-                gpus=cluster.gpus,
-                joined=cluster.joined,
-                inside=cluster.inside,
-                between=cluster.between,
-                gpu=GpuRecord(**gpu | {"peak": dict(cluster.gpu.peak)}),
-            ),
+            "cluster_record": ClusterRecord(**sizes, gpu=GpuRecord(**gpu | {"peak": dict(cluster.gpu.peak)})),
             "objective": objective,
             "memory_limit_gib": memory_limit_gib,
         }

@@ -105,7 +105,6 @@ def attention_time(
     fused: bool = True,
     backward: bool = False,
     gathered: float = 0.0,
-    precision: str = "bf16",
 ) -> float:
     """Return the seconds of scores and values of all heads.
 
@@ -122,8 +121,6 @@ def attention_time(
         backward), and softmax and dropout are separate passes.
     gathered
         Bytes of keys and values that each query reads on its own, because they were selected for it.
-    precision
-        Format of a fused core's operands. In 8 bits, products take less time, but exponentials do not.
     """
     if queries * keys * heads <= 0:
         return 0.0
@@ -142,8 +139,7 @@ def attention_time(
     rate = gpu.peak["bf16"] * gpu.sustained * core.reach * keys / (keys + core.half_keys)
     # Exponentials take the same time at any dimension; ``reach`` holds for the usual 128.
     dim = (score_dim + value_dim) / 2
-    faster = gpu.peak["bf16"] / gpu.peak[_format(gpu, kernels, precision)]
-    rate *= dim / (faster * dim + core.half_dim) * (_USUAL_DIM + core.half_dim) / _USUAL_DIM
+    rate *= dim / (dim + core.half_dim) * (_USUAL_DIM + core.half_dim) / _USUAL_DIM
     tail = 2.0 * core.block * 2.0 * keys * products * gpu.multiprocessors
     launches = passes = 2 if backward else 1
     moved = passes * 2.0 * (heads * queries * (score_dim + value_dim) + kv_heads * queries * (score_dim + value_dim))
