@@ -61,6 +61,7 @@ class Space:
     request: PlanRequest
     pricing: Pricing
     sensible: bool = False
+    _families: list[list[dict[str, Any]]] | None = None
     _orders: dict[tuple[Any, ...], list[dict[str, Any]]] = field(default_factory=dict)
     _savings: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _bounds: dict[tuple[Any, ...], Bounds] = field(default_factory=dict)
@@ -85,11 +86,13 @@ class Space:
 
     def restricted(self, **fixed: tuple[Any, ...]) -> Space:
         """Return the part of the space with these values of fields; it shares prices and bounds with this space."""
-        return replace(self, request=replace(self.request, fixed={**self.request.fixed, **fixed}), _orders={})
+        return replace(
+            self, request=replace(self.request, fixed={**self.request.fixed, **fixed}), _families=None, _orders={}
+        )
 
     def sensible_part(self) -> Space:
         """Return the starting part, which shares prices and bounds with this space."""
-        return replace(self, sensible=True, _orders={})
+        return replace(self, sensible=True, _families=None, _orders={})
 
     @property
     def floor(self) -> float:
@@ -97,24 +100,29 @@ class Space:
         request = self.request
         tokens = request.global_batch * request.sequence
         flops = token_flops(request.model, request.sequence).training * tokens
-        formats = request.fixed.get("precision", ("bf16",))
+        formats = request.fixed.get("precision") or FRAME_FIELDS["precision"](request, {})
         return flops / (request.gpus * max(format_peak(request.cluster.gpu, precision) for precision in formats))
 
-    def families(self) -> Iterator[list[dict[str, Any]]]:
-        """Yield frames that differ only in the microbatch size, the smallest first.
+    def families(self) -> list[list[dict[str, Any]]]:
+        """Return frames that differ only in the microbatch size, the smallest first.
 
         Families that split the model least come first, because they are likely to be good. The starting part has only the
         smallest microbatch of each.
         """
+        if self._families is None:
+            self._families = self._all_families()
+        return self._families
+
+    def _all_families(self) -> list[list[dict[str, Any]]]:
         families: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for frame in frames(self.request):
             others = tuple(value for name, value in frame.items() if name != "microbatch_size")
             families.setdefault(others, []).append(frame)
         likely = sorted(families.values(), key=lambda family: _likely(family[0]))
         if not self.sensible:
-            return iter(likely)
+            return likely
         limit = self.request.memory_limit
-        return islice(([family[0]] for family in likely if self.bounds(family[0]).state <= limit), STARTS)
+        return list(islice(([family[0]] for family in likely if self.bounds(family[0]).state <= limit), STARTS))
 
     def frames(self) -> Iterator[dict[str, Any]]:
         """Yield all frames."""
@@ -195,6 +203,7 @@ class VariantGroup:
     order: dict[str, Any]
     next: int = 0
     seconds: float = 0.0
+    settled: bool = False
 
     @property
     def configuration(self) -> Configuration:
@@ -207,7 +216,7 @@ class VariantGroup:
         bounds = self.space.bounds(self.frame)
         for saving in self.space.savings(self.frame)[self.next :]:
             if bounds.of_saving(**saving).bytes <= limit and bounds.bytes(self.order, **saving) <= limit:
-                self.seconds = bounds.seconds(self.order, **saving)
+                self.seconds, self.settled = bounds.seconds(self.order, **saving), True
                 return True
             self.next += 1
         return False
@@ -239,6 +248,8 @@ class Branching:
         Whether nothing is left that could be within the slack of the best.
     legal, over_memory, estimated
         Numbers of configurations that are valid, that memory bounds ruled out, and that were estimated.
+    priced
+        Number of frames that were bounded.
     """
 
     def __init__(
@@ -253,7 +264,7 @@ class Branching:
     ) -> None:
         self.best = best
         self.exhausted = False
-        self.legal = self.over_memory = self.estimated = 0
+        self.legal = self.over_memory = self.estimated = self.priced = 0
         self._value, self._limit, self._slack, self._comfort = value, limit, slack, comfort
         self._floor = min((value(space.request, space.floor) for space in spaces), default=inf)
         self._under_way: dict[VariantGroup, float] = {}
@@ -296,6 +307,7 @@ class Branching:
         """Bound frames of growing microbatches while these compute faster; return the fastest size."""
         least, best = inf, 1
         for frame in frames:
+            self.priced += 1
             value = self._value(space.request, space.bounds(frame).of_orders(space.orders(frame)))
             self._push(value, (space, frame))
             if value > (1 - GAIN) * least:
@@ -310,17 +322,21 @@ class Branching:
         """
         taken: list[VariantGroup] = []
         opened = 0
-        # Best-first: the heap holds frames (bounded without their variants) and variants; a frame is replaced by its
-        # variants when it reaches the top.
+        # Best-first: the heap holds frames (bounded without their variants) and variants. A frame is replaced by its
+        # variants when it reaches the top, and a variant is bounded with a saving that fits when it does.
         while self._promising and len(taken) < most and opened < most:
             bound, _, node = heappop(self._heap)
-            if isinstance(node, VariantGroup):
+            if not isinstance(node, VariantGroup):
+                opened += 1
+                bounds = node[0].bounds(node[1])
+                for order in node[0].laid_orders(node[1]):
+                    least = self._value(node[0].request, bounds.of_orders([order]))
+                    self._push(max(bound, least), VariantGroup(*node, order))
+            elif not node.settled:
+                self._go_on(node, bound)
+            else:
                 taken.append(node)
                 self._under_way[node] = bound
-            else:
-                opened += 1
-                for order in node[0].laid_orders(node[1]):
-                    self._go_on(VariantGroup(*node, order))
         self.exhausted = self._priced_all and not taken and not self._promising
         return taken
 
@@ -340,10 +356,10 @@ class Branching:
         """True if the most promising waiting node could be within the slack of the best."""
         return bool(self._heap) and self._heap[0][0] <= self._slack * self.best
 
-    def _go_on(self, group: VariantGroup) -> None:
+    def _go_on(self, group: VariantGroup, bound: float = 0.0) -> None:
         before = group.next
         if group.settle(self._limit):
-            self._push(self._value(group.space.request, group.seconds), group)
+            self._push(max(bound, self._value(group.space.request, group.seconds)), group)
         # Layouts of one configuration count once.
         if group.order["layers"] is None or "layers" in group.space.request.fixed:
             self.over_memory += group.next - before

@@ -195,7 +195,7 @@ class _PlainLayer:
     seconds: Floats
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _plain_layers(model: ModelShape, machine: WorkMachine) -> tuple[_PlainLayer, ...]:
     """Return a model's layers in order; equal ones share one object. They are priced once for all recomputations."""
     layers = layers_of(model, machine.execution)
