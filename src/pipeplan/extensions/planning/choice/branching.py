@@ -1,8 +1,9 @@
 """Branch and bound over all valid configurations, the most promising first (Land and Doig 1960).
 
-The tree has three levels. A frame (degrees, microbatch size) is priced once for all of its variants (chunks and schedule); a
-variant represents all savings of memory. A node is bounded before it is opened, and what a bound rules out is never
-simulated. Among its savings of memory, a variant takes the first one that fits, in the order of their cost in time.
+The tree has four levels. A family of frames (degrees) is bounded with one large microbatch. A frame (degrees, microbatch
+size) is priced once for all of its variants (chunks and schedule); a variant represents all savings of memory. A node is
+bounded before it is opened, and what a bound rules out is never simulated. Among its savings of memory, a variant takes the
+first one that fits, in the order of their cost in time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import chain, count, islice
-from math import inf
+from math import inf, lcm
 from typing import Any
 
 from pipeplan.extensions.planning.choice.bounds import Bounds, Least, Pricing
@@ -172,6 +173,11 @@ class Space:
         order = {name: getattr(configuration, name) for name in VARIANT_FIELDS}
         return (replace(configuration, layers=laid["layers"]) for laid in self.laid(frame, order))
 
+    def of_family(self, family: Sequence[dict[str, Any]]) -> float:
+        """Return the bound on a step of any frame of a family."""
+        size = lcm(*(frame["microbatch_size"] for frame in family))
+        return self.bounds({**family[0], "microbatch_size": size}).of_sizes()
+
     def bounds(self, frame: dict[str, Any]) -> Bounds:
         """Return the bounds for a frame's configurations."""
         key = tuple(frame.values())
@@ -222,6 +228,10 @@ class VariantGroup:
         return False
 
 
+Node = VariantGroup | tuple[Space, dict[str, Any]] | tuple[Space, list[dict[str, Any]]]
+"""Node of the search: a variant, or a frame or a family of frames with its space."""
+
+
 class Branching:
     """Branch and bound over configurations: what to estimate next, given the estimates so far.
 
@@ -269,7 +279,7 @@ class Branching:
         self._floor = min((value(space.request, space.floor) for space in spaces), default=inf)
         self._under_way: dict[VariantGroup, float] = {}
         self._numbers = count()
-        self._heap: list[tuple[float, int, VariantGroup | tuple[Space, dict[str, Any]]]] = []
+        self._heap: list[tuple[float, int, Node]] = []
         self._families = ((space, family) for space in spaces for family in space.families())
         self._priced_all = False
 
@@ -280,16 +290,21 @@ class Branching:
             if family is None:
                 self._priced_all = True
                 return False
-            self._price(*family)
+            self._bound(*family)
         return True
 
-    def _price(self, space: Space, family: Sequence[dict[str, Any]]) -> None:
+    def _bound(self, space: Space, family: Sequence[dict[str, Any]]) -> None:
         numbers = [len(space.orders(frame)) * len(space.savings(frame)) for frame in family]
         self.legal += sum(numbers)
         if space.bounds(family[0]).state > self._limit:
             self.over_memory += sum(numbers)
             return
         frames = [frame for frame, number in zip(family, numbers, strict=True) if number]
+        if frames:
+            self.priced += 1
+            self._push(self._value(space.request, space.of_family(frames)), (space, frames))
+
+    def _price(self, space: Space, frames: Sequence[dict[str, Any]]) -> None:
         powers = {size: frame for frame in frames if (size := frame["microbatch_size"]) & (size - 1) == 0}
         best = self._price_sizes(space, powers.values())
         # Other sizes only beside the best power of two.
@@ -315,28 +330,36 @@ class Branching:
             least, best = value, frame["microbatch_size"]
         return best
 
-    def round(self, most: int) -> list[VariantGroup]:
+    def round(self, most: int, families: float = inf) -> list[VariantGroup]:
         """Return at most this many groups to estimate, the most promising first, after opening as many frames.
 
-        A round may be empty although later ones are not: ``exhausted`` says whether nothing left could be better.
+        At most ``families`` families are opened. A round may be empty although later ones are not: ``exhausted`` says
+        whether nothing left could be better.
         """
         taken: list[VariantGroup] = []
         opened = 0
-        # Best-first: the heap holds frames (bounded without their variants) and variants. A frame is replaced by its
-        # variants when it reaches the top, and a variant is bounded with a saving that fits when it does.
+        # Best-first: a family is replaced by its frames when it reaches the top of the heap, a frame by its variants, and a
+        # variant is bounded again with a saving that fits.
         while self._promising and len(taken) < most and opened < most:
             bound, _, node = heappop(self._heap)
-            if not isinstance(node, VariantGroup):
-                opened += 1
-                bounds = node[0].bounds(node[1])
-                for order in node[0].laid_orders(node[1]):
-                    least = self._value(node[0].request, bounds.of_orders([order]))
-                    self._push(max(bound, least), VariantGroup(*node, order))
-            elif not node.settled:
-                self._go_on(node, bound)
-            else:
-                taken.append(node)
-                self._under_way[node] = bound
+            if isinstance(node, VariantGroup):
+                if node.settled:
+                    taken.append(node)
+                    self._under_way[node] = bound
+                else:
+                    self._go_on(node, bound)
+                continue
+            space, frame = node
+            if isinstance(frame, list):
+                families -= 1
+                self._price(space, frame)
+                if families <= 0:
+                    break
+                continue
+            opened += 1
+            for order in space.laid_orders(frame):
+                least = self._value(space.request, space.bounds(frame).of_orders([order]))
+                self._push(max(bound, least), VariantGroup(space, frame, order))
         self.exhausted = self._priced_all and not taken and not self._promising
         return taken
 
@@ -364,7 +387,7 @@ class Branching:
         if group.order["layers"] is None or "layers" in group.space.request.fixed:
             self.over_memory += group.next - before
 
-    def _push(self, value: float, node: VariantGroup | tuple[Space, dict[str, Any]]) -> None:
+    def _push(self, value: float, node: Node) -> None:
         heappush(self._heap, (value, next(self._numbers), node))
 
     def learn(self, group: VariantGroup, estimate: Estimate | None) -> None:

@@ -57,7 +57,7 @@ START_ROUND, START_ROUNDS = 8, 6
 second or two."""
 
 PRICED = 40
-"""Families of frames that are bounded between two looks at the budget."""
+"""Families of frames that are bounded, and then opened, between two looks at the budget."""
 
 FINALISTS = 8
 """Number of configurations, each of another family, that get a layout search."""
@@ -329,21 +329,17 @@ class Planning:
         search over all configurations.
         """
         for _ in range(rounds):
-            if self._price(branching, PRICED if branching in self._branchings else 10**9):
+            most, before = (PRICED if branching in self._branchings else 10**9), branching.priced
+            left = branching.price(most)
+            groups = [] if left else branching.round(size, most)
+            self._work.add(bounded=branching.priced - before)
+            if left:
                 continue
-            groups = branching.round(size)
             if branching.exhausted:
                 return
             yield from self._estimates([group.configuration for group in groups])
             for group in groups:
                 branching.learn(group, self._pool.plain.get(group.configuration))
-
-    def _price(self, branching: Branching, most: int) -> bool:
-        """Bound at most this many more families of frames; return whether any were left."""
-        before = branching.priced
-        left = branching.price(most)
-        self._work.add(bounded=branching.priced - before)
-        return left
 
     def _estimates(self, configurations: Sequence[Configuration]) -> Iterator[list[Trial]]:
         new = [
