@@ -105,8 +105,7 @@ def dials() -> dict[str, Change]:
         }
         for what, change in turned.items():
             found[f"{name}: {what}"] = Change(partial(_of_generations_by, change, name), name)
-    inside = MappingProxyType({key: value * FACTOR for key, value in efficiency.LINKS.reach.items()})
-    found["links inside a node"] = Change(partial(_of_links, reach=inside))
+    found["links inside a node"] = Change(partial(_of_generations_by, lambda row: replace(row, ring=row.ring * FACTOR)))
     found["network"] = Change(partial(_of_links, network=efficiency.LINKS.network * FACTOR))
     return found
 
@@ -248,15 +247,17 @@ def removals() -> dict[str, Change]:
     found["kernels: tiles"] = Change(lambda: _of_generations_by(lambda row: replace(row, tiles=row.tiles[:1])))
     for name in ("half_keys", "half_dim", "block"):
         found[f"attention: {name}"] = Change(partial(_of_attention, {name: 0}))
-    usual = MappingProxyType(dict.fromkeys(efficiency.LINKS.reach, efficiency.LINKS.reach["all_reduce"]))
-    found["links: reach by operation"] = Change(partial(_of_links, reach=usual))
     for name in ("network_all_to_all", "network_by_node"):
         found[f"links: {name}"] = Change(partial(_of_links, **{name: efficiency.LINKS.network}))
-    found["links: launch"] = Change(partial(_of_links, launch=0.0))
+    for name in ("launch", "message_launch", "crossing", "posting"):
+        found[f"links: {name}"] = Change(partial(_of_links, **{name: 0.0}))
     return found
 
 
-_NEUTRAL: Mapping[str, float] = {"accumulating": 1.0, "grouped": 1.0, "fill": 0.0, "quantised": 0.0, "kernel": 0.0}
+_NEUTRAL: Mapping[str, float] = {
+    **{"accumulating": 1.0, "grouped": 1.0, "fill": 0.0, "quantised": 0.0, "kernel": 0.0},
+    **{"lost": 0.0, "switch": 0.0},
+}
 """Values of a generation's constants that have no effect."""
 
 

@@ -18,7 +18,7 @@ from pipeplan.extensions.planning.estimates.memory_rules import memory_rules
 from pipeplan.extensions.planning.estimates.running import schedule_of
 from pipeplan.extensions.planning.estimates.software import software
 from pipeplan.extensions.planning.estimates.stages import layer_sums, stage_costs
-from pipeplan.extensions.planning.fitting import default_limit
+from pipeplan.extensions.planning.fitting import largest_limit
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.workload import Execution, ModelShape, RankParameters, layers_of, state_bytes
 from pipeplan.foundation.errors import PipeplanError
@@ -126,7 +126,7 @@ def _fits(model: ModelShape, cluster: Cluster, configuration: Configuration) -> 
         schedule = schedule_of(configuration)
     layers = [[layer.layer for layer in stage] for stage in stages.layers]
     peaks = rank_memory(layers, schedule, configuration, stages.transfer_bytes)
-    return max(peak.total for peak in peaks) * GIBIBYTE <= default_limit(cluster)
+    return max(peak.total for peak in peaks) * GIBIBYTE <= largest_limit(cluster)
 
 
 def replicas_by_state(row: Mapping[str, Any], allocated_gib: float, model: ModelShape, expert_tensor: int) -> int:

@@ -349,7 +349,7 @@ def _data(row: Mapping[str, Any], model: ModelShape, others: int) -> tuple[int, 
 def _expert(parallel: Mapping[str, Any], model: ModelShape, trainer: str, ranks: int) -> tuple[int, str]:
     """Return the expert degree, and the assumption about it; NeMo AutoModel's recipes spread experts over all ranks."""
     printed = parallel.get("ep")
-    if printed or model.experts is None or trainer != "automodel":
+    if printed or model.experts is None or not trainer.startswith("automodel"):
         return printed or 1, ""
     degree = gcd(model.experts.count, ranks)
     return degree, f"expert parallelism: {degree}, as many ranks as share the experts evenly"

@@ -23,7 +23,9 @@ _BY_WORDS = (
     (r"torchtitan.*(?:2024|one-stop)", "torchtitan-2024"),
     (r"torchtitan", "torchtitan"),
     (r"megatron[ -]bridge", "megatron-bridge"),
-    (r"automodel", "automodel"),
+    (r"automodel", "automodel+tokens-to-neighbours"),
+    (r"kempnerforge.*\beager\b", "kempnerforge-eager"),
+    (r"kempnerforge", "kempnerforge"),
     (r"nemo|dgx cloud", "nemo"),
     (r"(?:llm-foundry|mosaicml|\bmpt\b).*\bpure\b", "llm-foundry-pure"),
     (r"llm-foundry|mosaicml|\bmpt\b", "llm-foundry"),
@@ -89,8 +91,8 @@ def _title(row: Mapping[str, Any]) -> str:
     return source if isinstance(source, str) else str(source.get("title") or "")
 
 
-_SINCE_FLASH_3: Release = (24, 12, 0)
-"""Release of NeMo from which attention has kernels for Hopper: Transformer Engine 1.11 (October 2024) and cuDNN 9.5."""
+_SINCE_FLASH_3: Release = (24, 9, 0)
+"""Release of NeMo from which attention has kernels for Hopper: Transformer Engine 1.11 and cuDNN 9.5 (October 2024)."""
 
 _RELEASE = re.compile(r"(?<![\d.])(2\d)\.(0[1-9]|1[0-2])(?:\.(\d\d))?(?!\d)")
 """Matches ``26.08 container``, ``26.06.01 container``, ``tag v25.02.02``, ``24.07 summary``."""

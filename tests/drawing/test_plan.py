@@ -64,6 +64,16 @@ def test_bars_are_as_long_as_what_they_stand_for():
     assert {*memory.lines[0].get_xdata()} == {72.0}, "the limit is a line across all ranks"
 
 
+def test_the_front_shows_what_is_alike_and_the_limit_unless_it_is_far():
+    alike = replace(FRONT, band=6.18, band_title="within 3%", limit=(72.0, "limit"))
+    for front, limits in ((alike, 1), (replace(alike, limit=(200.0, "limit")), 0)):
+        left, _, _ = axes_of(replace(VIEW, front=front))
+        titles = [text.get_text() for text in left.get_legend().get_texts()]
+        assert titles == ["ours", "others", "within 3%", *["limit"] * limits]
+        assert [patch.get_y() for patch in left.patches] == [6.0]
+        assert left.patches[0].get_height() == pytest.approx(0.18)
+
+
 def test_where_nothing_fits_there_is_no_front():
     left, _, _ = axes_of(replace(VIEW, front=None))
     assert [text.get_text() for text in left.texts] == ["no configuration fits"]

@@ -221,7 +221,7 @@ def test_nemo_automodel_spreads_experts_over_all_ranks():
     row = row_from(document)
     found = row.configuration
     assert found is not None
-    assert (found.expert, found.zero, found.software) == (8, 3, "automodel")
+    assert (found.expert, found.zero, found.software) == (8, 3, "automodel+tokens-to-neighbours")
     assert any("share the experts evenly" in each for each in row.assumed)
 
 
@@ -289,27 +289,13 @@ def bridge_row(release, *, model="", gpu="GB200", precision="mxfp8", **parallel)
     ("row", "name"),
     [
         (bridge_row("26.08"), "megatron-bridge"),
+        (bridge_row("26.06.01", gpu="B300", model="of-tomorrow"), "megatron-bridge"),
         (bridge_row("26.04"), "megatron-bridge-26.04"),
-        (bridge_row("26.08", precision="fp8"), "megatron-bridge-26.04"),
+        (bridge_row("26.08", gpu="H100-SXM-80GB", precision="fp8"), "megatron-bridge-26.04"),
+        (bridge_row("26.08", precision="bf16"), "megatron-bridge-26.04"),
         (bridge_row("26.08", pp=4, vp=1), "megatron-bridge-26.04"),
         (bridge_row("26.08", pp=4, vp=2), "megatron-bridge"),
-        (bridge_row("26.08", model="deepseek-v3", pp=4, vp=4), "megatron-bridge-16-bit-attention"),
-        (bridge_row("25.09", model="qwen3-30b-a3b", gpu="B200-SXM"), "megatron-bridge-25.09"),
-        (bridge_row("25.11", model="qwen3-30b-a3b", gpu="B200-SXM"), "megatron-bridge-all-to-all"),
-        (bridge_row("26.02", model="qwen3-30b-a3b", gpu="B200-SXM"), "megatron-bridge-all-to-all"),
-        (bridge_row("26.02.01", model="qwen3-30b-a3b", gpu="B200-SXM"), "megatron-bridge-26.04"),
-        (
-            bridge_row("26.02", model="qwen3-30b-a3b", gpu="H100-SXM-80GB", pp=2, vp=12),
-            "megatron-bridge-26.04-overlapped",
-        ),
-        (bridge_row("26.02", model="qwen3-30b-a3b", gpu="H100-SXM-80GB", pp=2), "megatron-bridge-26.04"),
-        (bridge_row("26.06", model="gpt-oss-120b"), "megatron-bridge"),
-        (bridge_row("26.06", model="gpt-oss-120b", gpu="B300"), "megatron-bridge-26.04"),
-        (bridge_row("26.06.01", model="gpt-oss-120b"), "megatron-bridge-26.06.01"),
-        (bridge_row("26.06.01", model="gpt-oss-120b", precision="bf16"), "megatron-bridge-all-to-all-overlapped"),
-        (bridge_row("26.04", model="kimi-k2", gpu="B200-SXM"), "megatron-bridge-all-to-all"),
-        (bridge_row("26.04", model="of-tomorrow", gpu="H100-SXM-80GB"), "megatron-bridge-26.04"),
-        (bridge_row("24.01", model="of-yesterday"), "megatron-bridge-26.04"),
+        (bridge_row("26.08", model="nemotron-3-nano"), "megatron-bridge-26.04"),
     ],
 )
 def test_releases_of_recipes(row, name):

@@ -35,6 +35,9 @@ WIDE = 2.5
 _SMALL = 0.85
 """Font size of names and ticks, relative to that of the page."""
 
+FAR_LIMIT = 1.5
+"""Ratio of a memory limit to the largest peak above which the limit is not shown."""
+
 _NARROW = 60
 """Width in characters below which a page has its key below the chart."""
 
@@ -63,6 +66,10 @@ class FrontView:
         Unit of the times; may be empty.
     about
         Text below the title: shape and costs.
+    band, band_title
+        Time up to which points are alike, from that of the fastest point on, and its legend entry; None: no band.
+    limit
+        Memory limit, and its legend entry; None: no line.
     """
 
     title: str
@@ -77,6 +84,9 @@ class FrontView:
     key: Sequence[tuple[str, str]] = ()
     unit: str = ""
     about: str = ""
+    band: float | None = None
+    band_title: str = ""
+    limit: tuple[float, str] | None = None
 
 
 def draw_front(view: FrontView, *, theme: ThemeName = "light", size: SizeName = "page") -> Axes:
@@ -136,8 +146,14 @@ def draw_chart(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
     if view.marks:
         _, peaks, taken = zip(*view.marks, strict=True)
         ax.plot(peaks, taken, "D", color=colors.curves[1], markersize=0.42 * page.font, label=view.others, zorder=3)
+    if view.band is not None:
+        ax.axhspan(min(spent), view.band, color=ours, alpha=0.13, linewidth=0, label=view.band_title, zorder=1)
+    held = [*memory, *(peak for _, peak, _ in view.marks)]
+    if view.limit is not None and view.limit[0] <= FAR_LIMIT * max(held):
+        ax.axvline(view.limit[0], color=colors.limit, linewidth=0.15 * page.font, label=view.limit[1], zorder=2)
+        held.append(view.limit[0])
     _write_around(view, ax, colors, page)
-    across = Values([*memory, *(peak for _, peak, _ in view.marks)])
+    across = Values(held)
     upwards = Values([*spent, *(time for *_, time in view.marks)], view.bounds, view.unit)
     _scale(ax, across, colors, page, upper=False)
     _scale(ax, upwards, colors, page, upper=True)
@@ -172,7 +188,7 @@ def _write_around(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
         fontweight="bold",
         color=colors.text,
         parse_math=False,
-        pad=(2.1 + lines) * font,
+        pad=(2.1 + lines + (1.4 if view.limit is not None else 0.0)) * font,
     )
     if view.about:
         ax.annotate(
@@ -188,7 +204,7 @@ def _write_around(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
     ax.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        ncols=3,
+        ncols=2 if view.limit is not None else 3,
         fontsize=_SMALL * font,
         frameon=False,
         borderpad=0.3,
@@ -240,7 +256,10 @@ def name_points(
     everything = [(x, y) for _, x, y in [*ours, *view.marks]]
     bounds = [(x, bound) for (x, _), bound in zip(view.points, view.bounds, strict=False)]
     stems = [(point, bound) for point, bound in zip(view.points, bounds, strict=False)]
-    room = Room(ax, [*everything, *bounds], [*_steps(view.points), *stems], size)
+    limits = (
+        [] if view.limit is None else [((view.limit[0], low), (view.limit[0], high)) for low, high in [ax.get_ylim()]]
+    )
+    room = Room(ax, [*everything, *bounds], [*_steps(view.points), *stems, *limits], size)
     wanted = key.labels if key is not None else _by_place([*ours, *view.marks])
     labels = [room.label(_beyond(text, point, ax, view), point) for text, point in wanted]
     placed = [label for label in labels if label is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -45,7 +46,7 @@ class PlanView:
     Attributes
     ----------
     title
-        Title above the picture.
+        Title above the picture, one or several lines.
     front
         Step time against peak memory; None if no configuration fits.
     times
@@ -79,7 +80,10 @@ def _drawn(view: PlanView, colors: Theme, page: Size) -> Figure:
     height = page.whole(page.height or (1.9 if narrow else 0.62) * page.width + below)
     layout = ConstrainedLayoutEngine(rect=(0, below / height, 1, 1 - below / height))
     figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout=layout)
-    title = fitted(view.title, 1.15 * page.font, 0.95 * page.width, bold=True)
+    size, room = 1.15 * page.font, 0.95 * page.width
+    letters = int(room / (0.58 * size))
+    lines = [part for text in view.title.split("\n") for part in textwrap.wrap(text, letters)]
+    title = "\n".join(fitted(text, size, room, bold=True) for text in lines)
     figure.suptitle(title, x=0.01, ha="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text)
     bars = _room(view.times), _room(view.memory)
     if narrow:

@@ -293,6 +293,7 @@ MEMORY_PARTS: Mapping[str, Like] = MappingProxyType(
         "optimizer": Kind.I,
         "activations": Kind.W,
         "transient": Kind.R,
+        "gathered": "transfer",
         "buffers": "start-up",
     }
 )

@@ -71,14 +71,17 @@ def require_unique_keys(text: str) -> None:
         raise FormatError(_one_line(error)) from None
 
 
-def read_document(path: Path, what: str, *, limit: int = SIZE_LIMIT) -> Any:
-    """Return the content of a YAML, TOML or JSON file as plain values."""
+def read_document(path: Path, what: str, *, limit: int = SIZE_LIMIT, constants: bool = False) -> Any:
+    """Return the content of a YAML, TOML or JSON file as plain values.
+
+    With ``constants``, JSON may have NaN and Infinity, which Python writes.
+    """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
         raise UnknownNameError(f"suffix of a {what}", path.suffix or path.name, _READERS)
     text = read_text(path, limit=limit, what=what)
     try:
-        return reader(text)
+        return _read_json(text, constants=True) if constants and reader is _read_json else reader(text)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"invalid {what} {path}: {_one_line(error)}") from None
 
@@ -107,8 +110,8 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a valid JSON number")
 
 
-def _read_json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+def _read_json(text: str, *, constants: bool = False) -> Any:
+    return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=float if constants else _no_constant)
 
 
 def _read_toml(text: str) -> Any:

@@ -37,17 +37,16 @@ def test_the_answer_as_a_table_and_as_files(run):
     assert row["step_time_s"] == pytest.approx(record["best"]["step_time_s"])
     assert row["refused"] is None
     assert "seconds per step" in Path("plan.svg").read_text()
-    assert "cfg.model.tensor_model_parallel_size = 2" in Path("train.sh").read_text()
+    assert "--tensor-model-parallel-size 2" in Path("train.sh").read_text()
 
 
 @pytest.mark.parametrize("trainer", ["megatron", "bridge", "torchtitan", "pipeplan"])
 def test_the_flags_of_one_trainer_with_figures_and_notes_on_stderr(run, trainer):
     code, out, err = run(f"{QUICK} --flags {trainer} -o train.sh -o plan.json")
     assert code == 0
-    step = json.loads(Path("plan.json").read_text())["best"]["step_time_s"]
-    assert float(err.partition(": step ")[2].split()[0]) == pytest.approx(step, rel=1e-3)
-    assert "peak memory" in err
-    assert ("note: the budget ended" in err) != json.loads(Path("plan.json").read_text())["complete"]
+    record = json.loads(Path("plan.json").read_text())
+    assert err.partition(": ")[2].startswith(record["headline"])
+    assert ("note: the budget ended" in err) != record["complete"]
     assert out.rstrip("\n") == Path("train.sh").read_text().rstrip("\n")
     assert "llama3-8b on 8" not in out
 

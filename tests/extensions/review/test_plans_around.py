@@ -108,7 +108,7 @@ def test_review_reads_the_flags_of_every_trainer_as_the_configuration_that_they_
             "megatron-core-plain",
             "megatron-core-unfused-loss",
         ),
-        "bridge": ("megatron-bridge-26.04", "megatron-bridge-all-to-all"),
+        "bridge": ("megatron-bridge-26.04", "megatron-bridge-26.04+tokens-by-expert"),
         "torchtitan": ("torchtitan",),
     }
     for trainer, names in softwares.items():

@@ -89,7 +89,7 @@ def test_a_search_a_plan_and_a_review_answer():
     assert found["makespan"] >= found["lower_bound"]
     plan = answered("plan", PLAN | {"fix": {"tp": 1}, "settings": {"workers": 1}})
     assert plan["best"]["step_time_s"] > 0
-    assert plan["best"]["words"] in plan["headline"]
+    assert f"{plan['best']['peak_memory_gib']:.1f} of " in plan["headline"]
     review = answered("review", {"files": [ARGUMENTS], "trainer": "megatron-lm"})
     assert [finding["rule"] for finding in review["findings"]] == ["layers-per-rank"]
     assert review["headline"] == "Review: 1 error, 0 warnings"

@@ -1,7 +1,7 @@
 /** Evidence for a plan: sensitivity to its inputs, errors of similar predictions, assumptions. */
 
 import { make } from "../dom.js";
-import { countedAs, figure } from "../format.js";
+import { change, countedAs, figure } from "../format.js";
 import { scroller } from "../scroller.js";
 import type { Candidate, Plan } from "./api.js";
 
@@ -19,6 +19,30 @@ export function sensitivity(plan: Plan): HTMLElement[] {
   const head = ["changed input", "step, s", "best plan"].map((text) => make("th", { scope: "col" }, text));
   const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
   return [make("h3", {}, "What would change the plan"), scroller("what would change the plan", table, "sensitivity")];
+}
+
+/** Return a difference of memory, `+4.9`; an empty text for none. */
+function added(gib: number): string {
+  const text = gib.toFixed(1);
+  return Number(text) === 0 ? "" : gib > 0 ? `+${text}` : text;
+}
+
+/** Return what the plan assumes, what the opposite changes, and the setting that says it. */
+export function assumptions({ assumptions: assumed }: Plan): HTMLElement[] {
+  if (assumed.length === 0) return [];
+  const rows = assumed.map((row) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, row.assumed),
+      make("td", {}, change(row.slower)),
+      make("td", {}, added(row.more_memory_gib)),
+      make("td", { class: "why" }, row.setting === "" ? row.instead : `${row.instead}: ${row.setting}`),
+    ),
+  );
+  const head = ["assumed", "step", "GiB", "otherwise"].map((text) => make("th", { scope: "col" }, text));
+  const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
+  return [make("h3", {}, "What the plan rests on"), scroller("what the plan rests on", table, "sensitivity")];
 }
 
 /** Return the result of a search for a better order of ops; an empty text without one. */

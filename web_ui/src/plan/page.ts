@@ -16,7 +16,7 @@ import { compareAddress } from "./compare_link.js";
 import { FlagTabs } from "./flags.js";
 import { frontPicture } from "./front.js";
 import { ModelFile } from "./model_file.js";
-import { counted, facts, searched, sensitivity, trust } from "./notes.js";
+import { assumptions, counted, facts, searched, sensitivity, trust } from "./notes.js";
 import { ProgressLine } from "./progress.js";
 import { savedPlan, savePlan } from "./saved_plan.js";
 import { CandidateTable } from "./table.js";
@@ -35,6 +35,7 @@ export class PlanPage {
   private readonly idle = make("p", { class: "note" });
   private readonly answer = make("div", { class: "answer", hidden: true });
   private readonly heading = make("h2", { tabindex: -1 });
+  private readonly headline = make("p", { class: "headline" });
   private readonly count = make("p", { class: "note" });
   private readonly table = new CandidateTable((at) => this.select(at));
   private readonly front = new Scatter((at) => this.select(at));
@@ -82,7 +83,17 @@ export class PlanPage {
     document.body.classList.add("controls-first");
     const pictures = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.facts, time.element));
     const look = [this.failed, this.flags.element, memory.element, this.schedule];
-    this.answer.append(this.heading, this.count, this.remarks, table.element, pictures, ...look, this.notes, this.sure);
+    this.answer.append(
+      this.heading,
+      this.headline,
+      this.count,
+      this.remarks,
+      table.element,
+      pictures,
+      ...look,
+      this.notes,
+      this.sure,
+    );
     const { sheet, banner, progress, empty } = this;
     part("main").replaceChildren(sheet.opener, banner.element, progress.element, empty, this.answer);
     form.typed = typedIn(location.search, fieldNames(this.fields));
@@ -136,8 +147,8 @@ export class PlanPage {
     this.answer.hidden = false;
     this.answer.classList.remove("stale");
     this.heading.textContent = result.heading;
-    this.count.textContent =
-      result.best === null ? `${result.miss.replace(/\.?$/, ".")} ${counted(result)}` : counted(result);
+    this.headline.textContent = result.headline;
+    this.count.textContent = counted(result);
     this.remarks.replaceChildren(...result.remarks.map((text) => make("p", { class: "note" }, text)));
     this.front.element.hidden = result.best === null;
     document.body.classList.remove("controls-first");
@@ -168,6 +179,7 @@ export class PlanPage {
     const better = searched(result);
     this.notes.replaceChildren(
       ...(better === "" ? [] : [make("p", { class: "note" }, better)]),
+      ...assumptions(result),
       ...sensitivity(result),
     );
     void this.look(row);

@@ -17,7 +17,7 @@ _HOMES = {
     "estimates.estimating": "estimate",
     "estimates.memory_rules": "memory_rules software_with",
     "estimates.running": "costs_of placed schedule_of",
-    "estimates.software": "EARLY software",
+    "estimates.software": "EARLY software usual_software",
     "estimates.stages": "even_layout layout_of stage_costs",
     "fitting": "default_limit fit_of widest_limit",
     "plan_records": "Objective PlanResult",

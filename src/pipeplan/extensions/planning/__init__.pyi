@@ -29,6 +29,7 @@ from pipeplan.extensions.planning.estimates.running import placed as placed
 from pipeplan.extensions.planning.estimates.running import schedule_of as schedule_of
 from pipeplan.extensions.planning.estimates.software import EARLY as EARLY
 from pipeplan.extensions.planning.estimates.software import software as software
+from pipeplan.extensions.planning.estimates.software import usual_software as usual_software
 from pipeplan.extensions.planning.estimates.stages import even_layout as even_layout
 from pipeplan.extensions.planning.estimates.stages import layout_of as layout_of
 from pipeplan.extensions.planning.estimates.stages import stage_costs as stage_costs

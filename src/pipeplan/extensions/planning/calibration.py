@@ -20,8 +20,9 @@ from pipeplan.foundation.records import Record
 KERNELS = ("gemm", "grouped_gemm", "attention", "memory", "head", "loss")
 """Kinds of GPU kernels. Head and loss are layers; their own factor replaces the factors of their kernels."""
 
-KINDS = (*KERNELS, "optimizer", "collective", "compute")
-"""Kinds of work that have a factor. ``compute`` multiplies all kernels: it is the ratio of whole stages of a run."""
+KINDS = (*KERNELS, "optimizer", "collective", "network", "compute")
+"""Kinds of work that have a factor. ``network`` are the collectives between nodes, which otherwise have the factor of all
+collectives; ``compute`` multiplies all kernels: it is the ratio of whole stages of a run."""
 
 _FIELD = "calibration"
 
@@ -38,12 +39,15 @@ class Correction:
         Seconds of the same work, measured and predicted.
     source
         Description of what was measured.
+    uncertainty
+        Relative standard deviation of the factor; 0: unknown.
     """
 
     kind: str
     measured: float
     analytic: float
     source: str = ""
+    uncertainty: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -61,13 +65,14 @@ class Correction:
         return self.measured / self.analytic
 
 
-class CalibrationFactor(Record, frozen=True, kw_only=True):
-    """Factor of one kind of work, with the measured and the predicted seconds."""
+class CalibrationFactor(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Factor of one kind of work, with the measured and the predicted seconds, and its relative standard deviation."""
 
     factor: float
     measured: float
     analytic: float
     source: str
+    uncertainty: float = 0.0
 
 
 class CalibrationRecord(Record, frozen=True, kw_only=True):
@@ -120,6 +125,8 @@ class Calibration:
         if kind in ("head", "loss"):
             # A layer without its own factor uses its kernels' factors, which already contain ``compute``.
             return 1.0 if own is None else own * (self._own("compute") or 1.0)
+        if kind == "network" and own is None:
+            return self.factor("collective")
         return (own or 1.0) * ((self._own("compute") or 1.0) if kind in KERNELS else 1.0)
 
     def _own(self, kind: str) -> float | None:
@@ -127,7 +134,7 @@ class Calibration:
 
     def costs_from(self, kind: str, model: ModelShape, configuration: Configuration) -> CostsFrom:
         """Return the source of a time: ``measured`` on this layer, ``calibrated`` on another one, or ``analytic``."""
-        if self._own(kind) is None:
+        if self._own(kind) is None and not (kind == "collective" and self._own("network")):
             # The factor of whole stages also corrects kernels that were not measured separately, but no other work.
             return "calibrated" if kind in KERNELS and self._own("compute") is not None else "analytic"
         return "measured" if self._is_of(model, configuration) else "calibrated"
@@ -176,6 +183,7 @@ class Calibration:
                     measured=_rounded(correction.measured),
                     analytic=_rounded(correction.analytic),
                     source=correction.source,
+                    uncertainty=_rounded(correction.uncertainty),
                 )
                 for correction in self.corrections
             },
@@ -248,7 +256,7 @@ _TYPES: Mapping[str, type] = {
 
 def _correction(where: str, kind: Any, factor: Any) -> Correction:
     values = factor if isinstance(factor, dict) else {"factor": factor}
-    _require_keys(f"{where}: {kind}", values, ("factor", "measured", "analytic", "source"))
+    _require_keys(f"{where}: {kind}", values, ("factor", "measured", "analytic", "source", "uncertainty"))
     numbers = {key: _number(f"{where}: {kind}.{key}", value) for key, value in values.items() if key != "source"}
     if {"measured", "analytic"} <= numbers.keys():
         measured, analytic = numbers["measured"], numbers["analytic"]
@@ -256,7 +264,13 @@ def _correction(where: str, kind: Any, factor: Any) -> Correction:
         measured, analytic = numbers["factor"], 1.0
     else:
         raise FormatError(f"{where}: {kind} needs 'factor', or both 'measured' and 'analytic'", field=_FIELD)
-    return Correction(kind=str(kind), measured=measured, analytic=analytic, source=str(values.get("source", "")))
+    return Correction(
+        kind=str(kind),
+        measured=measured,
+        analytic=analytic,
+        source=str(values.get("source", "")),
+        uncertainty=numbers.get("uncertainty", 0.0),
+    )
 
 
 def _number(name: str, value: Any) -> float:

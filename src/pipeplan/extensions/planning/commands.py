@@ -42,6 +42,11 @@ class PlanOutputOptions(LookOptions):
         default="the newest known release on PyPI",
         help="Release of the --flags trainer, such as 0.19 for megatron or main for torchtitan.",
     )
+    details: bool = option(
+        kind="flag",
+        group="output",
+        help="Print also the Pareto front, all runners-up and changed inputs, and what was not tried.",
+    )
     output: tuple[Path, ...] = output_option(
         "File to write; repeatable. The suffix selects the content: .json everything; .png .svg .pdf front, time and "
         "memory; .yaml the best configuration, for `pipeplan estimate`; .sh the flags; .html .csv .trace.json the "
@@ -67,7 +72,7 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
         options = replace(options, fix=_for_trainer(flags, options.fix))
         if trainer_version is not None:
             plan_trainer(flags).release(trainer_version)
-    files = map(Path, filter(None, (options.model, options.cluster, options.calibration)))  # type: ignore[arg-type]
+    files = map(Path, filter(None, (options.model, options.cluster, options.calibration, options.runs)))  # type: ignore[arg-type]
     _require(output, [path for path in files if os.path.isfile(path)])
     with progress_bar("planning", quiet=json or flags is not None or not sys.stderr.isatty()) as bar:
         result = planned(options, progress=partial(_show, bar))
@@ -78,12 +83,12 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
         result = result.for_releases({flags: trainer_version})
     writers = {path: partial(_write, result, flags, beside) for path in output}
     if flags is None:
-        deliver(result, writers, json=json)
+        deliver(result, writers, json=json, text=partial(result.print, details=beside.details))
         return 0
     trainer_flags = result.flags_for(flags)
     with written(writers) as reported:
         print(trainer_flags.text)
-        tell(result.summary)
+        tell(f"{result.trainer}: {result.headline}")
         for note in (*result.remarks, *result.chosen.assumed):
             tell(f"note: {note}")
         for warning in [text for text in trainer_flags.warnings if text not in reported]:
@@ -139,7 +144,8 @@ class FileOptions(Options):
 def estimate(file: Path, /, *, options: EstimateOptions, beside: FileOptions, json: bool = False) -> int:
     """Estimate step time and memory of given configurations.
 
-    Exits with 1 if no configuration can be estimated.
+    With --measured, says how far the prediction is from a run, and which part of it. Exits with 1 if no configuration can be
+    estimated.
 
     Parameters
     ----------
@@ -149,7 +155,7 @@ def estimate(file: Path, /, *, options: EstimateOptions, beside: FileOptions, js
     """
     output = beside.output
     require_outputs(output, ("record",), what="a table of estimates")
-    require_apart(output, [file])
+    require_apart(output, [file, *([Path(str(options.measured))] if options.measured is not None else [])])
     with progress_bar("estimating", quiet=json or not sys.stderr.isatty()) as bar:
         estimates = estimated(file, options, progress=lambda share: bar.show(share, "estimating"))
     deliver(estimates, output, json=json)
@@ -173,15 +179,16 @@ class FactorOptions(SourceOptions):
 
 @command
 def calibrate(model: str, /, *, options: CalibrationOptions, beside: FactorOptions, json: bool = False) -> int:
-    """Calibrate the planner to a GPU, or to the traces of a run.
+    """Calibrate the planner to a GPU, or to runs.
 
-    Measures how much longer kernels or stages take than the planner expects. Pass the file to `pipeplan plan` with
+    Measures how much longer kernels, stages or steps take than the planner expects. Pass the file to `pipeplan plan` with
     `--calibration`.
 
     Parameters
     ----------
     model
         Model whose kernels are measured: a preset or a config.json. With --from: the file of the configuration that ran.
+        Or a ledger of runs with their measured steps.
     """
     for path in beside.outputs:
         require_calibration_file(path)

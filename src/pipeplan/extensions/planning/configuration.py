@@ -167,11 +167,6 @@ class Configuration:
         return self.pipeline * self.chunks
 
     @property
-    def gathers_weights(self) -> bool:
-        """True if every microbatch gathers sharded weights and scatters gradients; with a pipeline, a step does so once."""
-        return self.zero >= 3 and self.pipeline == 1
-
-    @property
     def expert_data(self) -> int:
         """Number of replicas of each expert: the ranks of a stage divided by e etp."""
         return self.tensor * self.context * self.data // (self.expert * self.expert_tensor)

@@ -32,7 +32,7 @@ EXTENSION = Extension(
         Command(
             name="calibrate",
             function="pipeplan.extensions.planning.commands:calibrate",
-            summary="Calibrate the planner to a GPU, or to the traces of a run.",
+            summary="Calibrate the planner to a GPU, or to runs.",
             example="llama3-8b --gpu h100-sxm -o calibration.yaml",
             place=130,
         ),
@@ -66,6 +66,7 @@ EXTENSION = Extension(
         "explanation/accuracy.md",
         "explanation/memory.md",
         "how-to/layouts.md",
+        "how-to/measured-runs.md",
         "how-to/planning.md",
         "notebooks/from-config-to-configuration.ipynb",
         "reference/hardware.md",

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from pipeplan.extensions.planning.error_bars import table
+from pipeplan.extensions.planning.estimates.properties import RESERVED
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.results import Fit
 from pipeplan.foundation.files import GIBIBYTE
 
-CONTEXT_BYTES = 1.4 * GIBIBYTE
-"""Bytes of a GPU's memory that the CUDA context and NCCL's buffers take."""
+_CONTEXT_BYTES = 0.8 * GIBIBYTE
+"""Bytes that the driver and a process's CUDA context take: of an RTX 4090's 24,564 MiB, processes see 23.64 GiB, and take
+0.42 to 0.46 GiB beyond what PyTorch reserves, as its out-of-memory errors print."""
 
-RESERVE_BYTES = CONTEXT_BYTES + 3.1 * GIBIBYTE
-"""Bytes of a GPU's memory that the default limit leaves free: the context, and 3.1 GiB that the allocator reserves beyond
-what is allocated (median of 43 runs of SimuMax's B200 release)."""
+_GROUP_BYTES = 688 * 2**20
+"""Bytes of NCCL's buffers for a group of GPUs connected by NVLink (NVIDIA/nccl issue 964)."""
 
 
 def default_limit(cluster: Cluster) -> float:
-    """Return the default memory limit in bytes: a GPU's memory minus :data:`RESERVE_BYTES`."""
-    return max(cluster.gpu.memory_bytes - RESERVE_BYTES, cluster.gpu.memory_bytes / 2)
+    """Return the default memory limit in bytes: what can be allocated if the allocator reserves as much as usual."""
+    return largest_limit(cluster) / (1 + RESERVED)
 
 
 def largest_limit(cluster: Cluster) -> float:
-    """Return the bytes that a framework can allocate at most: all of a GPU's memory but the context."""
-    return max(cluster.gpu.memory_bytes - CONTEXT_BYTES, cluster.gpu.memory_bytes / 2)
+    """Return the bytes that a framework can reserve at most: a GPU's memory less the context and buffers of a group."""
+    groups = _GROUP_BYTES if cluster.gpus > 1 else 0
+    return cluster.gpu.memory_bytes - _CONTEXT_BYTES - groups
 
 
 def widest_limit(cluster: Cluster) -> float:

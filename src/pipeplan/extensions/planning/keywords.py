@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from pipeplan.extensions.planning.answers.options import AllowLike, FilePath, FixLike
 
 
-class EstimateOptionsKeywords(TypedDict, total=False):
-    """Keywords of EstimateOptions."""
+class PredictionOptionsKeywords(TypedDict, total=False):
+    """Keywords of PredictionOptions."""
 
     workers: int | None
     store: FilePath | None
@@ -18,9 +18,16 @@ class EstimateOptionsKeywords(TypedDict, total=False):
     calibration: FilePath | None
 
 
-class PlanKeywords(EstimateOptionsKeywords, total=False):
+class EstimateOptionsKeywords(PredictionOptionsKeywords, total=False):
+    """Keywords of EstimateOptions."""
+
+    measured: FilePath | float | None
+
+
+class PlanKeywords(PredictionOptionsKeywords, total=False):
     """Keywords of PlanOptions."""
 
+    runs: FilePath | None
     global_batch: Required[int]
     sequence: Required[int]
     memory_limit: float | str | None

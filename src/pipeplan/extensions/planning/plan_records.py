@@ -105,6 +105,30 @@ class SearchedRecord(PlannedConfiguration, frozen=True, kw_only=True):
     """The order of a whole step; it can be exported for PyTorch's runtime and run by pipeplan."""
 
 
+class Assumption(Record, frozen=True, kw_only=True):
+    """Assumption that a prediction rests on, and the prediction of the same configuration with its opposite.
+
+    Attributes
+    ----------
+    assumed, instead
+        The assumption and its opposite in words.
+    setting
+        What says the opposite: a setting of ``--fix`` and of a configuration's file, or an option; empty if nothing does.
+    step_time_s, peak_memory_gib
+        Prediction with the opposite.
+    slower, more_memory_gib
+        Fraction by which the step is longer then, and GiB by which the peak is higher; negative if it is less.
+    """
+
+    assumed: str
+    instead: str
+    setting: str
+    step_time_s: float
+    peak_memory_gib: float
+    slower: float
+    more_memory_gib: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
     """Effect of one changed input on the chosen plan.
@@ -242,6 +266,9 @@ class PlanResult(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
+    headline
+        The answer in a sentence: the best configuration, its step time and memory, and the rule that chose it; why nothing
+        fits if nothing does.
     heading
         Model, cluster and batch in words.
     trainer
@@ -274,6 +301,8 @@ class PlanResult(Record, frozen=True, kw_only=True):
         Other configurations, the best first.
     front
         Pareto front of step time and peak memory, sorted by step time.
+    assumptions
+        Assumptions whose opposite changes the best's step time or peak memory by 3% or more, the largest effect first.
     sensitivity
         Effects of changed inputs on the plan.
     closest_miss
@@ -297,6 +326,7 @@ class PlanResult(Record, frozen=True, kw_only=True):
         Sentences on the choice.
     """
 
+    headline: str
     heading: str
     trainer: str
     by_trainer: tuple[TrainerPlanRecord, ...]
@@ -313,6 +343,7 @@ class PlanResult(Record, frozen=True, kw_only=True):
     pipelined: PipelinedRecord | None
     runners_up: tuple[RunnerUpRecord, ...]
     front: tuple[PlannedConfiguration, ...]
+    assumptions: tuple[Assumption, ...]
     sensitivity: tuple[Sensitivity, ...]
     closest_miss: MissRecord | None
     searched: SearchedRecord | None

@@ -28,9 +28,11 @@ class GpuMemory(Record, frozen=True, kw_only=True):
     activations
         Activations kept for the backward, at the schedule's peak.
     transient
-        Additional peak within one op: logits, workspace, gathered layers.
+        Additional peak within one op: copies of the logits, gradients of a layer, what is computed again.
+    gathered
+        Sharded weights that are gathered for products: both ends of the model, a layer and the next one.
     buffers
-        Communication buffers.
+        Workspaces, messages, and what the allocator reserves if the trainer reports it.
     """
 
     weights: Annotated[float, Meta(title="weights")]
@@ -38,6 +40,7 @@ class GpuMemory(Record, frozen=True, kw_only=True):
     optimizer: Annotated[float, Meta(title="optimizer state")]
     activations: Annotated[float, Meta(title="activations")]
     transient: Annotated[float, Meta(title="transient")]
+    gathered: Annotated[float, Meta(title="gathered weights")] = 0.0
     buffers: Annotated[float, Meta(title="buffers")]
 
     @classmethod

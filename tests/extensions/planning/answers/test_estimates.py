@@ -31,6 +31,19 @@ def test_one_configuration_from_python_and_from_a_file(tmp_path):
     assert by_holder == pytest.approx(record["peak_memory_by_rank_gib"])
 
 
+def test_what_the_only_configuration_rests_on_is_named_with_its_opposite():
+    answer = pipeplan.estimate(ONE)
+    (row,) = answer
+    assert answer.headline.startswith("tp2 pp4 dp2, 4.")
+    assert row.assumptions
+    gradients = next(entry for entry in row.assumptions if "gradients" in entry.assumed)
+    name, value = gradients.setting.split("=")
+    (other,) = pipeplan.estimate(ONE | {name: value})
+    assert other.step_time_s == gradients.step_time_s
+    assert other.peak_memory_gib == gradients.peak_memory_gib
+    assert all("assumptions" not in row.to_dict() for row in pipeplan.estimate({"rows": [ONE, ONE]}))
+
+
 def test_what_is_not_set_is_assumed_and_said():
     (row,) = pipeplan.estimate(ONE)
     assert "sequence parallelism: on" in row.assumed

@@ -14,6 +14,7 @@ from pipeplan.answers.parts import figure
 from pipeplan.extensions.planning.answers.options import PlanOptions
 from pipeplan.extensions.planning.answers.planned import seconds_of
 from pipeplan.extensions.planning.answers.plans import plan_of
+from pipeplan.extensions.planning.choice.sentences import headline_of, remarks_of, without_close_calls
 from pipeplan.foundation.errors import InfeasibleError, UnknownNameError
 from pipeplan.foundation.records import replaced
 from tests.plans import ORDER, fitting_plan, missing_plan
@@ -33,12 +34,16 @@ def test_the_table_says_all_that_decides(plan, capsys):
         "zb-h1, 32 microbatches",
         "of 72.0 GiB usable",
         "9.1% bubble",
-        "bandwidth between nodes x 0.5",
+        "memory limit x 0.9",
         "searched order: ",
     ):
         assert words in output, words
     assert f"({plan.best.tokens_per_second / 16:,.0f} per GPU)" in output
+    assert output.startswith(plan.headline)
     assert max(map(len, output.splitlines())) <= 80
+    assert "bandwidth between nodes x 0.5" not in output, "it does not change the plan"
+    plan.print(details=True)
+    assert "bandwidth between nodes x 0.5" in capsys.readouterr().out
 
 
 def test_a_prediction_has_four_digits():
@@ -47,16 +52,28 @@ def test_a_prediction_has_four_digits():
 
 
 def test_a_budget_that_ended_early_is_said(plan, capsys):
-    early = plan_of(replaced(plan, complete=False, optimality_gap=0.125, left_out=("ZeRO stage 0",)))
-    early.print()
+    ended = replaced(plan, complete=False, optimality_gap=0.125, left_out=("ZeRO stage 0",))
+    early = plan_of(replaced(ended, headline=headline_of(ended), remarks=remarks_of(ended)))
+    early.print(details=True)
     output = " ".join(capsys.readouterr().out.split())
-    assert "note: the budget ended before" in output
-    assert "the plan is within 12.5% of the best" in output
+    assert "the fastest found; the budget ended, and another one could be up to 11% faster" in output
+    assert "the plan is within 12.5% of the best" in early.remarks[-1]
     assert "tried only if fixed (--fix) or allowed (--allow): ZeRO stage 0" in output
     assert early.to_dict()["optimality_gap"] == 0.125
     assert "out by bounds or not reached" in output
     plan.print()
-    assert "note:" not in capsys.readouterr().out
+    assert "ended" not in capsys.readouterr().out
+
+
+def test_a_search_that_ended_early_tells_no_close_winner(plan):
+    ended = replaced(plan, complete=False, optimality_gap=0.125)
+    assert "the budget ended" in headline_of(ended)
+    close = [abs(runner.step_time / plan.best.step_time - 1) < 0.03 for runner in plan.runners_up]
+    assert any(close)
+    assert not all(close)
+    reasons = [runner.lost_because for runner in without_close_calls(ended).runners_up]
+    assert [reason.startswith("about as fast") for reason in reasons] == close
+    assert without_close_calls(plan) is plan
 
 
 def test_the_record_is_plain_json_and_adds_up(plan):
@@ -123,7 +140,7 @@ def test_a_frame_has_a_row_a_configuration(plan):
 def test_the_picture_compares_the_first_few(plan):
     view = plan.plan_view()
     assert [label for label, _ in view.times] == [
-        "best: tp2 pp4 dp2\nzb-h1",
+        "chosen: tp2 pp4 dp2\nzb-h1",
         "1: tp2 pp4 dp2\n1f1b",
         "2: tp2 pp4 dp2\ninterleaved-1f1b v2",
         "3: tp4 pp4\n1f1b",
@@ -132,6 +149,9 @@ def test_the_picture_compares_the_first_few(plan):
     assert view.limit == 72
     assert view.front is not None
     assert len(view.front.points) == 2
+    assert view.front.names[-1] == "chosen, fastest"
+    assert view.front.limit == (72, "limit, 72.0 GiB")
+    assert view.front.band == pytest.approx(1.03 * plan.best.step_time)
 
 
 def test_where_nothing_fits_the_nearest_is_said_and_what_would(capsys, tmp_path):

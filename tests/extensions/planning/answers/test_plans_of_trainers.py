@@ -12,6 +12,7 @@ import pipeplan
 from pipeplan.cli.process import main
 from pipeplan.extensions.planning import Configuration
 from pipeplan.extensions.planning.answers.one_configuration import look, trainer_of
+from pipeplan.extensions.planning.choice.request import software_of_plans
 from pipeplan.extensions.planning.choice.trainers import requests_of, without_trainer
 from pipeplan.extensions.planning.hardware import cluster
 from pipeplan.extensions.planning.trainers import plan_trainers
@@ -46,7 +47,7 @@ def test_a_plan_is_the_best_of_the_trainers_own_plans(plain, capsys):
     for own in plain.by_trainer:
         flags = plain.best.flags[own.trainer]
         assert (flags.step_time_s, flags.peak_memory_gib, flags.fit) == (own.step_time_s, own.peak_memory_gib, own.fit)
-        assert flags.software == plan_trainers()[own.trainer].software
+        assert flags.software == software_of_plans(plan_trainers()[own.trainer], cluster("h100-sxm:8").gpu)
         assert flags.release == plan_trainers()[own.trainer].latest
     shown = plain.best.flags["pipeplan"]
     assert (shown.step_time_s, shown.configuration) == (plain.best.step_time, plain.best.words)
@@ -75,7 +76,7 @@ def test_every_command_gives_a_trainer_the_same_plan(plain, address, capsys):
         assert main([*WORDS.split(), "--fix", *FIX, "--flags", trainer]) == 0
         out, err = capsys.readouterr()
         assert out.rstrip("\n") == flags.text.rstrip("\n"), trainer
-        assert err.startswith(f"{own.trainer}: {flags.configuration}: step")
+        assert err.startswith(f"{own.trainer}: {own.headline}")
     assert main([*WORDS.split(), "--fix", *FIX, "--json"]) == 0
     shell = json.loads(capsys.readouterr().out)
     assert {name: flags["text"] for name, flags in shell["best"]["flags"].items()} == {
@@ -120,10 +121,9 @@ def test_flags_of_a_chosen_configuration_have_the_figures_of_each_trainer():
     requested = Configuration(tensor=2, data=4, global_batch=16, sequence=4096, software="megatron-bridge-26.04")
     chosen, _ = look(shape, machines, requested)
     assert chosen.flags["bridge"].step_time_s == chosen.step_time
-    for trainer in TRAINERS:
-        own = Configuration(
-            tensor=2, data=4, global_batch=16, sequence=4096, software=plan_trainers()[trainer].software
-        )
+    for trainer in ("megatron", "torchtitan"):
+        usual = software_of_plans(plan_trainers()[trainer], machines.gpu)
+        own = Configuration(tensor=2, data=4, global_batch=16, sequence=4096, software=usual)
         assert chosen.flags[trainer].step_time_s == pytest.approx(look(shape, machines, own)[0].step_time)
     sliced = Configuration(pipeline=2, data=4, global_batch=16, sequence=4096, schedule="zb-h1")
     assert look(shape, machines, sliced)[0].flags["torchtitan"].step_time_s is None
@@ -133,7 +133,7 @@ def test_the_trainers_in_question():
     every = requests_of(request())
     assert {name: entry.fixed["software"] for name, entry in every.items()} == {
         "megatron": ("megatron-core-overlapped",),
-        "bridge": ("megatron-bridge-26.04",),
+        "bridge": ("megatron-bridge-26.04+32-bit-gradients",),
         "torchtitan": ("torchtitan",),
     }
     assert list(requests_of(request(fix={"software": "torchtitan-eager"}))) == ["torchtitan"]

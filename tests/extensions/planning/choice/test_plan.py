@@ -43,6 +43,8 @@ def result() -> PlanResult:
 def test_the_best_fits_and_is_estimated_as_anyone_estimates_it(result):
     assert result.best is not None
     assert result.complete
+    assert f"{result.best.peak_memory_gib:.1f} of {result.memory_limit_gib:.1f} GiB: the " in result.headline
+    assert ("simplest within 3% of the fastest" in result.headline) == bool(result.simpler_because)
     assert result.best.peak_memory_gib <= result.memory_limit_gib
     again = estimate(MODEL, CLUSTER, result.best.configuration)
     assert again.step_time == pytest.approx(result.best.step_time)
@@ -58,7 +60,7 @@ def test_no_runner_up_that_fits_is_better_and_each_says_why_it_lost(result):
             assert runner.step_time == pytest.approx(result.best.step_time / (1 + result.given_up))
             assert f"faster, but {result.simpler_because}" in reason
         else:
-            assert reason.startswith("needs") if not fits else ("slower" in reason or "equally fast" in reason)
+            assert ("slower" in reason or "no faster" in reason) if fits else "over the limit" in reason
     degrees = {
         tuple(getattr(entry.configuration, name) for name in ("tensor", "pipeline", "context", "schedule"))
         for entry in result.runners_up

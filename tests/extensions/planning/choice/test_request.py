@@ -18,7 +18,7 @@ from pipeplan.foundation.errors import InputError
         ({"pp": [2, "4"]}, {"pipeline": (2, 4)}),
         ({"recompute": "layernorm+core_attn,none"}, {"recompute": (("core_attn", "layernorm"), ())}),
         ({"layers": "Et*9|t*10|t*10|t*9L"}, {"layers": ((9, 10, 10, 9),)}),
-        ({"trainer": "torchtitan"}, {"trainer": ("torchtitan",), "software": ("torchtitan",)}),
+        ({"trainer": "torchtitan"}, {"trainer": ("torchtitan",)}),
         ({"trainer": "megatron", "software": "nemo"}, {"trainer": ("megatron",), "software": ("nemo",)}),
     ],
 )

@@ -50,7 +50,7 @@ def test_however_short_the_budget_it_is_close_to_what_is_known_to_be_good(traine
     short = plan(shape, machines, seconds=1e-6, workers=1, order_seconds=0, **fixed, **step)
     assert short.best is not None
     assert short.best.peak_memory_gib <= short.memory_limit_gib
-    assert short.best.step_time <= 1.05 * least
+    assert short.best.step_time <= 1.06 * least
     assert not short.complete
     assert short.counts.legal > short.counts.estimated > 0
     assert short.optimality_gap is not None

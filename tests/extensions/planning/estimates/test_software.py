@@ -4,7 +4,7 @@ import pytest
 
 from pipeplan.extensions.planning import Configuration
 from pipeplan.extensions.planning.estimates.properties import ASYNC_SHARE, CORES, EXPERT_LAUNCH, ROW_WISE
-from pipeplan.extensions.planning.estimates.seconds import KINDS, SHARE, WorkMachine, work_seconds
+from pipeplan.extensions.planning.estimates.seconds import GRACE, KINDS, SHARE, WorkMachine, work_seconds
 from pipeplan.extensions.planning.estimates.software import SOFTWARE, software
 from pipeplan.extensions.planning.estimates.stages import execution_of, layer_sums
 from pipeplan.extensions.planning.hardware import cluster, memory_time
@@ -123,3 +123,24 @@ def test_experts_that_are_not_fused_are_launched_one_by_one():
     one, many = (seconds("megatron-core", (product,))["grouped_gemm"] for product in products)
     alone, fused = (seconds("megatron-bridge", (product,))["grouped_gemm"] for product in products)
     assert many - one == pytest.approx(fused - alone + 32 * EXPERT_LAUNCH)
+
+
+def test_a_grace_processor_launches_slowly():
+    works = (MemoryPass(name="norm", bytes=1e3, kernels=100),)
+    x86, grace = (
+        sum(work_seconds(WorkMachine(each, software("nemo"), execution_of(configuration())), works, "dense"))
+        for each in (cluster("b200-sxm:8"), cluster("gb200:8"))
+    )
+    assert grace == pytest.approx(GRACE * x86)
+
+
+def test_a_token_whose_experts_are_neighbours_goes_to_their_ranks():
+    """Eight experts beside each other are on two ranks of four, so that each token is sent twice instead of 2.9 times."""
+    exchange = Collective(
+        name="dispatch", operation="all_to_all", group="expert", bytes=2.0**30, copies=8, experts=4, beside="batch"
+    )
+    degrees = {"expert": 8, "context": 1, "data": 8, "tensor": 1}
+    random, beside = (
+        seconds(name, (exchange,), **degrees)["expert"] for name in ("automodel", "automodel+tokens-to-neighbours")
+    )
+    assert beside / random == pytest.approx(2 / (8 * (1 - (7 / 8) ** 8)), rel=0.02)

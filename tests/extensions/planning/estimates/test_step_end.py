@@ -1,4 +1,5 @@
 from dataclasses import replace
+from math import ceil
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from pipeplan.extensions.planning.estimates.running import placed
 from pipeplan.extensions.planning.estimates.seconds import exposed
 from pipeplan.extensions.planning.estimates.software import software
 from pipeplan.extensions.planning.estimates.stages import format_peak, stage_costs
-from pipeplan.extensions.planning.hardware import collective_time, gpu, memory_time, optimizer_time
+from pipeplan.extensions.planning.hardware import cluster, collective_time, gpu, memory_time, optimizer_time
 from tests.extensions.planning.configurations import H100, LLAMA, configuration
 
 
@@ -52,13 +53,27 @@ def test_the_optimizer_updates_a_share_and_clears_all_gradients():
     assert result.optimizer[0] == pytest.approx(update + memory_time(H100.gpu, 4.0 * held))
 
 
-def test_what_is_hidden_behind_the_last_backward_takes_its_share_of_it():
-    _, _, plain = end_of(software="megatron-core-plain")
-    requested, stages, hidden = end_of(software="megatron-core")
+def test_all_but_the_last_bucket_of_gradients_is_hidden_behind_the_last_backward():
+    requested, stages, result = end_of(software="megatron-core")
     backward = (stages.backward_input + stages.backward_weight)[::4].sum()
-    assert hidden.reduce[0] == pytest.approx(exposed(plain.reduce[0], backward))
-    assert (hidden.reduce < plain.reduce).all()
-    assert requested.pipeline == len(hidden.reduce)
+    held = parameters(stages, 0, 4)
+    buckets = max(requested.chunks, ceil(held / 40e6))
+    bucket = collective_time(H100, "reduce_scatter", 4.0 * held / buckets, 4, requested.tensor)
+    assert result.reduce[0] == pytest.approx(bucket + exposed((buckets - 1) * bucket, backward))
+    plain = end_of(software="megatron-core-plain")[2]
+    assert (result.reduce < plain.reduce).all()
+
+
+def test_many_replicas_reduce_gradients_in_large_buckets():
+    """Megatron Core's buckets have at least 1M parameters per replica: the last of them is exposed."""
+    many = cluster("h100:8x1024")
+    requested = configuration(data=256, global_batch=16384)
+    stages = stage_costs(LLAMA, many, requested)
+    result = step_end(LLAMA, many, requested, stages, table=placed(requested).table)
+    held = parameters(stages, 0, 4)
+    buckets = max(requested.chunks, ceil(held / 256e6))
+    alone = collective_time(many, "all_gather", 2.0 * held / buckets, 512, requested.tensor)
+    assert result.gather[0] > alone > 0.01
 
 
 def test_without_sharding_gradients_are_all_reduced_and_nothing_is_gathered():

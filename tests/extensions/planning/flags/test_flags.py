@@ -75,6 +75,12 @@ ONE_CHUNK = replace(MOE, chunks=1, schedule="1f1b", pipeline=4, data=16, expert=
             "--num-experts --recompute-granularity --context-parallel-size --fp8-format",
         ),
         (
+            "llama-3-70b",
+            replace(DENSE, replicate=2),
+            "--use-distributed-optimizer --num-distributed-optimizer-instances 2",
+            "",
+        ),
+        (
             "deepseek-v3",
             replace(MOE, recompute=("mla_up_proj", "layernorm")),
             "--num-experts 256 --moe-layer-freq ([0]*3+[1]*58) --kv-lora-rank 512 --q-lora-rank 1536 "

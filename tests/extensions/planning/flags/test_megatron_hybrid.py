@@ -32,7 +32,7 @@ def test_patterns(name: str, stages: tuple[int, ...], pattern: str | None):
     assert is_hybrid(shape)
     assert not list(missing_symbols(shape))
     if pattern is None:
-        pattern = "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME/*E"
+        pattern = "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME/*E/*E"
     assert hybrid_pattern(shape, stages) == pattern
 
 

@@ -12,6 +12,7 @@ from pipeplan.extensions.planning.workload import (
     Execution,
     Gemm,
     GroupedGemm,
+    MemoryPass,
     ModelShape,
     from_dict,
     layers_of,
@@ -119,7 +120,7 @@ def test_masked_keys_cost_no_more_than_all(drawn: ModelShape, sequence: int):
 
 def forward_of_layers(shape: ModelShape, sequence: int, attention: AttentionKernel) -> float:
     layers = layers_of(shape, Execution(sequence=sequence, attention=attention))
-    products = (Gemm, GroupedGemm, AttentionCore)
+    products = (Gemm, GroupedGemm, AttentionCore, MemoryPass)
     return sum(layer.count * work.flops for layer in layers for work in layer.forward if isinstance(work, products))
 
 
@@ -132,13 +133,16 @@ def forward_of_tokens(shape: ModelShape, sequence: int, *, causal: bool) -> floa
 def test_a_sequences_products_layer_by_layer():
     """The work that layers ask of one rank is the same number: with a padded vocabulary and routers.
 
-    Kernels compute recurrences in chunks, and sparse attention in blocks, which takes slightly more operations.
+    Kernels compute recurrences in chunks, which takes about as many operations as token by token, and sparse attention over
+    compressed keys, which takes more.
     """
     for name in model_names():
         shape = model(name)
-        blocked = bool(shape.mixers) or shape.sparse is not None
-        tokens = forward_of_tokens(shape, 4096, causal=True)
-        assert forward_of_layers(shape, 4096, "flash") == pytest.approx(tokens, rel=0.01 if blocked else 1e-12), name
+        tokens, layers = forward_of_tokens(shape, 4096, causal=True), forward_of_layers(shape, 4096, "flash")
+        if shape.sparse is not None:
+            assert tokens < layers, name
+        else:
+            assert layers == pytest.approx(tokens, rel=0.01 if shape.mixers else 1e-12), name
     all_keys = forward_of_tokens(model("llama3-8b"), 4096, causal=False)
     assert forward_of_layers(model("llama3-8b"), 4096, "unfused") == pytest.approx(all_keys, rel=1e-12)
 

@@ -1,6 +1,7 @@
 """What a layer asks of a rank, against published tables and against the counts of parameters and FLOPs."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -167,15 +168,34 @@ def test_tensor_collectives():
 def test_context_ranks_pass_keys_and_values_or_exchange_heads():
     """A ring passes keys and values c - 1 times, with gradients in I; the exchange's own copy of the output is kept."""
     c, n, q, kd = 4, S / 4, 8192, 1024
-    ring, exchange = (
+    ring, exchange, gather = (
         layer(model("llama3-70b"), Execution(sequence=S, context=c, context_method=method))
-        for method in ("ring", "all_to_all")
+        for method in ("ring", "all_to_all", "gather")
     )
     assert sent(ring.forward, "context") == [("ring", 2 * 2 * n * kd)]
     assert sent(ring.backward_input, "context") == [("ring", 2 * 2 * 2 * n * kd)]
     assert [work.steps for work in ring.forward if isinstance(work, Collective)] == [c - 1]
     assert sent(exchange.forward, "context") == [("all_to_all", 2 * n * (2 * q + 2 * kd))]
     assert exchange.kept_bytes - ring.kept_bytes == 2 * n * q
+    # PyTorch gathers keys and values of all query heads, also in I, and passes on their 32-bit gradients.
+    assert sent(gather.forward, "context") == [("all_gather", c * 2 * n * 2 * q)]
+    assert sorted(sent(gather.backward_input, "context")) == [
+        ("all_gather", c * 2 * n * 2 * q),
+        ("ring", 4 * n * 2 * q),
+    ]
+
+
+def test_a_sparse_core_reads_the_keys_of_each_query_and_adds_up_their_gradients():
+    """DeepSeek-V3.2's core has the compressed keys of 512 and 64 numbers for all of its 128 heads."""
+    shape = model("deepseek-v3.2")
+    result = layer(shape, Execution(sequence=S), "moe")
+    (core,) = (work for work in result.forward if work.name == "attention core")
+    assert isinstance(core, AttentionCore)
+    assert (core.heads, core.kv_heads, core.score_dim, core.value_dim) == (128, 1, 576, 512)
+    assert core.gathered == pytest.approx(2 * S * core.keys * 576)
+    (added,) = (work for work in result.backward_input if work.name == "gradients of selected keys")
+    assert isinstance(added, MemoryPass)
+    assert added.bytes == pytest.approx(4 * core.gathered)
 
 
 def test_dispatch_and_combine():
@@ -194,17 +214,13 @@ def test_sliding_windows_follow_their_pattern():
     assert keys[:3] == [128 - 128**2 / 8192, 2048, 128 - 128**2 / 8192]
 
 
-def test_biases_of_experts_are_added_in_32_bits_unless_the_experts_are_fused():
+def test_biases_of_experts_are_added_in_32_bits():
     """The clamp reads and writes gate and up twice; the bias takes as long as 44.4 bytes of each number of the output."""
-    eager, fused = (
-        layer(model("gpt-oss-120b"), Execution(sequence=S, fused_experts=fused), "moe") for fused in (False, True)
-    )
-    passes = {item.name: item.bytes for item in eager.forward if isinstance(item, MemoryPass)}
+    whole = layer(model("gpt-oss-120b"), Execution(sequence=S), "moe")
+    passes = {item.name: item.bytes for item in whole.forward if isinstance(item, MemoryPass)}
     rows, h = 4 * S, 2880
     assert passes["experts' clamp"] == 8 * rows * 2 * h
     assert passes["experts' bias"] == pytest.approx((2 * (4 + 10) + 8 + 1.4 * 6) * rows * h)
-    assert not {"experts' clamp", "experts' bias"} & {item.name for item in fused.forward}
-    assert eager.kept_bytes == fused.kept_bytes
 
 
 def test_eight_bit_products():
@@ -281,3 +297,6 @@ def test_a_layer_for_further_tokens():
     assert flops(mtp.forward) == pytest.approx(flops(moe.forward) + 2 * S * 2 * h * h + 2 * S * h * rows)
     assert mtp.parameters.dense - moe.parameters.dense == 2 * h * h + 3 * h
     assert mtp.embedding_parameters == rows * h
+    twice = layer(replace(shape, mtp_passes=2), Execution(sequence=S), "mtp")
+    assert (flops(twice.forward), twice.kept_bytes) == (2 * flops(mtp.forward), 2 * mtp.kept_bytes)
+    assert twice.parameters == mtp.parameters

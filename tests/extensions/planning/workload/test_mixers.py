@@ -9,17 +9,20 @@ import pytest
 
 import pipeplan
 from pipeplan.extensions.planning import layout_of
+from pipeplan.extensions.planning.hardware import memory_time, preset
 from pipeplan.extensions.planning.workload import (
     Collective,
     Execution,
     Gemm,
     LayerWork,
+    MemoryPass,
     layers_of,
     parameter_counts,
     read_config,
     token_flops,
 )
 from pipeplan.extensions.planning.workload.components import MixerOfModel
+from pipeplan.extensions.planning.workload.mixers.delta import delta_rule
 from pipeplan.extensions.planning.workload.parameters import form_parts, mixing_flops
 from pipeplan.extensions.planning.workload.pattern import LayerForm, read_pattern, write_pattern
 from pipeplan.foundation.errors import InputError, ShapeError
@@ -56,7 +59,7 @@ def test_the_work_of_a_mixer(name: str, title: str):
     """The backward takes two to three forwards; tensor ranks share it, and context ranks exchange heads for tokens."""
     whole, part = layer(name, title), layer(name, title, Execution(tensor=4, sequence_parallel=True))
     forward, backward = (
-        sum(work.flops for work in works if isinstance(work, Gemm))
+        sum(work.flops for work in works if isinstance(work, Gemm | MemoryPass))
         for works in (whole.forward, (*whole.backward_input, *whole.backward_weight))
     )
     assert 2 * forward < backward < 3 * forward
@@ -64,6 +67,15 @@ def test_the_work_of_a_mixer(name: str, title: str):
     context = layer(name, title, Execution(context=2)).forward
     collectives = [work for work in context if isinstance(work, Collective)]
     assert [(work.operation, work.group) for work in collectives] == [("all_to_all", "context")]
+
+
+@pytest.mark.parametrize(("gpu", "published"), [("h100", 2.033e-3), ("b200", 1.204e-3)])
+def test_kernels_of_the_delta_rule_take_their_published_time(gpu: str, published: float):
+    """8,192 tokens of 96 heads of 128 in flash-linear-attention, whose queries and keys are normalized before."""
+    rule = delta_rule(64, 96, 128, 128)
+    tokens, passes = 8192, 8 * 96 * 128 + 4 * 96 * 128
+    seconds = memory_time(preset(gpu).gpu, tokens * (rule.forward_bytes - passes), 5, tokens * rule.flops)
+    assert seconds == pytest.approx(published, rel=0.2)
 
 
 def test_tensor_degrees_divide_the_heads():
@@ -159,8 +171,9 @@ def test_an_unknown_type_is_approximated_on_request(tmp_path: Path):
 NOVEL = {
     "model_type": "novel", "num_hidden_layers": 24, "hidden_size": 2048, "num_attention_heads": 16, "head_dim": 128,
     "num_key_value_heads": 4, "vocab_size": 64000, "intermediate_size": 6144, "hidden_act": "silu",
+    "tie_word_embeddings": False,
 }  # fmt: skip
-WIDE = {"num_local_experts": 48, "num_experts_per_tok": 4, "moe_intermediate_size": 768}
+WIDE = {"num_local_experts": 48, "num_experts_per_tok": 4, "moe_intermediate_size": 768, "decoder_sparse_step": 1}
 ENDS, ATTENTION, DENSE = 2 * 64000 * 2048, 24 * 2048 * 128 * (2 * 16 + 2 * 4), 3 * 2048 * 6144
 
 
@@ -169,8 +182,8 @@ ENDS, ATTENTION, DENSE = 2 * 64000 * 2048, 24 * 2048 * 128 * (2 * 16 + 2 * 4), 3
     [
         ({}, 24 * DENSE),
         (WIDE, 24 * 48 * 3 * 2048 * 768),
-        ({"num_experts": 16, "num_experts_per_tok": 2}, 24 * 16 * DENSE),
-        ({"moe_num_experts": 8, "moe_topk": 2, "moe_num_shared_experts": 2}, 24 * 10 * DENSE),
+        ({"moe_num_experts": 8, "moe_topk": 2, "moe_num_shared_experts": 2, "moe_layer_freq": 1,
+          "moe_ffn_hidden_size": 6144}, 24 * 10 * DENSE),
         ({**WIDE, "num_shared_experts": 1, "num_dense_layers": 2}, 2 * DENSE + 22 * 49 * 3 * 2048 * 768),
         ({**WIDE, "shared_expert_intermediate_size": 1536}, 24 * 50 * 3 * 2048 * 768),
         ({**WIDE, "mlp_layer_types": ["dense", "sparse"] * 12}, 12 * DENSE + 12 * 48 * 3 * 2048 * 768),
@@ -186,13 +199,19 @@ def test_experts_of_an_unknown_type_are_counted_under_every_usual_name(fields: d
 @pytest.mark.parametrize(
     ("fields", "named"),
     [
-        ({"num_experts_per_tok": 2}, "unsupported architecture 'novel'"),
-        ({**WIDE, "moe_intermediate_size": [768, 1536] * 12}, "unsupported architecture 'novel'"),
+        ({"num_experts_per_tok": 2}, "the number of its experts is unknown"),
+        ({"moe_topk": 2}, "the number of its experts is unknown"),
+        ({"experts_per_token": 2}, "the number of its experts is unknown"),
+        ({**WIDE, "moe_intermediate_size": None}, "its 48 experts have no width"),
+        ({**WIDE, "decoder_sparse_step": None}, "does not state which layers have experts"),
+        ({**WIDE, "moe_intermediate_size": [768, 1536] * 12}, "moe_intermediate_size differs between layers"),
         ({**WIDE, "expert_layer_period": 2}, "expert_layer_period"),
         ({"mamba_d_state": 128}, "mamba_d_state"),
         ({"kv_lora_rank": 512}, "kv_lora_rank"),
-        ({**WIDE, "num_hidden_layers": 10**15}, "unsupported architecture 'novel'"),
+        ({**WIDE, "num_hidden_layers": 10**15}, "invalid layers"),
         ({"hidden_act": "relu2"}, "hidden_act"),
+        ({"hidden_act": None}, "does not state hidden_act"),
+        ({"vision_config": {}}, "which part of it is the language model"),
     ],
 )
 def test_an_unknown_type_whose_sizes_depend_on_unknown_fields_is_refused(fields: dict[str, Any], named: str):
@@ -200,3 +219,45 @@ def test_an_unknown_type_whose_sizes_depend_on_unknown_fields_is_refused(fields:
         read_config(NOVEL | fields, approximate=True)
     with pytest.raises(InputError, match=r"unsupported architecture 'novel'; supported"):
         read_config(NOVEL | fields)
+
+
+@pytest.mark.parametrize("field", ["num_key_value_heads", "tie_word_embeddings"])
+def test_an_unknown_type_that_leaves_out_a_size_with_an_unknown_default_is_refused(field: str):
+    with pytest.raises(InputError, match=f"novel cannot be approximated: it does not state {field}"):
+        read_config({name: value for name, value in NOVEL.items() if name != field}, approximate=True)
+
+
+def test_layers_of_no_modelled_kind_are_not_approximated():
+    for name in ("zamba2", "jamba", "recurrent_gemma", "rwkv7", "gemma4_text"):
+        with pytest.raises(InputError, match=f"{name} cannot be approximated: it has (state-space|linear|embeddings)"):
+            read_config({**NOVEL, "model_type": name}, approximate=True)
+
+
+def test_kimi_k3_has_the_parameters_of_its_checkpoint():
+    """Of the checkpoint's tensors, 3 million are not counted: weights of earlier layers' outputs, and norms of latents."""
+    whole = [*range(4, 93, 4), 93]
+    text = {
+        "model_type": "kimi_linear", "vocab_size": 163840, "hidden_size": 7168, "num_hidden_layers": 93,
+        "num_attention_heads": 96, "num_key_value_heads": 96, "intermediate_size": 33792, "hidden_act": "situ",
+        "activation_situ_beta": 4.0, "activation_situ_linear_beta": 25.0, "attn_res_block_size": 12,
+        "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+        "mla_use_nope": True, "mla_use_output_gate": True, "first_k_dense_replace": 1, "moe_layer_freq": 1,
+        "moe_intermediate_size": 3072, "routed_expert_hidden_size": 3584, "latent_moe_use_norm": True, "num_experts": 896,
+        "num_experts_per_token": 16, "num_shared_experts": 2, "num_expert_group": 1, "topk_group": 1,
+        "moe_renormalize": True, "moe_router_activation_func": "sigmoid", "use_grouped_topk": True,
+        "topk_method": "noaux_tc", "routed_scaling_factor": 1.0, "num_nextn_predict_layers": 0,
+        "do_sample": False, "top_k": 50, "temperature": 1.0,
+        "linear_attn_config": {
+            "full_attn_layers": whole, "kda_layers": [layer for layer in range(1, 94) if layer not in whole],
+            "num_heads": 96, "head_dim": 128, "short_conv_kernel_size": 4, "use_full_rank_gate": True,
+        },
+    }  # fmt: skip
+    shape = read_config({"model_type": "kimi_k3", "text_config": text, "vision_config": {"vt_num_hidden_layers": 27}})
+    wide, h = 96 * 128, 7168
+    delta = 3 * wide * (h + 4) + 96 * (h + 1) + 128 * (h + wide) + wide + 128
+    latent = h * (1536 + 576) + 96 * 192 * 1536 + 96 * 256 * 512 + 1536 + 512
+    experts = 896 * (3 * 3584 * 3072 + h + 1) + 2 * 3584 * h + 3 * h * 6144
+    layers = 69 * delta + 24 * latent + 93 * 2 * wide * h + 93 * 2 * h + 3 * h * 33_792 + 92 * experts
+    assert parameter_counts(shape).total == 2 * 163_840 * h + h + layers
+    assert (shape.source, shape.activation) == ("config.json of kimi_linear, its language model alone", "situ")
+    assert shape.details.unread == "attn_res_block_size"

@@ -22,7 +22,7 @@ def architectures() -> str:
     lines = ["| `model_type` | tested with the published files of |", "|---|---|"]
     for row in sorted(architecture_rows(), key=lambda row: row.name):
         names = ", ".join(f"`{name}`" for name in (row.name, *row.also))
-        lines.append(f"| {names} | {', '.join(examples[row.name])} |")
+        lines.append(f"| {names} | {', '.join(examples.get(row.name, []))} |")
     return "\n".join(lines) + "\n"
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, cast, final
 
 import msgspec
@@ -19,10 +21,13 @@ from pipeplan.extensions.planning import (
     write_calibration,
 )
 from pipeplan.extensions.planning import calibrated as kernels_calibrated
+from pipeplan.extensions.planning.answers.ledgers import read_ledger
 from pipeplan.extensions.planning.answers.options import FilePath, ModelLike
 from pipeplan.extensions.planning.flags import model_of, read_configuration
 from pipeplan.extensions.planning.hardware import Gpu, cluster
 from pipeplan.extensions.planning.hardware import gpu as gpu_of
+from pipeplan.extensions.planning.runs.factors import TriedRun, fitted
+from pipeplan.extensions.planning.runs.logs import measured_as
 from pipeplan.foundation.documents import ENDINGS, read_document
 from pipeplan.foundation.errors import FormatError, InputError
 from pipeplan.foundation.extensions import required_service
@@ -98,10 +103,12 @@ def calibrated(
     calibration: FilePath | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> CalibrationProfile:
-    """Return the calibration of one GPU, measured or taken from a run; see :func:`pipeplan.profile`."""
+    """Return the calibration of one GPU, measured or taken from runs; see :func:`pipeplan.profile`."""
     if source is not None:
         of = path_of(cast("str", calibrate), "the file of the configuration", field="calibrate")
         return calibrate_on_run(of, source, calibration=calibration)
+    if gpu is None and isinstance(calibrate, str | os.PathLike) and _is_ledger(Path(calibrate)):
+        return CalibrationProfile.of(fitted(read_ledger(Path(calibrate)), base=_earlier(calibration)).calibration)
     if gpu is None:
         raise InputError("gpu is required: a name such as h100-sxm, or a cluster file", field="gpu")
     shape = model_of(calibrate)
@@ -133,16 +140,36 @@ def calibrated(
 def calibrate_on_run(
     configuration: FilePath, source: FilePath, *, calibration: FilePath | None = None
 ) -> CalibrationProfile:
-    """Correct a calibration by the measured stage times of a run."""
+    """Correct a calibration by the measured stage times of a run, or by the steps in its log."""
     path = Path(configuration)
     document = read_document(path, "configuration")
     if not isinstance(document, dict):
         raise FormatError(f"the configuration {path} holds no keys: write 'model: llama3-70b' and so on")
     shape, machines, ran = read_configuration(document, path.parent)
-    before = None if calibration is None else read_calibration(Path(calibration))
+    before = _earlier(calibration)
+    if _is_log(Path(source)):
+        seconds = median(measured_as(str(source), ran).seconds(ran))
+        tried = TriedRun(id=path.name, model=shape, cluster=machines, configuration=ran, seconds=seconds)
+        return CalibrationProfile.of(fitted([tried], base=before).calibration)
     run = required_service("training", "run_costs")(source)
-    seconds = run.microbatch_seconds()
-    return CalibrationProfile.of(updated_by_run(before, shape, machines, ran, seconds, source=run.source))
+    return CalibrationProfile.of(
+        updated_by_run(before, shape, machines, ran, run.microbatch_seconds(), source=run.source)
+    )
+
+
+def _earlier(calibration: FilePath | None) -> Calibration | None:
+    return None if calibration is None else read_calibration(Path(calibration))
+
+
+def _is_ledger(path: Path) -> bool:
+    readable = path.suffix.lower() in ENDINGS and path.is_file()
+    document = read_document(path, "model or ledger") if readable else None
+    return isinstance(document, dict) and "runs" in document
+
+
+def _is_log(path: Path) -> bool:
+    """Return True for a log of steps: traces are folders, files of JSON, or Nsight Systems' databases."""
+    return path.is_file() and not path.name.lower().endswith((".json", ".json.gz", ".sqlite"))
 
 
 def _sheet(name: FilePath | Gpu) -> tuple[Gpu, bool]:

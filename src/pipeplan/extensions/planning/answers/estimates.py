@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, final
@@ -13,9 +13,12 @@ from msgspec.structs import asdict, astuple
 from pipeplan.answers.answers import Listing
 from pipeplan.answers.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.extensions.planning import Configuration, CostsFrom, ErrorBar, Estimate, GpuMemory, StepTime
-from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.choice.comparing import LEAST_GIB
+from pipeplan.extensions.planning.choice.describing import brief, in_words
 from pipeplan.extensions.planning.configuration import ConfigurationRecord
 from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.plan_records import Assumption
+from pipeplan.extensions.planning.runs.comparing import Comparison
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.foundation.readable import percent
 from pipeplan.foundation.records import Evidence, Record, holding, titles_of
@@ -26,7 +29,10 @@ if TYPE_CHECKING:
 
 
 class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
-    """Prediction of a configuration in a file; ``refused`` is the reason if there is none."""
+    """Prediction of a configuration in a file; ``refused`` is the reason if there is none.
+
+    ``assumptions`` are there if it is the only configuration.
+    """
 
     # The keys are those of an estimate. In a refused row, the first ones are null and the last ones are left out.
     id: str
@@ -43,6 +49,8 @@ class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
     mfu: float | UnsetType = UNSET
     costs_from: dict[str, CostsFrom] | UnsetType = UNSET
     configuration: ConfigurationRecord | UnsetType = UNSET
+    assumptions: tuple[Assumption, ...] | UnsetType = UNSET
+    measured: Comparison | UnsetType = UNSET
 
     estimate = Evidence[Estimate | None]()
     """The prediction as the planner made it; None if it is refused."""
@@ -72,7 +80,13 @@ class ConfigurationRow:
     refused: str = ""
 
 
-def estimated_row(row: ConfigurationRow, estimate: Estimate | None, refused: str | None = None) -> EstimatedRow:
+def estimated_row(
+    row: ConfigurationRow,
+    estimate: Estimate | None,
+    refused: str | None = None,
+    *,
+    assumptions: tuple[Assumption, ...] | UnsetType = UNSET,
+) -> EstimatedRow:
     """Return the row of a configuration, with its estimate or the reason why there is none."""
     if estimate is None:
         null: dict[str, Any] = dict.fromkeys(
@@ -81,7 +95,8 @@ def estimated_row(row: ConfigurationRow, estimate: Estimate | None, refused: str
         return holding(EstimatedRow(id=row.id, assumed=row.assumed, refused=refused, **null), estimate=None)
     keys = zip(estimate.__struct_encode_fields__, astuple(estimate), strict=True)
     figures: dict[str, Any] = dict(keys) | {"assumed": tuple(dict.fromkeys((*row.assumed, *estimate.assumed)))}
-    return holding(EstimatedRow(id=row.id, refused=refused, **figures), estimate=estimate)
+    made = EstimatedRow(id=row.id, refused=refused, assumptions=assumptions, **figures)
+    return holding(made, estimate=estimate)
 
 
 @final
@@ -96,6 +111,23 @@ class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
     name_attribute = "id"
 
     rows: tuple[EstimatedRow, ...]
+    headline: str
+
+    @classmethod
+    def of(cls, rows: Iterable[EstimatedRow]) -> Estimates:
+        """Return the rows with the headline: the only one, or the fastest of several."""
+        rows = tuple(rows)
+        fastest = min(
+            (row.estimate for row in rows if row.estimate is not None), key=lambda one: one.step_time, default=None
+        )
+        if fastest is None:
+            headline = rows[0].refused or "" if len(rows) == 1 else "no configuration can be estimated"
+        else:
+            figures = (
+                f"{brief(fastest.configuration)}, {figure(fastest.step_time)} s, {fastest.peak_memory_gib:.1f} GiB"
+            )
+            headline = figures if len(rows) == 1 else f"{counted(len(rows), cls.noun)}, the fastest is {figures}"
+        return cls(rows=rows, headline=headline)
 
     def _table(self) -> Iterator[RenderableType]:
         """Return one configuration in full; for several, a row per configuration."""
@@ -131,8 +163,57 @@ def _one(row: EstimatedRow) -> Iterator[RenderableType]:
     ]
     yield facts(rows, above=1, below=1)
     yield from estimate_parts(estimate)
+    if row.measured is not UNSET:
+        yield from _measured(row.measured)
+    if row.assumptions:
+        yield from assumption_parts(row.assumptions, f"software: {estimate.configuration.software}")
     for assumed in row.assumed:
         yield line(f"assumed: {assumed}")
+
+
+def assumption_parts(assumptions: Sequence[Assumption], said: str) -> Iterator[RenderableType]:
+    """Return the table of assumptions with what their opposites change, and how to say these.
+
+    ``said`` is the software as the user says it, such as ``--fix software=megatron-core``.
+    """
+    if not assumptions:
+        return
+    own = f"software={said.partition('software')[2].strip('=: ')}"
+    table = columns("assumed", "step", "GiB", "otherwise", text_last=True)
+    for assumption in assumptions:
+        setting = assumption.setting.removeprefix(own)
+        memory = f"{assumption.more_memory_gib:+.1f}" if abs(assumption.more_memory_gib) >= LEAST_GIB else ""
+        where = "" if "+" in setting or "=" in setting else assumption.instead
+        table.add_row(
+            assumption.assumed, f"{assumption.slower:+.1%}", memory, ": ".join(filter(None, (where, setting)))
+        )
+    yield table
+    if any(assumption.setting.startswith(f"{own}+") for assumption in assumptions):
+        yield line(f"+NAME stands for {said}+NAME")
+    yield line()
+
+
+def _measured(measured: Comparison) -> Iterator[RenderableType]:
+    """Return the measurement beside the prediction: the step, its parts, memory, and which part is off."""
+    yield line(measured.heading, "bold")
+    yield line()
+    if measured.parts:
+        table = columns("part, least and largest of all ranks", "predicted (s)", "measured (s)", padding=1)
+        for part in measured.parts:
+            ranges = (part.predicted_s, part.measured_s)
+            table.add_row(part.part, *(f"{low:.3f}-{high:.3f}" for low, high in ranges))
+        yield table
+        yield line()
+    if measured.memory:
+        table = columns("rank, GiB", "predicted", "allocated", "reserved", padding=1)
+        for held in measured.memory:
+            figures = (held.predicted_gib, held.allocated_gib, held.reserved_gib)
+            name = "fullest" if held.rank is None else str(held.rank)
+            table.add_row(name, *("" if gib is None else f"{gib:.1f}" for gib in figures))
+        yield table
+        yield line()
+    yield from (line(finding) for finding in measured.findings)
+    yield line()
 
 
 def step_in_words(estimate: Estimate) -> str:
@@ -147,10 +228,22 @@ def step_in_words(estimate: Estimate) -> str:
 
 def estimate_parts(estimate: Estimate, limit_gib: float = inf) -> Iterator[RenderableType]:
     """Return the tables of the step's time and of each rank's memory; ranks above the limit are marked."""
-    yield _spent(estimate)
-    yield line()
+    yield from time_parts(estimate)
     yield _held(estimate, limit_gib)
     yield line()
+
+
+def time_parts(estimate: Estimate) -> Iterator[RenderableType]:
+    """Return the table of the step's time."""
+    yield _spent(estimate)
+    yield line()
+
+
+def peak_in_words(estimate: Estimate) -> str:
+    """Return what holds the memory of the fullest rank: ``weights 8.2, gradients 16.4, activations 20.8 GiB``."""
+    held = asdict(max(estimate.memory, key=lambda rank: rank.total))
+    parts = (f"{title} {held[name]:.1f}" for name, title in titles_of(GpuMemory).items() if held[name] >= LEAST_GIB)
+    return f"{', '.join(parts)} GiB"
 
 
 def _spent(estimate: Estimate) -> RenderableType:

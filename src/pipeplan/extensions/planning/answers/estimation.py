@@ -13,14 +13,18 @@ from pipeplan.extensions.planning import Calibration, Configuration, Estimate, r
 from pipeplan.extensions.planning import estimate as estimate_one
 from pipeplan.extensions.planning.answers.estimates import ConfigurationRow, EstimatedRow, Estimates, estimated_row
 from pipeplan.extensions.planning.answers.options import EstimateOptions, FilePath
+from pipeplan.extensions.planning.choice.assumptions import assumptions
 from pipeplan.extensions.planning.flags import assumptions_of, read_configuration
 from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.runs.comparing import compared
+from pipeplan.extensions.planning.runs.logs import measured_as
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.extensions.search.answers.searches import usable_cores
 from pipeplan.foundation.documents import ENDINGS, read_document
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
 from pipeplan.foundation.extensions import required_service
 from pipeplan.foundation.files import MEBIBYTE, path_of
+from pipeplan.foundation.records import replaced
 from pipeplan.foundation.sweeps import Finished, SweepTask, sweep
 
 if TYPE_CHECKING:
@@ -68,6 +72,9 @@ def estimate(
         Read a config.json whose layers are not modelled as the nearest architecture.
     calibration
         Calibration file of your own GPU, written by `pipeplan calibrate`.
+    measured
+        Measured step of one configuration, to compare with its prediction: a duration such as 14.25s, or the log of the run
+        (Megatron-LM, Megatron Bridge, NeMo, torchtitan).
 
     Raises
     ------
@@ -93,8 +100,15 @@ def estimated(
     """See :func:`estimate`."""
     calibration = calibration_of(options.calibration)
     rows, single = _rows(source, options)
+    if options.measured is not None:
+        if not single or options.store is not None:
+            raise InputError(
+                "measured belongs to one configuration, without a store: list several runs in a ledger",
+                field="measured",
+            )
+        return Estimates.of([_beside(rows[0], options.measured, calibration)])
     if single and options.store is None:
-        return Estimates(rows=(estimated_row(rows[0], _estimated(rows[0], calibration=calibration)),))
+        return Estimates.of([_single(rows[0], _estimated(rows[0], calibration=calibration), calibration)])
     tasks = [SweepTask(str(place), row) for place, row in enumerate(rows) if not row.refused]
     default = 1 if len(rows) < FEW else usable_cores()
     finished = {
@@ -116,7 +130,17 @@ def estimated(
     }
     if single and (failure := finished["0"].failure) is not None and failure.kind == "refused":
         raise InputError(failure.message)
-    return Estimates(rows=tuple(_row(row, finished.get(str(place))) for place, row in enumerate(rows)))
+    if single:
+        return Estimates.of([_single(rows[0], finished["0"].required(), calibration)])
+    return Estimates.of(_row(row, finished.get(str(place))) for place, row in enumerate(rows))
+
+
+def _single(row: ConfigurationRow, estimate: Estimate, calibration: Calibration | None) -> EstimatedRow:
+    """Return the only row of an answer, with the assumptions that it rests on."""
+    assert row.model is not None
+    assert row.cluster is not None
+    resting = assumptions(row.model, row.cluster, estimate, calibration=calibration)
+    return estimated_row(row, estimate, assumptions=resting)
 
 
 def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tuple[list[ConfigurationRow], bool]:
@@ -134,6 +158,16 @@ def _rows(source: FilePath | Mapping[str, Any], options: EstimateOptions) -> tup
     if not isinstance(documents, list) or not documents:
         raise FormatError(f"{name}: 'rows' must be a non-empty list of configurations")
     return [_read(row, place, read) for place, row in enumerate(documents)], False
+
+
+def _beside(row: ConfigurationRow, measured: FilePath | float, calibration: Calibration | None) -> EstimatedRow:
+    """Return the row of a configuration with the measurement of its run."""
+    answer = _estimated(row, calibration=calibration)
+    assert row.model is not None
+    assert row.cluster is not None
+    measurement = measured_as(measured if isinstance(measured, float | int) else str(measured), answer.configuration)
+    comparison = compared(row.model, row.cluster, answer, measurement, calibration=calibration)
+    return replaced(_single(row, answer, calibration), measured=comparison)
 
 
 _OWN_KEYS = frozenset({"rows", "cluster", "global_batch"})

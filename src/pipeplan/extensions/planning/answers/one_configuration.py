@@ -24,6 +24,7 @@ from pipeplan.extensions.planning import (
     widest_limit,
 )
 from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.choice.request import software_of_plans
 from pipeplan.extensions.planning.flags import read_configuration
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.plan_records import FlagsRecord
@@ -76,7 +77,7 @@ def _record(
     own: Estimate | None = chosen
     if trainer.schedules is not None and trainer_of(configuration) != name:
         try:
-            with_own = replace(configuration, software=trainer.software)
+            with_own = replace(configuration, software=software_of_plans(trainer, machines.gpu))
             runs = configuration.pipeline == 1 or configuration.schedule in trainer.schedules
             own = estimate(shape, machines, with_own, with_error_bar=False) if runs else None
         except PipeplanError:

@@ -30,8 +30,8 @@ AllowLike = str | Sequence[str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class EstimateOptions(Options):
-    """Options of estimates."""
+class PredictionOptions(Options):
+    """Options of plans and of estimates."""
 
     # A table, read by columns: formatted, it would have a line for every argument.
     # fmt: off
@@ -55,11 +55,29 @@ class EstimateOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanOptions(EstimateOptions):
+class EstimateOptions(PredictionOptions):
+    """Options of estimates."""
+
+    measured: FilePath | float | None = option(
+        kind="object",
+        group="work",
+        longest=4096,
+        in_form=False,
+        help="Measured step of one configuration, to compare with its prediction: a duration such as 14.25s, or the log of "
+        "the run (Megatron-LM, Megatron Bridge, NeMo, torchtitan).",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(PredictionOptions):
     """Options of a plan."""
 
     # A table, read by columns: formatted, it would have a line for every argument.
     # fmt: off
+    runs: FilePath | None = option(
+        kind="file", group="work", in_form=False,
+        help="Ledger of tried runs with their measured steps: corrects the predictions and proposes the next run.",
+    )
     model: ModelLike = option(
         ..., kind="object", group="training", longest=4096,
         help="Model: a preset (see `pipeplan list models`) or an unmodified config.json from a model hub.",

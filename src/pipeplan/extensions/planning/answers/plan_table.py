@@ -14,15 +14,20 @@ from pipeplan.answers.parts import columns, facts, figure, line
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView
 from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime, software
-from pipeplan.extensions.planning.answers.estimates import estimate_parts, step_in_words
+from pipeplan.extensions.planning.answers.estimates import (
+    assumption_parts,
+    estimate_parts,
+    peak_in_words,
+    step_in_words,
+    time_parts,
+)
+from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
 from pipeplan.extensions.planning.choice.describing import degrees_in_words, zero_in_words
 from pipeplan.extensions.planning.choice.sentences import (
     fit_in_words,
-    given_up_in_words,
     pipelined_in_words,
     trainer_in_words,
     training_in_words,
-    unfinished,
 )
 from pipeplan.extensions.planning.plan_records import BestConfiguration, PlannedConfiguration, PlanResult
 from pipeplan.foundation.readable import percent
@@ -35,55 +40,56 @@ if TYPE_CHECKING:
 MOST_OF_FRONT = 10
 """Configurations of a front that are listed."""
 
+MOST_RUNNERS_UP = 3
+"""Runners-up that are listed without details, besides one that does not fit."""
 
-def choice_parts(plan: PlanResult, best: BestConfiguration) -> Iterator[RenderableType]:
-    """Return the choice and all that speaks for and against it."""
-    yield facts(_choice(plan, best), above=1, below=1)
-    if rest := unfinished(plan):
-        yield line(f"note: {rest}")
-        yield line()
+
+def choice_parts(plan: PlanResult, best: BestConfiguration, *, details: bool) -> Iterator[RenderableType]:
+    """Return the choice and all that speaks for and against it; without ``details``, only what decides."""
+    yield facts(_choice(plan, best, details=details), above=1, below=1)
     if pipelined := pipelined_in_words(plan):
         yield line(pipelined)
         yield line()
-    yield from _runners_up(plan)
-    yield from _front(plan)
-    yield from estimate_parts(best, plan.memory_limit_gib)
+    yield from _runners_up(plan, None if details else MOST_RUNNERS_UP)
+    if details:
+        yield from _front(plan)
+    yield from estimate_parts(best, plan.memory_limit_gib) if details else time_parts(best)
+    yield from assumption_parts(plan.assumptions, f"--fix software={best.configuration.software}")
     yield from _searched(plan)
-    yield from _sensitivity(plan)
-    yield from _trust(best)
-    if plan.left_out:
+    yield from _sensitivity(plan, details=details)
+    yield from _trust(best, details=details)
+    if plan.left_out and details:
         yield line(f"tried only if fixed (--fix) or allowed (--allow): {'; '.join(plan.left_out)}")
 
 
 def miss_parts(plan: PlanResult) -> Iterator[RenderableType]:
-    """Return why nothing fits, and the configuration that comes nearest."""
-    yield line(plan.miss)
+    """Return the configuration that comes nearest where nothing fits."""
+    yield line()
     if plan.closest_miss is not None:
         yield from estimate_parts(plan.closest_miss, plan.memory_limit_gib)
     yield line(_counted(plan))
 
 
-def _choice(plan: PlanResult, best: BestConfiguration) -> list[tuple[str, str]]:
+def _choice(plan: PlanResult, best: BestConfiguration, *, details: bool) -> list[tuple[str, str]]:
     chosen = best.configuration
-    simplicity = f", and simplicity: the fastest one is {given_up_in_words(plan)}" if plan.simpler_because else ""
+    per_gpu = f"{best.tokens_per_second / chosen.gpus:,.0f} per GPU"
     return [
         *((("trainer", trainer_in_words(plan)),) if plan.trainer else ()),
         ("software", software(chosen.software).title),
         ("degrees", f"{degrees_in_words(chosen)} on {chosen.gpus} GPUs, {zero_in_words(chosen)}, {chosen.precision}"),
-        ("schedule", ", ".join(_schedule(chosen))),
         ("microbatch", counted(chosen.microbatch_size, "sequence")),
+        ("schedule", ", ".join(_schedule(chosen))),
         ("layers on each stage", best.layout),
         ("recomputation, offload", best.recompute),
         ("step", step_in_words(best)),
-        ("tokens/s", f"{best.tokens_per_second:,.0f} ({best.tokens_per_second / chosen.gpus:,.0f} per GPU)"),
+        ("tokens/s", f"{best.tokens_per_second:,.0f} ({per_gpu}), MFU {percent(best.mfu)}"),
         *((("training", training_in_words(plan.totals)),) if plan.totals is not None else ()),
-        ("MFU", f"{percent(best.mfu)} of the dense peak (causal attention counted half, recomputation not)"),
         (
             "peak memory",
             f"{best.peak_memory_gib:.1f} GiB of {plan.memory_limit_gib:.1f} GiB usable{fit_in_words(plan)}",
         ),
-        ("chosen for", f"{plan.objective}{simplicity}; {_counted(plan)}"),
-        *((("unusual", f"{'; '.join(plan.unusual)}"),) if plan.unusual else ()),
+        ("on the fullest rank", peak_in_words(best)),
+        ("chosen from", _counted(plan) if details else counted(plan.counts.legal, "valid configuration")),
     ]
 
 
@@ -107,18 +113,22 @@ def _without_pipeline(chosen: Configuration) -> str:
 
 def _counted(plan: PlanResult) -> str:
     counts = plan.counts
-    rest = "" if plan.complete else " or not reached"
+    rest = "" if plan.complete else " or not reached (--seconds reaches more)"
     return (
         f"{counted(counts.legal, 'valid configuration')}: {counts.over_memory:,} exceed memory, {counts.too_slow:,} ruled "
         f"out by bounds{rest}; {counted(counts.estimated, 'estimate')} in {plan.seconds:.1f} s"
     )
 
 
-def _runners_up(plan: PlanResult) -> Iterator[RenderableType]:
+def _runners_up(plan: PlanResult, most: int | None) -> Iterator[RenderableType]:
+    """Return the table of runners-up: the first ones, and at least one that is faster but does not fit if there is any."""
     if not plan.runners_up:
         return
     table = columns("runner-up", "step (s)", "peak\n(GiB)", "lost because", padding=1, text_last=True)
-    for runner in plan.runners_up:
+    over = (
+        [runner for runner in plan.runners_up[most:] if runner.peak_memory_gib > plan.memory_limit_gib] if most else []
+    )
+    for runner in [*plan.runners_up[:most], *over[:1]]:
         figures = figure(runner.step_time), f"{runner.peak_memory_gib:.1f}"
         table.add_row(one_line(runner.words), *figures, one_line(runner.lost_because))
     yield table
@@ -161,8 +171,11 @@ def _searched(plan: PlanResult) -> Iterator[RenderableType]:
     yield line()
 
 
-def _sensitivity(plan: PlanResult) -> Iterator[RenderableType]:
-    if not plan.sensitivity:
+def _sensitivity(plan: PlanResult, *, details: bool) -> Iterator[RenderableType]:
+    """Return the table of changed inputs; without ``details``, a line for each that changes the plan."""
+    if not details:
+        changes = [effect for effect in plan.sensitivity if effect.changes]
+        yield from (line(f"better with {effect.what}: {effect.instead}") for effect in changes)
         return
     table = columns("changed input", "step (s)", "best plan", padding=1, text_last=True)
     for effect in plan.sensitivity:
@@ -172,7 +185,7 @@ def _sensitivity(plan: PlanResult) -> Iterator[RenderableType]:
     yield line()
 
 
-def _trust(best: Estimate) -> Iterator[RenderableType]:
+def _trust(best: Estimate, *, details: bool) -> Iterator[RenderableType]:
     """Return how sure the choice is: the error bar, the origin of times, the assumptions."""
     bar = best.error_bar
     if bar is not None:
@@ -182,10 +195,11 @@ def _trust(best: Estimate) -> Iterator[RenderableType]:
         for origin in ("measured", "calibrated", "analytic")
     }
     for origin, kinds in by_origin.items():
-        if kinds:
+        if kinds and (details or origin != "analytic"):
             yield line(f"{origin}: {', '.join(kinds)}")
-    for assumed in best.assumed:
-        yield line(f"assumed: {assumed}")
+    usual = () if details else ("software: ", "attention: causal")  # the first one stands above
+    if others := [assumed for assumed in best.assumed if not assumed.startswith(usual)]:
+        yield line(f"assumed: {'; '.join(others)}")
 
 
 MOST_COMPARED = 6
@@ -199,10 +213,10 @@ def plan_view(plan: PlanResult) -> PlanView:
     """
     shown = [estimate for estimate in (plan.best or plan.closest_miss, *plan.runners_up) if estimate is not None]
     return PlanView(
-        title=plan.heading,
+        title=plan.heading if plan.best is None else f"{plan.headline}\n{plan.heading}",
         front=None if plan.best is None else _front_view(plan, plan.best),
         times=[
-            (f"{place or 'best'}: {_label(estimate)}", asdict(estimate.time))
+            (f"{place or 'chosen'}: {_label(estimate)}", asdict(estimate.time))
             for place, estimate in enumerate(shown[:MOST_COMPARED])
         ],
         memory=[(f"rank {rank}", asdict(held)) for rank, held in enumerate(shown[0].memory)] if shown else [],
@@ -213,22 +227,44 @@ def plan_view(plan: PlanResult) -> PlanView:
 
 
 def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
+    """Return the front with the fastest and the chosen point, those that predictions cannot tell apart, and the limit."""
     front = sorted(plan.front or (best,), key=lambda estimate: estimate.peak_bytes)
+    places = {runner.configuration: str(place) for place, runner in enumerate(plan.runners_up, start=1)}
+    fastest = min(front, key=lambda estimate: estimate.step_time)
     letters = _letters(len(front))
-    names = ["best" if estimate.configuration == best.configuration else next(letters) for estimate in front]
-    runners = [(str(place), _in_a_line(runner)) for place, runner in enumerate(plan.runners_up, start=1)]
+
+    def name(estimate: Estimate) -> str:
+        here = [
+            "chosen" if estimate.configuration == best.configuration else "",
+            "fastest" if estimate is fastest else "",
+            places.get(estimate.configuration, ""),
+        ]
+        return ", ".join(filter(None, here)) or next(letters)
+
+    names = [name(estimate) for estimate in front]
+    shown = {estimate.configuration for estimate in front}
+    marks: list[Estimate] = [runner for runner in plan.runners_up if runner.configuration not in shown]
+    if best.configuration not in shown:
+        marks.insert(0, best)
+    others = [(places.get(other.configuration, "chosen"), other) for other in marks]
     return FrontView(
         title="Step time against memory",
         memory_label="peak memory (GiB)",
         time_label="step time",
         points=[_place(estimate) for estimate in front],
         names=names,
-        key=[*((name, _in_a_line(estimate)) for name, estimate in zip(names, front, strict=True)), *runners],
+        key=[
+            *((name, _in_a_line(estimate)) for name, estimate in zip(names, front, strict=True)),
+            *((name, _in_a_line(other)) for name, other in others),
+        ],
         unit="s",
         bounds=[],
-        marks=[(str(place), *_place(runner)) for place, runner in enumerate(plan.runners_up, start=1)],
+        marks=[(name, *_place(other)) for name, other in others],
         ours="Pareto front",
         others="runners-up",
+        band=(1 + INDISTINGUISHABLE) * fastest.step_time,
+        band_title=f"within {INDISTINGUISHABLE:.0%} of the fastest",
+        limit=(plan.memory_limit_gib, f"limit, {plan.memory_limit_gib:.1f} GiB"),
     )
 
 

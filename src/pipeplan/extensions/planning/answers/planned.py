@@ -11,12 +11,16 @@ from pipeplan.costs import options_of, parse_duration, parse_limit
 from pipeplan.extensions.planning import PlanProgress
 from pipeplan.extensions.planning import plan as best_plan
 from pipeplan.extensions.planning.answers.estimation import calibration_of
+from pipeplan.extensions.planning.answers.ledgers import read_ledger
 from pipeplan.extensions.planning.answers.options import ClusterLike, FixLike, ModelLike, PlanOptions
 from pipeplan.extensions.planning.answers.plans import Plan, plan_of
 from pipeplan.extensions.planning.flags import cluster_of, model_of
+from pipeplan.extensions.planning.runs.factors import fitted
+from pipeplan.extensions.planning.runs.proposing import FromRuns
 from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.search.answers.searches import usable_cores
 from pipeplan.foundation.errors import CostError, InputError
+from pipeplan.foundation.records import replaced
 from pipeplan.model import shortened
 
 if TYPE_CHECKING:
@@ -60,6 +64,8 @@ def plan(
         Read a config.json whose layers are not modelled as the nearest architecture.
     calibration
         Calibration file of your own GPU, written by `pipeplan calibrate`.
+    runs
+        Ledger of tried runs with their measured steps: corrects the predictions and proposes the next run.
     global_batch
         Sequences per step, over all replicas.
     sequence
@@ -105,6 +111,14 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
     factors = calibration_of(options.calibration)
     if factors is not None:
         factors.require(machines.gpu)
+    runs = [] if options.runs is None else read_ledger(Path(options.runs), approximate=options.approximate)
+    fit = fitted(runs, base=factors) if runs else None
+    fixed = pairs_of({} if options.fix is None else options.fix)
+    if fit is not None:
+        factors = fit.calibration
+        factors.require(machines.gpu)
+        # The factors correct the predictions of the software of the runs.
+        fixed = {"software": sorted({run.configuration.software for run in runs})} | fixed
     answer = best_plan(
         shape,
         machines,
@@ -114,7 +128,7 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
         objective=options.objective,
         deadline=None if options.deadline is None else seconds_of(options.deadline, options),
         tokens=options.tokens,
-        fix=pairs_of({} if options.fix is None else options.fix),
+        fix=fixed,
         allow=[options.allow] if isinstance(options.allow, str) else options.allow,
         seconds=30.0 if options.seconds is None else options.seconds,
         workers=usable_cores() if options.workers is None else options.workers,
@@ -123,7 +137,8 @@ def planned(options: PlanOptions, *, progress: Callable[[PlanProgress], None] | 
         trainers=plan_trainers(),
         progress=progress,
     )
-    return plan_of(answer, factors)
+    chosen = plan_of(answer, factors)
+    return chosen if fit is None else replaced(chosen, from_runs=FromRuns.of(answer, runs, fit))
 
 
 def seconds_of(deadline: float | str, options: PlanOptions) -> float:

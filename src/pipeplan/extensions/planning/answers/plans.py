@@ -6,17 +6,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.answers.parts import line
+from pipeplan.answers.parts import line, show
 from pipeplan.answers.simulating.result import Result, view_of_result
 from pipeplan.extensions.planning import Calibration, Estimate, Fit
-from pipeplan.extensions.planning.answers.estimates import step_in_words
 from pipeplan.extensions.planning.answers.one_configuration import flags_record, schedule_for, simulated
 from pipeplan.extensions.planning.answers.plan_table import choice_parts, miss_parts, plan_view
 from pipeplan.extensions.planning.choice.describing import part_for
 from pipeplan.extensions.planning.plan_records import BestConfiguration, FlagsRecord, PlannedConfiguration, PlanResult
+from pipeplan.extensions.planning.runs.proposing import FromRuns
 from pipeplan.extensions.planning.trainers import plan_flags, plan_trainers
 from pipeplan.formats import Content, Format, TimelineContent, TrainerSettings, torch_csv_compute, torch_csv_warnings
 from pipeplan.foundation.errors import InfeasibleError, UnknownNameError
@@ -50,6 +51,9 @@ class Plan(PlanResult, AnswerRecord, frozen=True, kw_only=True, eq=False):
     .bridge.sh .torchtitan.sh .pipeplan.sh`` (flags). In JSON ``best`` is null, and ``closest_miss`` is not, where nothing
     fits.
     """
+
+    from_runs: FromRuns | UnsetType = UNSET
+    """Factors and next run from a ledger of runs; left out without one."""
 
     calibration = Evidence[Calibration | None]()
     """Calibration of the GPU; None without one."""
@@ -136,23 +140,21 @@ class Plan(PlanResult, AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return the view of its picture: the Pareto front, the first few step times, and memory of the best one's ranks."""
         return plan_view(self)
 
-    @property
-    def summary(self) -> str:
-        """The choice with its step time and peak memory, in a line. Raises InfeasibleError if nothing fits."""
-        return (
-            f"{self.trainer}: {self.chosen.words}: step {step_in_words(self.chosen)}, peak memory "
-            f"{self.chosen.peak_memory_gib:.1f} of {self.memory_limit_gib:.1f} GiB"
-        )
+    def print(self, *, details: bool = False) -> None:
+        """Print the table that the command prints; with ``details`` also what did not decide, as with ``--details``."""
+        show(*self._table(details=details))
 
-    def _table(self) -> Iterator[RenderableType]:
+    def _table(self, *, details: bool = False) -> Iterator[RenderableType]:
         """Return the parts of the table that ``print()`` shows."""
-        yield line(self.heading, "bold")
+        yield line(self.headline, "bold")
+        yield line(self.heading)
         if self.best is None:
             yield from miss_parts(self)
             return
-        yield from choice_parts(self, self.best)
-        if self.flags:
-            yield line(f"flags: --flags {'|'.join(self.flags)} prints those of one trainer's own plan")
+        yield from choice_parts(self, self.best, details=details)
+        yield from () if self.from_runs is UNSET else map(line, self.from_runs.sentences)
+        flags = f"--flags {'|'.join(self.flags)} prints those of a trainer's own plan"
+        yield line(flags if details else f"{flags}, --details all that was compared")
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         rows: list[tuple[str, PlannedConfiguration, str]] = [] if self.best is None else [("best", self.best, "")]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory import full_state
 from pipeplan.extensions.planning.estimates.seconds import TimeFactors
-from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.estimates.software import gathers_weights, kept_whole, software
 from pipeplan.extensions.planning.estimates.stages import (
     LayerCosts,
     even_layout,
@@ -150,7 +150,8 @@ class Pricing:
             execution_of(configuration),
             configuration.software,
             configuration.recompute,
-            shards if configuration.gathers_weights else None,
+            shards if gathers_weights(configuration) else None,
+            configuration.microbatches if kept_whole(configuration)[1] else 1,
         )
         sums = self._known.get(key)
         if sums is None:
@@ -430,6 +431,8 @@ class Bounds:
 
 def state_of_one(frame: Configuration) -> tuple[float, float]:
     """Return the bytes per dense parameter and per expert parameter on a rank, without low-precision copies."""
+    # A configuration of the frame may have one microbatch, and hold the least.
+    frame = replace(frame, global_batch=frame.data * frame.microbatch_size)
     sizes = (full_state(one, frame).total for one in (RankParameters(dense=1), RankParameters(expert=1)))
     return next(sizes), next(sizes)
 

@@ -22,7 +22,7 @@ from pipeplan.extensions.planning.choice.legality import (
     most_stages,
     usual_precision,
 )
-from pipeplan.extensions.planning.choice.request import PlanRequest
+from pipeplan.extensions.planning.choice.request import PlanRequest, software_of_plans
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.properties import Software
 from pipeplan.extensions.planning.estimates.software import software
@@ -165,16 +165,24 @@ def _recompute(request: PlanRequest, draft: Draft) -> Sequence[tuple[str, ...]]:
 
 def _software(request: PlanRequest, draft: Draft) -> Sequence[str]:
     """Return the software of every trainer with schedules of its own, without those that another covers."""
-    rows = [software(trainer.software) for trainer in request.trainers.values() if trainer.schedules is not None]
+    names = request.fixed.get("trainer", request.trainers)
+    own = [request.trainers[name] for name in names if request.trainers[name].schedules is not None]
+    rows = [software(software_of_plans(trainer, request.cluster.gpu)) for trainer in own]
     rows = list(dict.fromkeys(rows))
-    kept = (row.name for row in rows if not any(other is not row and covers(other, row) for other in rows))
+    # Of rows that cover each other, the first stays.
+    kept = (
+        row.name
+        for place, row in enumerate(rows)
+        if not any(covers(other, row) for other in rows[:place])
+        and not any(covers(other, row) and not covers(row, other) for other in rows[place + 1 :])
+    )
     return tuple(kept) or ("megatron-core",)
 
 
 def covers(better: Software, other: Software) -> bool:
     """Return True if a software differs from another only by more overlap and gradients in 16 bits: it is never slower.
 
-    The casts of experts are not compared: every trainer has them, but only some rows have measured times for them.
+    Which products have adapters is not compared: plans train none.
     """
     plain = replace(
         better,
@@ -183,7 +191,7 @@ def covers(better: Software, other: Software) -> bool:
         source=other.source,
         hides=other.hides,
         fp32_gradients=other.fp32_gradients,
-        expert_casts=other.expert_casts,
+        adapts=other.adapts,
     )
     return plain == other and better.hides >= other.hides and better.fp32_gradients <= other.fp32_gradients
 

@@ -80,17 +80,19 @@ def unlike_stages(configuration: Configuration) -> int:
     return max(max(layers) - min(layers), 2 * by_stage)
 
 
-def simpler_because(chosen: Estimate, faster: Estimate, is_unusual: Judgement, is_tight: Judgement) -> str:
-    """Return why the chosen estimate is preferred to one that is slightly faster, in a few words."""
-    here, there = chosen.configuration, faster.configuration
-    if is_unusual(faster) and not is_unusual(chosen):
+def simpler_because(chosen: Estimate, other: Estimate, is_unusual: Judgement, is_tight: Judgement) -> str:
+    """Return in what the chosen estimate is simpler than one that is about as fast; empty if it is not."""
+    here, there = chosen.configuration, other.configuration
+    if is_unusual(other) and not is_unusual(chosen):
         return "it is unusual"
-    if is_tight(faster) and not is_tight(chosen):
+    if is_tight(other) and not is_tight(chosen):
         return "its memory is tight"
-    if kinds_of_parallelism(here) < kinds_of_parallelism(there):
-        return f"it has {kinds_of_parallelism(there)} kinds of parallelism instead of {kinds_of_parallelism(here)}"
-    if here.chunks == 1 < there.chunks:
-        return "its ranks have several chunks"
-    if has_odd_size(there) and not has_odd_size(here):
-        return f"it has microbatches of {there.microbatch_size}"
-    return "its stages are unequal"
+    if kinds_of_parallelism(here) != kinds_of_parallelism(there):
+        fewer = kinds_of_parallelism(here) < kinds_of_parallelism(there)
+        words = f"it has {kinds_of_parallelism(there)} kinds of parallelism instead of {kinds_of_parallelism(here)}"
+        return words if fewer else ""
+    if (here.chunks > 1) != (there.chunks > 1):
+        return f"its ranks have {there.chunks} chunks instead of one" if there.chunks > 1 else ""
+    if has_odd_size(there) != has_odd_size(here):
+        return f"it has microbatches of {there.microbatch_size}" if has_odd_size(there) else ""
+    return "its stages are unequal" if unlike_stages(there) > unlike_stages(here) else ""

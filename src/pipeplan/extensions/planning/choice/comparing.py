@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from pipeplan.answers.parts import figure
 from pipeplan.extensions.planning.choice.branching import Space, VariantGroup
 from pipeplan.extensions.planning.choice.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
@@ -22,59 +23,54 @@ from pipeplan.foundation.records import titles_of
 
 _TITLES = titles_of(StepTime)
 
-_GAINS = {"compute": "faster compute", "optimizer": "a faster optimizer step"}
-
 MADE_UP = 0.3
-"""Fraction of a loss from which on a gain that offsets it is mentioned."""
+"""Fraction of the largest loss from which on the second one, and a gain that offsets them, are mentioned."""
 
 ALIKE = 0.001
 """Relative difference below which two steps are equally long."""
 
 
-def lost_because(loser: Estimate, best: Estimate, memory_limit: float, deadline: float | None = None) -> str:
-    """Return why an estimate lost: memory, a missed deadline, or the part of the step that grew most.
+def lost_because(
+    loser: Estimate, best: Estimate, memory_limit: float, deadline: float | None = None, *, complication: str = ""
+) -> str:
+    """Return what an estimate costs against the best, and why: memory, a missed deadline, or what takes longer.
 
-    Estimates on different numbers of GPUs are compared in GPU seconds.
+    Estimates on different numbers of GPUs are compared in GPU seconds. ``complication`` says in what it is less simple than
+    the best; it decides between estimates that are equally fast.
     """
     over = loser.peak_bytes - memory_limit
     if over > 0:
         faster = 1 - loser.step_time / best.step_time
-        gain = f"; otherwise {_percent(faster)} faster" if faster > ALIKE else ""
-        return f"needs {loser.peak_bytes / GIBIBYTE:.1f} GiB, {over / GIBIBYTE:.1f} GiB over the limit{gain}"
+        gain = f"; would be {_percent(faster)} faster" if faster > ALIKE else ""
+        return f"{over / GIBIBYTE:.1f} GiB over the limit of {memory_limit / GIBIBYTE:.1f} GiB{gain}"
     if deadline is not None and loser.step_time > deadline:
         return f"misses the deadline of {deadline:g} s by {_percent(loser.step_time / deadline - 1)}"
     scale = loser.configuration.gpus / best.configuration.gpus
+    gpus = f"{loser.configuration.gpus:,} GPUs instead of {best.configuration.gpus:,}" if scale != 1 else ""
     longer = scale * loser.step_time / best.step_time - 1
     if longer < -ALIKE:
-        return f"{_percent(-longer)} less GPU time, but worse in the objective"
-    parts, chosen = asdict(loser.time), asdict(best.time)
-    # The part of the step that grew most, in GPU seconds.
-    worst = max(parts, key=lambda part: scale * parts[part] - chosen[part])
-    here, there = parts[worst] / loser.step_time, chosen[worst] / best.step_time
+        return gpus
     if longer <= ALIKE:
         memory = (loser.peak_bytes - best.peak_bytes) / GIBIBYTE
-        return f"equally fast within {ALIKE:.1%}, {_more_or_less(memory)}"
-    gpus = f" on {loser.configuration.gpus} GPUs" if scale != 1 else ""
-    why = f"{_percent(here)} {_TITLES[worst]} (best plan: {_percent(there)})"
-    if worst == "compute":
-        why = f"{_percent(scale * parts[worst] / chosen[worst] - 1)} longer computation"
-    return f"{_percent(longer)} slower{gpus}: {why}{_made_up(parts, chosen, worst, scale)}"
+        more = f"it needs {memory:.1f} GiB more" if memory >= LEAST_GIB else ""
+        return ", and ".join(filter(None, ("no faster", complication or more)))
+    parts, chosen = asdict(loser.time), asdict(best.time)
+    # The parts of the step that grew and shrank most, in seconds on as many GPUs.
+    changes = {part: scale * parts[part] - chosen[part] for part in parts}
+    worst, second, *_, gained = sorted(changes, key=lambda part: -changes[part])
+    least = MADE_UP * changes[worst]
+    shown = [worst, *(part for part in (second, gained) if abs(changes[part]) > least)]
+    why = ", ".join(f"{changes[part]:+.{_digits(best)}f} s {_TITLES[part]}" for part in shown)
+    return f"{_percent(longer)} {f'more GPU time on {gpus}' if gpus else 'slower'}: {why}"
 
 
-def _made_up(parts: dict[str, float], chosen: dict[str, float], worst: str, scale: float) -> str:
-    """Return the part of the step that offsets a good share of the loss, in words."""
-    best = min(parts, key=lambda part: scale * parts[part] - chosen[part])
-    gain, loss = chosen[best] - scale * parts[best], scale * parts[worst] - chosen[worst]
-    if gain <= MADE_UP * loss:
-        return ""
-    return f" outweighs {_GAINS.get(best, f'less {_TITLES[best]}')}"
+LEAST_GIB = 0.05
+"""Least difference of memory that tables show."""
 
 
-def _more_or_less(gibibytes: float) -> str:
-    # Below half of the last digit that tables show.
-    if abs(gibibytes) < 0.05:
-        return "same memory"
-    return f"needs {abs(gibibytes):.1f} GiB {'more' if gibibytes > 0 else 'less'}"
+def _digits(estimate: Estimate) -> int:
+    """Return the decimals of parts of a step, as many as the step itself has."""
+    return len(figure(estimate.step_time).partition(".")[2])
 
 
 def _percent(share: float) -> str:

@@ -72,6 +72,12 @@ def in_words(configuration: Configuration) -> str:
     )
 
 
+def brief(configuration: Configuration) -> str:
+    """Return the degrees of a configuration, and its ZeRO stage if more than the optimizer state is sharded."""
+    zero = f", {zero_in_words(configuration)}" if configuration.zero > 1 or configuration.replicate > 1 else ""
+    return degrees_in_words(configuration) + zero
+
+
 def layout_in_words(configuration: Configuration) -> str:
     """Return the layers of each stage, equal neighbours grouped: ``19, 6 x 20, 21``."""
     layers = configuration.layers

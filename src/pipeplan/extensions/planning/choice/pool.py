@@ -149,7 +149,7 @@ class Pool:
         others = [*([fastest] if simpler else []), *runners_up(estimates, best, self.value, self.limit)]
         return {
             "given_up": self._given_up(best, fastest),
-            "simpler_because": simpler_because(best, fastest, self.is_unusual, self.is_tight) if simpler else "",
+            "simpler_because": self._simpler_because(best, fastest) if simpler else "",
             "fit": self.fit(best),
             "unusual": self.unusual(best),
             "pipelined": self._pipelined(best),
@@ -174,10 +174,17 @@ class Pool:
 
     def _lost_because(self, other: Estimate, best: Estimate) -> str:
         """Return why another estimate lost: it does not fit, is slower, or is faster and less simple."""
+        reason = self._simpler_because(best, other)
         if other.peak_bytes > self.limit or self.value(other) >= self.value(best):
-            return lost_because(other, best, self.limit, self._deadline)
-        reason = simpler_because(best, other, self.is_unusual, self.is_tight)
+            return lost_because(other, best, self.limit, self._deadline, complication=reason)
         return f"{self._given_up(best, other):.1%} faster, but {reason}"
+
+    def _simpler_because(self, best: Estimate, other: Estimate) -> str:
+        """Return why the best is simpler than another estimate; empty if it is not."""
+        if self.is_unusual(best) or not self.is_unusual(other):
+            return simpler_because(best, other, self.is_unusual, self.is_tight)
+        request = self.requests[other.configuration.gpus]
+        return f"unusual: {', '.join(rule.sentence(request) for rule in unusual(request, other.configuration))}"
 
     def _pipelined(self, best: Estimate) -> PipelinedRecord | None:
         """Return the best configuration with a pipeline, and why it won or lost; None if none fits."""

@@ -12,9 +12,10 @@ from typing import Any, get_args
 
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.estimating import estimate
+from pipeplan.extensions.planning.estimates.memory_rules import software_with
 from pipeplan.extensions.planning.estimates.seconds import TimeFactors
-from pipeplan.extensions.planning.estimates.software import software
-from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.estimates.software import software, usual_software
+from pipeplan.extensions.planning.hardware import Cluster, Gpu
 from pipeplan.extensions.planning.plan_records import Objective
 from pipeplan.extensions.planning.results import Estimate
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
@@ -25,6 +26,15 @@ from pipeplan.trainers import Trainer
 
 DEFAULT_TOKENS = 1e12
 """Tokens for which totals are given unless the user names a number."""
+
+
+def software_of_plans(trainer: Trainer, gpu: Gpu) -> str:
+    """Return the software that plans for a trainer on a GPU assume: its row's, with gradients reduced in 32 bits.
+
+    Teams accept 32 bits without a test of their own; 16 bits are faster, and a plan says by how much.
+    """
+    return software_with(usual_software(trainer.software, gpu), ("32-bit-gradients",))
+
 
 NO_TRAINERS: Mapping[str, Trainer] = MappingProxyType({})
 
@@ -183,7 +193,7 @@ def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, Trainer] = NO_TRAI
     fix
         By any name of a choice, a value, or several alternatives as a list or joined by commas: ``{"tp": "4,8"}``.
     trainers
-        Trainers that a plan can be for, by name; a fixed trainer implies its software. Their layout texts are read, too.
+        Trainers that a plan can be for, by name; their layout texts are read, too.
 
     Raises
     ------
@@ -215,8 +225,6 @@ def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, Trainer] = NO_TRAI
             if name not in named:
                 raise UnknownNameError("trainer", name, trainers, field="fix")
         fixed["trainer"] = tuple(dict.fromkeys(named[name] for name in fixed["trainer"]))
-    if "trainer" in fixed and "software" not in fixed:
-        fixed["software"] = tuple(dict.fromkeys(trainers[trainer].software for trainer in fixed["trainer"]))
     return fixed
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeplan.answers.parts import figure
-from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
+from pipeplan.extensions.planning.choice.describing import brief, differences, in_words
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.plan_records import (
     ClusterRecord,
@@ -33,6 +34,7 @@ NOTHING_FITS: Mapping[str, Any] = {
     "pipelined": None,
     "runners_up": (),
     "front": (),
+    "assumptions": (),
     "sensitivity": (),
     "closest_miss": None,
     "searched": None,
@@ -60,6 +62,7 @@ def plan_result(
     plan = PlanResult(
         **dict(NOTHING_FITS)
         | {
+            "headline": "",
             "heading": heading_of(model, cluster, best or closest),
             "trainer": trainer,
             "miss": "" if best is not None else miss_in_words(closest, memory_limit_gib),
@@ -79,7 +82,82 @@ def plan_result(
         | fields
     )
     holding(plan, model=model, cluster=cluster, interrupted=interrupted)
-    return plan if best is None else replaced(plan, remarks=remarks_of(plan))
+    plan = without_close_calls(plan)
+    return replaced(plan, headline=headline_of(plan), remarks=() if best is None else remarks_of(plan))
+
+
+def without_close_calls(plan: PlanResult) -> PlanResult:
+    """Return a plan whose runners-up lost by no small difference if its search ended early."""
+    if plan.best is None or plan.complete:
+        return plan
+    step = plan.best.step_time
+    alike = [
+        runner.peak_memory_gib <= plan.memory_limit_gib and abs(runner.step_time / step - 1) <= INDISTINGUISHABLE
+        for runner in plan.runners_up
+    ]
+    reason = f"about as fast: {_ended_by(plan)} before it could tell"
+    runners = zip(plan.runners_up, alike, strict=True)
+    return replaced(
+        plan,
+        runners_up=tuple(replaced(runner, lost_because=reason) if close else runner for runner, close in runners),
+    )
+
+
+_SUPERLATIVES = {
+    "step-time": ("fastest", ""),
+    "cost": ("cheapest", ""),
+    "gpus": ("smallest", " that meets the deadline"),
+}
+"""What the best is by each objective, and what it has to do."""
+
+_BETTER = {"step-time": "faster", "cost": "cheaper", "gpus": "smaller"}
+
+NOTHING_BETTER = 0.005
+"""Gain below which what is left of a search is not worth a word."""
+
+
+def headline_of(plan: PlanResult) -> str:
+    """Return the answer in a sentence: the best configuration, its time and memory, and the rule that chose it."""
+    best = plan.best
+    if best is None:
+        return plan.miss
+    gpus = "" if plan.objective == "step-time" else f" on {best.configuration.gpus:,} GPUs"
+    tight = " (tight)" if plan.fit == "tight" else ""
+    words = (
+        f"{brief(best.configuration)}{gpus}, {figure(best.step_time)} s, {best.peak_memory_gib:.1f} of "
+        f"{plan.memory_limit_gib:.1f} GiB{tight}: the {_chosen_by(plan, best)}"
+    )
+    if plan.unusual:
+        words += f"; unusual: {', '.join(plan.unusual)}"
+    if plan.complete or plan.optimality_gap is None:
+        return words
+    # A gap of g means that the best of the rest takes at least 1 / (1 + g) of the value.
+    more = 1 - 1 / (1 + plan.optimality_gap)
+    return (
+        words
+        if more < NOTHING_BETTER
+        else f"{words}; {_ended_by(plan)}, and another one could be up to {more:.0%} {_BETTER[plan.objective]}"
+    )
+
+
+def _chosen_by(plan: PlanResult, best: Estimate) -> str:
+    """Return the rule that chose the best: it has the best value, or it is the simplest of those that are about as good."""
+    superlative, condition = _SUPERLATIVES[plan.objective]
+    most = superlative + ("" if plan.complete else " found") + condition
+    if not plan.simpler_because:
+        return most if condition or not plan.complete else f"{most} that fits"
+    fastest = plan.runners_up[0]
+    here, there = best.configuration, fastest.configuration
+    other = brief(there) if brief(there) != brief(here) else f"the same with {differences(there, here)}"
+    return (
+        f"simplest within {INDISTINGUISHABLE:.0%} of the {most}, which is {other}, {figure(fastest.step_time)} s, "
+        f"but {plan.simpler_because}"
+    )
+
+
+def _ended_by(plan: PlanResult) -> str:
+    """Return what ended the search before its end."""
+    return "the search was interrupted" if plan.interrupted else "the budget ended"
 
 
 def heading_of(model: ModelShape, cluster: Cluster, shown: Estimate | None) -> str:
@@ -103,13 +181,11 @@ def miss_in_words(closest: MissRecord | None, limit_gib: float) -> str:
 
 
 def remarks_of(plan: PlanResult) -> tuple[str, ...]:
-    """Return sentences on the choice: the whole training, what it gives up, what is unusual, and what was left undone."""
+    """Return sentences besides the headline: the whole training, the fit, the pipeline, and what was left undone."""
     fit = fit_in_words(plan)
     remarks = [
         "" if plan.totals is None else training_in_words(plan.totals),
         f"peak memory{fit}" if fit else "",
-        f"the fastest configuration is {given_up_in_words(plan)}" if plan.simpler_because else "",
-        f"unusual: {'; '.join(plan.unusual)}" if plan.unusual else "",
         pipelined_in_words(plan),
         f"trainer {trainer_in_words(plan)}" if len(plan.by_trainer) > 1 else "",
         unfinished(plan),
@@ -121,10 +197,10 @@ def unfinished(plan: PlanResult) -> str:
     """Return what the budget or an interruption left undone, and its largest possible gain; empty if nothing."""
     if plan.complete or plan.optimality_gap is None:
         return ""
-    why, remedy = ("it was interrupted", "") if plan.interrupted else ("the budget ended", ": --seconds extends it")
+    remedy = "" if plan.interrupted else ": --seconds extends it"
     return (
-        f"{why} before every configuration was estimated or ruled out{remedy}; by the bounds of the rest, the plan is "
-        f"within {percent(plan.optimality_gap)} of the best"
+        f"{_ended_by(plan)} before every configuration was estimated or ruled out{remedy}; by the bounds of the rest, the "
+        f"plan is within {percent(plan.optimality_gap)} of the best"
     )
 
 
@@ -155,11 +231,6 @@ def fit_in_words(plan: PlanResult) -> str:
     if plan.fit is None:
         return ""
     return ": tight, within the error bar of the prediction" if plan.fit == "tight" else f": {plan.fit}"
-
-
-def given_up_in_words(plan: PlanResult) -> str:
-    """Return how much faster the fastest configuration is, and why another is preferred."""
-    return f"{percent(plan.given_up)} faster, but {plan.simpler_because}"
 
 
 def pipelined_in_words(plan: PlanResult) -> str:

@@ -9,7 +9,8 @@ from itertools import takewhile
 from math import inf
 from pathlib import Path
 
-from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.choice.assumptions import assumptions
+from pipeplan.extensions.planning.choice.describing import in_words, part_for
 from pipeplan.extensions.planning.choice.legality import UNUSUAL
 from pipeplan.extensions.planning.choice.nothing_fits import refusal, thriftiest
 from pipeplan.extensions.planning.choice.planning import Planning
@@ -19,10 +20,11 @@ from pipeplan.extensions.planning.choice.request import (
     PlanRequest,
     Value,
     parts,
+    software_of_plans,
 )
 from pipeplan.extensions.planning.choice.sentences import plan_result
 from pipeplan.extensions.planning.fitting import widest_limit
-from pipeplan.extensions.planning.plan_records import Objective, PlanResult, TrainerPlanRecord
+from pipeplan.extensions.planning.plan_records import Assumption, Objective, PlanResult, TrainerPlanRecord
 from pipeplan.extensions.planning.results import Estimate
 from pipeplan.extensions.planning.trainers import refusal_of
 from pipeplan.foundation.errors import InfeasibleError, PipeplanError, ShapeError
@@ -35,24 +37,22 @@ def requests_of(request: PlanRequest) -> dict[str, PlanRequest]:
     They are the fixed trainers, or all with schedules of their own. If the software is fixed, they are those of its family,
     the most similar one first. A trainer that runs any schedule is in question only with :func:`without_trainer`.
     """
-    trainers, software = request.trainers, _fixed_software(request)
+    trainers, software = request.trainers, request.fixed.get("software", ())
     named = [name for name in request.fixed.get("trainer", ()) if trainers[name].schedules is not None]
     names = named or [name for name, trainer in trainers.items() if trainer.schedules is not None]
     if software and not named:
         names = _of_family(request, names, software)
     return {
         name: replace(
-            request, fixed={**request.fixed, "trainer": (name,), "software": software or (trainers[name].software,)}
+            request,
+            fixed={
+                **request.fixed,
+                "trainer": (name,),
+                "software": software or (software_of_plans(trainers[name], request.cluster.gpu),),
+            },
         )
         for name in names
     }
-
-
-def _fixed_software(request: PlanRequest) -> tuple[str, ...]:
-    """Return the software that the user fixed; empty if it is only that of the fixed trainers."""
-    implied = tuple(dict.fromkeys(request.trainers[name].software for name in request.fixed.get("trainer", ())))
-    software = request.fixed.get("software", ())
-    return () if software == implied else software
 
 
 def _of_family(request: PlanRequest, names: list[str], software: tuple[str, ...]) -> list[str]:
@@ -74,9 +74,7 @@ def _is_torchtitan(software: str) -> bool:
 
 def without_trainer(request: PlanRequest) -> PlanRequest:
     """Return the request for any trainer: its schedules are those of any trainer, or all if the user allows it."""
-    fixed = {name: values for name, values in request.fixed.items() if name not in ("trainer", "software")}
-    software = _fixed_software(request)
-    return replace(request, fixed=fixed | ({"software": software} if software else {}))
+    return replace(request, fixed={name: values for name, values in request.fixed.items() if name != "trainer"})
 
 
 def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
@@ -279,6 +277,11 @@ class TrainerRuns:
                 field="deadline",
             )
         others = [other.planning for other in self.runs if other.planning is not None and other.width == run.width]
+        best = planning.best
+        resting: tuple[Assumption, ...] = ()
+        if best is not None:
+            part = part_for(best, self.request.cluster)
+            resting = assumptions(self.request.model, part, best, calibration=self.request.calibration)
         shown = [other for other in self.runs if other is run or not other.any_trainer] if planning.best else []
         return plan_result(
             self.request.model,
@@ -286,6 +289,7 @@ class TrainerRuns:
             objective=self.objective,
             trainer=run.trainer if run.fits else "",
             by_trainer=tuple(other.own_plan for other in shown if other.trainer),
+            assumptions=resting,
             searched=next((other.searched for other in others if other.searched is not None), None),
             **planning.result([other for other in others if other.best is not None]),
         )

@@ -7,6 +7,7 @@ The end of the step follows the last backward: reduce gradients, run the optimiz
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +17,12 @@ from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.error_bars import error_bar
 from pipeplan.extensions.planning.estimates.memory import rank_memory
 from pipeplan.extensions.planning.estimates.running import StepRun, run
-from pipeplan.extensions.planning.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, exposed
-from pipeplan.extensions.planning.estimates.software import op_gap_of, software
+from pipeplan.extensions.planning.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, collective_factor, exposed
+from pipeplan.extensions.planning.estimates.software import gathers_weights, op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import StageCosts, format_peak, stage_costs
 from pipeplan.extensions.planning.hardware import Cluster, collective_time, memory_time, optimizer_time
 from pipeplan.extensions.planning.results import CostsFrom, Estimate, StepTime
-from pipeplan.extensions.planning.workload import ModelShape, RankParameters, token_flops
+from pipeplan.extensions.planning.workload import ModelShape, Operation, RankParameters, token_flops
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Floats, Schedule
 
@@ -61,16 +62,14 @@ def step_end(
     trainer, factors = software(configuration.software), calibration or UNCALIBRATED
     ranks = configuration.pipeline
     held = _held(stages, table, ranks)
-    collective = factors.factor("collective")
     reduce, gather, optimizer = np.zeros(ranks), np.zeros(ranks), np.zeros(ranks)
     backward = _sum_by_rank(stages.backward_input + stages.backward_weight, table, ranks)
     forward = _sum_by_rank(stages.forward, table, ranks)
     for rank, parameters in enumerate(held):
-        reduced, gathered = _communication(cluster, configuration, parameters, trainer.fp32_gradients)
-        cover = backward[rank] if "data" in trainer.hides else 0.0
-        reduce[rank] = exposed(reduced * collective, cover)
-        cover = forward[rank] if "parameters" in trainer.hides else 0.0
-        gather[rank] = exposed(gathered * collective, cover)
+        layers = sum(len(stages.layers[stage]) for stage in np.nonzero(table == rank)[-1])
+        reduced, gathered = _communication(cluster, configuration, parameters, layers, factors)
+        reduce[rank] = _beside(reduced, backward[rank], hidden="data" in trainer.hides)
+        gather[rank] = _beside(gathered, forward[rank], hidden="parameters" in trainer.hides)
         update = optimizer_time(cluster.gpu, _updated(configuration, parameters), bytes_each=trainer.update_bytes)
         # Gradients are set to zero for the next step.
         cleared = memory_time(
@@ -78,7 +77,7 @@ def step_end(
         )
         optimizer[rank] = (update + cleared) * factors.factor("optimizer")
     # A tied embedding has copies on the first and the last stage, whose gradients are added.
-    tied = _tied(model, cluster, configuration, trainer.fp32_gradients) * collective
+    tied = _tied(model, cluster, configuration, trainer.fp32_gradients, factors)
     reduce[table[0][0]] += tied
     reduce[table[0][-1]] += tied
     return StepEnd(reduce, optimizer, gather)
@@ -105,13 +104,49 @@ def _updated(configuration: Configuration, held: RankParameters) -> float:
     return held.dense / configuration.shards + held.expert / configuration.expert_shards
 
 
+_BUCKET, _BUCKET_OF_RANK = 40e6, 1e6
+"""Parameters per bucket: at least the former, and the latter for each data-parallel rank.
+
+Source: ``bucket_size`` of Megatron Core's DistributedDataParallel."""
+
+
+def _buckets(configuration: Configuration, parameters: float, layers: int) -> int:
+    """Return the number of collectives that reduce the gradients of a rank's parameters, and gather the weights.
+
+    Without overlap there is one. PyTorch FSDP has one for each layer, arXiv 2304.11277 section 3.
+    """
+    trainer = software(configuration.software)
+    if not trainer.hides & {"data", "parameters"}:
+        return 1
+    if trainer.by_layer:
+        return layers
+    return max(configuration.chunks, ceil(parameters / max(_BUCKET, _BUCKET_OF_RANK * configuration.data)))
+
+
+def _beside(collectives: list[tuple[float, int]], cover: float, *, hidden: bool) -> float:
+    """Return the exposed part of collectives, each in equal buckets: pairs of seconds and buckets.
+
+    The last gradients are reduced after the last backward, and the first weights gathered before the first forward.
+    """
+    whole = sum(time for time, _ in collectives)
+    alone = sum(time / buckets for time, buckets in collectives) if hidden else whole
+    return alone + exposed(whole - alone, cover)
+
+
 def _communication(
-    cluster: Cluster, configuration: Configuration, held: RankParameters, fp32_gradients: bool
-) -> tuple[float, float]:
-    """Return the seconds of reducing a rank's gradients and of gathering its weights, without overlap."""
-    reduced = gathered = 0.0
+    cluster: Cluster, configuration: Configuration, held: RankParameters, layers: int, factors: TimeFactors
+) -> tuple[list[tuple[float, int]], list[tuple[float, int]]]:
+    """Return the seconds and buckets of reducing a rank's gradients and of gathering its weights, without overlap."""
+
+    def time(operation: Operation, size: float, ranks: int, stride: int) -> float:
+        factor = collective_factor(factors, cluster, ranks, stride)
+        return factor * collective_time(cluster, operation, size, ranks, stride)
+
+    trainer = software(configuration.software)
+    reduced: list[tuple[float, int]] = []
+    gathered: list[tuple[float, int]] = []
     # Bytes per gradient on the network: 16-bit gradients unless the trainer accumulates in 32 bits.
-    width = 4.0 if fp32_gradients else 2.0
+    width = 4.0 if trainer.fp32_gradients else 2.0
     # Parameters, the ranks that shard them, copies of these groups, and the ranks' distance in GPUs: tensor is innermost.
     experts = configuration.expert * configuration.expert_tensor
     groups = (
@@ -119,26 +154,32 @@ def _communication(
         (held.expert, configuration.expert_shards, configuration.expert_replicate, experts),
     )
     for parameters, shards, copies, stride in groups:
-        if not parameters:
-            continue
-        # ZeRO-1 and above: reduce-scatter, then gather the updated weights; FSDP without a pipeline gathers per microbatch.
-        if configuration.zero == 0:
-            reduced += collective_time(cluster, "all_reduce", width * parameters, shards * copies, stride)
-        elif not configuration.gathers_weights:
-            reduced += collective_time(cluster, "reduce_scatter", width * parameters, shards, stride)
-            reduced += collective_time(cluster, "all_reduce", width * parameters / shards, copies, stride * shards)
-            gathered += collective_time(cluster, "all_gather", 2.0 * parameters, shards, stride)
+        if not parameters or gathers_weights(configuration):
+            continue  # fully sharded weights are gathered, and their gradients scattered, for every microbatch
+        buckets = _buckets(configuration, parameters, layers)
+        one = parameters / buckets
+        # ZeRO-1 and above: scatter the sums of gradients, then gather the updated weights.
+        if configuration.zero == 0 or not trainer.scatters:
+            reducing = time("all_reduce", width * one, shards * copies, stride)
+        else:
+            reducing = time("reduce_scatter", width * one, shards, stride)
+            reducing += time("all_reduce", width * one / shards, copies, stride * shards)
+        reduced.append((buckets * reducing, buckets))
+        if configuration.zero:
+            gathered.append((buckets * time("all_gather", 2.0 * one, shards, stride), buckets))
     return reduced, gathered
 
 
-def _tied(model: ModelShape, cluster: Cluster, configuration: Configuration, fp32_gradients: bool) -> float:
+def _tied(
+    model: ModelShape, cluster: Cluster, configuration: Configuration, fp32_gradients: bool, factors: TimeFactors
+) -> float:
     """Return the seconds of adding the gradients of a tied embedding on the first and the last stage."""
     if not model.tied_embeddings or configuration.pipeline == 1:
         return 0.0
     bytes_ = (4.0 if fp32_gradients else 2.0) * model.vocabulary * model.hidden / configuration.tensor
     # The first and the last pipeline rank are p - 1 groups of t c d GPUs apart; the copies form pairs.
     apart = configuration.tensor * configuration.context * configuration.data * (configuration.pipeline - 1)
-    return collective_time(cluster, "all_reduce", bytes_, 2, apart)
+    return collective_time(cluster, "all_reduce", bytes_, 2, apart) * collective_factor(factors, cluster, 2, apart)
 
 
 def estimate(
@@ -277,7 +318,9 @@ def _assumed(model: ModelShape, configuration: Configuration) -> tuple[str, ...]
     if model.details.unread:
         assumptions.append(f"model: as if its config.json had no {model.details.unread}, which are unknown here")
     if configuration.lora_rank:
-        assumptions.append("training: adapters beside every product of a layer, everything else is frozen")
+        names = sorted(software(configuration.software).adapts)
+        beside = f"the {' and '.join(names)} product" if names else "every product"
+        assumptions.append(f"training: adapters beside {beside} of a layer, everything else is frozen")
     if configuration.document:
         assumptions.append("documents: packed, attention within each of them")
     if model.experts is not None:

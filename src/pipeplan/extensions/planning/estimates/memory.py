@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory_rules import MemoryRules, Unit, memory_rules
-from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.estimates.software import gathers_weights, kept_whole, software
 from pipeplan.extensions.planning.results import GpuMemory
 from pipeplan.extensions.planning.workload import (
     Gemm,
@@ -55,15 +55,24 @@ def rank_memory(
     for rank in range(schedule.ranks):
         places = [int(stage) for copy in schedule.placement.table for stage in np.flatnonzero(copy == rank)]
         layers = [layer for stage in places for layer in stages[stage]]
+        if rules.whole_embedding:
+            layers = [_with_whole_embedding(layer, configuration.tensor) for layer in layers]
         state = _state(layers, configuration, rules)
         kept, transient = float(peaks.kept[rank]), float(peaks.transient[rank])
         transient += _placeholders(layers) if rules.placeholders else 0.0
-        buffers = _buffers(layers, configuration, rules)
+        buffers, gathered = _buffers(layers, configuration, rules), _gathered(layers, configuration, rules)
+        # What is reserved is the sum of what the streams' pools held at most; what is allocated peaks at one moment.
+        if (
+            gathers_weights(configuration)
+            and software(configuration.software).framework == "pytorch"
+            and not rules.reserved
+        ):
+            kept, transient, gathered = _fullest_moment(layers, configuration, rules, share=float(shares[0]))
         if rules.keeps_messages:
             # Every stage but the first receives activations, every stage but the last gradients.
             received = sum((stage > 0) + (stage < len(stages) - 1) for stage in places)
             buffers += received * configuration.microbatches * message
-        reserved = rules.reserved * (state.total + kept + transient + buffers)
+        reserved = rules.reserved * (state.total + kept + transient + gathered + buffers)
         memory.append(
             GpuMemory.from_bytes(
                 weights=state.weights,
@@ -71,15 +80,20 @@ def rank_memory(
                 optimizer=state.optimizer,
                 activations=kept,
                 transient=transient,
+                gathered=gathered,
                 buffers=buffers + reserved,
             )
         )
     return tuple(memory)
 
 
+def _with_whole_embedding(layer: LayerWork, tensor: int) -> LayerWork:
+    return replace(layer, parameters=layer.parameters * tensor) if layer.kind == "embedding" else layer
+
+
 def _buffers(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> float:
-    """Return the bytes of what exists for the whole step: workspaces, gathered weights, scores, and a pipeline's outputs."""
-    size = rules.workspace + _gathered(layers, configuration, rules.gathers)
+    """Return the bytes of what exists for the whole step: workspaces, scores, and a pipeline's outputs."""
+    size = rules.workspace
     if any(layer.parameters.expert for layer in layers):
         size += rules.grouped_workspace
     if rules.score_buffer:
@@ -165,9 +179,8 @@ def full_state(parameters: RankParameters, configuration: Configuration, frozen:
 
     Of ``frozen`` parameters, only the weights exist.
 
-    With several pipeline ranks, gradients (and sharded parameters) stay whole until the step's last microbatch, because
-    gathering and reducing per microbatch would take m times as long. torchtitan does so; Megatron shards neither in a
-    pipeline.
+    Gradients and sharded parameters may stay whole until the step's last microbatch (:func:`kept_whole`); Megatron shards
+    neither in a pipeline.
     """
     rules = memory_rules(configuration.software)
     shards, expert_shards = configuration.shards, configuration.expert_shards
@@ -184,23 +197,24 @@ def full_state(parameters: RankParameters, configuration: Configuration, frozen:
         for held in (parameters, frozen)
     )
     state = replace(state, weights=state.weights + untrained.weights)
-    if configuration.pipeline == 1 or configuration.zero < 2:
-        return state
-    whole = parameters + frozen
-    gathered = (whole.dense if shards > 1 else 0) + (whole.expert if expert_shards > 1 else 0)
-    # The reduced gradients are in the memory of another stream, which the allocator does not share.
-    reduced = state.gradients if rules.reserved else 0.0
-    return State(
-        weights=state.weights + (2.0 * gathered if configuration.zero >= 3 else 0.0),  # gathered in 16 bits
-        gradients=rules.gradient_bytes * (parameters.dense + parameters.expert) + reduced,
-        optimizer=state.optimizer,
-    )
+    whole_weights, whole_gradients = kept_whole(configuration)
+    if whole_weights:
+        held = parameters + frozen
+        gathered = (held.dense if shards > 1 else 0) + (held.expert if expert_shards > 1 else 0)
+        state = replace(state, weights=state.weights + 2.0 * gathered)  # in 16 bits
+    if whole_gradients:
+        # The reduced gradients are in the memory of another stream, which the allocator does not share.
+        reduced = state.gradients if rules.reserved else 0.0
+        width = 4.0 if software(configuration.software).fp32_gradients else 2.0
+        dense, expert = (width if ranks > 1 else rules.gradient_bytes for ranks in (shards, expert_shards))
+        state = replace(state, gradients=dense * parameters.dense + expert * parameters.expert + reduced)
+    return state
 
 
 def _state(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> State:
     trained, frozen = _parameters(layers)
     state = full_state(trained, configuration, frozen)
-    if configuration.gathers_weights:
+    if gathers_weights(configuration):
         return state
     in_layers = sum(
         (layer.weights.dense + layer.weights.expert) * layer.count for layer in layers if layer.kind in _LAYERS
@@ -222,19 +236,50 @@ def _parameters(layers: Sequence[LayerWork]) -> tuple[RankParameters, RankParame
     return (trained, frozen + copy) if frozen.dense else (trained + copy, frozen)
 
 
-def _gathered(layers: Sequence[LayerWork], configuration: Configuration, unit: Unit) -> float:
+def _fullest_moment(
+    layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules, *, share: float
+) -> tuple[float, float, float]:
+    """Return kept, transient and gathered bytes at the fullest moment of a backward that gathers layer by layer.
+
+    While a layer's backward runs, its weights and those of the layer before it are gathered, its 16-bit gradients grow, and
+    the 32-bit copy of the last layer's gradients is being reduced. A group of both ends is reduced last. Source: PyTorch,
+    ``torch/distributed/fsdp/_fully_shard``; a step of it on fake tensors has these parts.
+    """
+    order = [layer for layer in layers for _ in range(layer.count)]
+    sizes = [_sizes(layer, share, None) for layer in order]
+    level = np.cumsum([kept for kept, _, _ in sizes]).tolist()
+    inside = [layer.kind in _LAYERS for layer in order]
+    weights = [2.0 * (layer.weights.dense + layer.weights.expert) for layer in order]
+    trained = [float(layer.parameters.dense + layer.parameters.expert) for layer in order]
+    held = sum(size for size, within in zip(weights, inside, strict=True) if not within) if rules.keeps_ends else 0.0
+    width = 4.0 if software(configuration.software).fp32_gradients else 2.0
+    moments = []
+    for place, (_, _, transient) in enumerate(sizes):
+        before = weights[place - 1] if place and weights[place] and inside[place - 1] else 0.0
+        own = weights[place] if inside[place] or not held else 0.0
+        reduced = width * trained[place + 1] if place + 1 < len(order) and (inside[place] or not held) else 0.0
+        grown = 2.0 * trained[place] if inside[place] else 0.0  # part of the transients at the ends
+        moments.append((level[place], transient + reduced + grown, held + own + before))
+    ends = sum(size for size, within in zip(trained, inside, strict=True) if not within)
+    moments.append((level[0], (2.0 + width) * ends, held))
+    return max(moments, key=sum)
+
+
+def _gathered(layers: Sequence[LayerWork], configuration: Configuration, rules: MemoryRules) -> float:
     """Return the bytes of parameters gathered in 16 bits for products: both ends of the model, a layer, and the next one.
 
     FSDP2 gathers the ends for the whole microbatch, and each layer while the one before it runs. It gathers into a buffer
-    of another stream, whose memory nothing else uses, and copies from there. With a pipeline, gathered weights are state.
+    of another stream, whose memory nothing else uses if the peak is what is reserved, and copies from there. Weights that
+    stay whole are state.
     """
+    unit = rules.gathers
     if configuration.zero < 3:
         return 0.0
     # 16-bit copies: both ends for the whole microbatch, and two of the largest layers (the current and the next one).
     ends = sum(layer.weights.dense for layer in layers if layer.kind not in _LAYERS)
     largest = max((_at_once(layer, layer.weights, unit) for layer in layers if layer.kind in _LAYERS), default=0.0)
-    buffer = max(ends, largest) if software(configuration.software).unpacks_bytes else 0.0
-    return 2.0 * (buffer + (ends + 2 * largest if configuration.gathers_weights else 0.0))
+    buffer = max(ends, largest) if rules.reserved else 0.0
+    return 2.0 * (buffer + (ends + 2 * largest if gathers_weights(configuration) else 0.0))
 
 
 def _at_once(layer: LayerWork, parameters: RankParameters, unit: Unit) -> float:

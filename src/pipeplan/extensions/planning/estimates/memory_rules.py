@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
-from pipeplan.extensions.planning.estimates.properties import SEPARATOR, TRAITS
+from pipeplan.extensions.planning.estimates.properties import RESERVED, SEPARATOR, TRAITS
 from pipeplan.extensions.planning.estimates.software import software
 from pipeplan.extensions.planning.workload import Masters, Precision
 
@@ -28,9 +28,17 @@ class MemoryRules:
         Bytes of each of Adam's two moments, if the 32-bit parameters are ``beside`` the 16-bit ones.
     masters
         32-bit parameters: ``beside`` the 16-bit ones, ``only`` 32-bit ones, or ``none``.
+    keeps_ends
+        Whether both ends of the model stay gathered from F to the end of the backward if parameters are sharded.
+    whole_embedding
+        Whether every rank of a tensor group holds the whole embedding.
+    whole_logits
+        Whether the loss gathers the logits of the whole vocabulary over a tensor group.
     loss_bytes, split_loss_bytes
         Peak bytes per logit over all copies in the loss, and the same if the vocabulary is split over a tensor group (None:
         no difference). None: as its kernels say (:class:`Execution`).
+    expert_loss_bytes
+        The same with expert parallelism; None: no difference.
     keeps_messages
         Whether each microbatch of a pipeline has receive buffers of its own, for the whole step.
     keeps_outputs
@@ -62,8 +70,12 @@ class MemoryRules:
     gradient_bytes: float = 4
     moment_bytes: float = 4
     masters: Masters = "beside"
+    keeps_ends: bool = True
+    whole_embedding: bool = False
+    whole_logits: bool = False
     loss_bytes: float | None = None
     split_loss_bytes: float | None = None
+    expert_loss_bytes: float | None = None
     keeps_messages: bool = False
     keeps_outputs: bool = False
     reserved: float = 0.0
@@ -77,9 +89,14 @@ class MemoryRules:
     grouped_workspace: float = 0.0
     source: str = ""
 
-    def logit_bytes(self, tensor: int) -> float | None:
-        """Return the peak bytes per logit in the loss with a tensor degree; None: as its kernels say."""
-        return self.loss_bytes if tensor == 1 or self.split_loss_bytes is None else self.split_loss_bytes
+    def logit_bytes(self, tensor: int, expert: int = 1) -> float | None:
+        """Return the peak bytes per logit of a rank in the loss with tensor and expert degrees; None: as its kernels say."""
+        size = self.loss_bytes
+        if tensor > 1 and self.split_loss_bytes is not None:
+            size = self.split_loss_bytes
+        if expert > 1 and self.expert_loss_bytes is not None:
+            size = self.expert_loss_bytes
+        return size if size is None or not self.whole_logits else size * tensor
 
     def copy_bytes(self, precision: Precision) -> float:
         """Return the bytes per layer parameter of the low-precision copy that products read, beyond the 16-bit parameter."""
@@ -126,16 +143,13 @@ _EAGER_SPLIT_LOSS = 18
 """The same if the logits are a DTensor: the backward in ``torch.distributed.tensor.parallel.loss`` holds log-probabilities,
 the gradient of the likelihood, its sum with the probabilities, and the scaled sum: 16 bytes, and 2 for the 16-bit logits."""
 
-_RESERVED = 0.05
-"""Median of what PyTorch's allocator reserves beyond what is allocated in SimuMax's 22 runs on B200: 0.03 to 0.08."""
-
 _MEGATRON_2021 = MemoryRules(
     loss_bytes=10,
     score_buffer=True,
     source="Megatron-LM before 2023: logits in 16 bits, in 32, and less their maximum in 32; the global memory buffer that "
     "CoreAttention's first product takes",
 )
-_TORCHTITAN = replace(_FSDP2, reserved=_RESERVED)
+_TORCHTITAN = replace(_FSDP2, reserved=RESERVED)
 _TORCHTITAN_2024 = replace(_TORCHTITAN, loss_bytes=_EAGER_LOSS, split_loss_bytes=_EAGER_SPLIT_LOSS, keeps_outputs=True)
 
 RULES: Mapping[str, MemoryRules] = MappingProxyType(
@@ -166,11 +180,26 @@ RULES: Mapping[str, MemoryRules] = MappingProxyType(
         "automodel": replace(
             _FSDP2,
             masters="none",
+            gradient_bytes=2,
             keeps_messages=False,
+            whole_logits=True,
+            loss_bytes=_EAGER_LOSS,
+            expert_loss_bytes=8,
+            source="NVIDIA-NeMo/Automodel examples/llm_benchmark: FSDP2 with models, gradients and Adam in 16 bits; "
+            "components/loss/masked_ce.py: full_tensor(), and fp32_upcast, which is off with experts; a pipeline runs a few "
+            "microbatches at a time; recipes/llm/benchmark.py prints max_memory_allocated",
+        ),
+        "kempnerforge": replace(
+            _FSDP2,
+            masters="none",
+            gradient_bytes=2,
+            keeps_ends=False,
+            whole_embedding=True,
+            whole_logits=True,
             loss_bytes=8,
-            source="NVIDIA-NeMo/Automodel examples/llm_benchmark: FSDP2 with models and Adam in 16 bits, gradients "
-            "accumulated in 32 bits; cross entropy without fp32_upcast: logits, log-probabilities and two gradients; "
-            "a pipeline runs a few microbatches at a time",
+            source="KempnerInstitute/KempnerForge distributed/parallel.py: models, gradients and Adam in 16 bits, the root "
+            "is resharded, too; tensor_parallel.py: replicated embedding and logits; training/loss.py: 16-bit logits, "
+            "log-probabilities and two gradients; metrics/memory.py prints max_memory_allocated",
         ),
         "hai-llm": replace(
             _TRANSFORMER_ENGINE,

@@ -23,7 +23,7 @@ class Core:
     forward, backward
         Rates on the GPUs that the library was written for.
     ported
-        Factor on both rates on GPUs since Hopper; 1 if the library has kernels for them.
+        Factor on both rates on Hopper and CDNA; 1 if the library has kernels for them.
     """
 
     forward: float = 1.0
@@ -39,7 +39,8 @@ CORES: Mapping[str, Core] = MappingProxyType(
     }
 )
 """Fused attention libraries by name. native: cuDNN's and FlashAttention's kernels for the generation. flash-2:
-FlashAttention-2 reaches little more than half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6). triton:
+FlashAttention-2 reaches little more than half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6); torchtitan
+runs cuDNN's on Blackwell (pull request 1196). triton:
 FlashAttention-2 is 1.3 to 1.5 times as fast forward and twice as fast backward (arXiv 2307.08691 section 4.1)."""
 
 FUSED_UPDATE = 46.0
@@ -76,6 +77,20 @@ ASYNC_SHARE = 0.3
 torchtitan's three pairs of runs of 8B, 0.16 to 0.5 in four of 70B. Sums of gradients before a reduce-scatter and gathers
 for weight gradients are not fused with products."""
 
+QUERY_KEY_VALUE = frozenset({"query, key and value"})
+"""The product that adapters go beside in the performance recipes of NeMo and Megatron Bridge (``linear_qkv``)."""
+
+RESERVED = 0.05
+"""Median of what PyTorch's allocator reserves beyond what is allocated in SimuMax's 22 runs on B200: 0.03 to 0.08."""
+
+OVERWRITTEN_LOGITS = 8
+"""Bytes per logit of a cross entropy that overwrites a 32-bit copy of the logits with their gradient, beside the 16-bit
+logits and their 16-bit gradient (Unsloth's kernel, with Hugging Face's upcast)."""
+
+CHUNKED_LOSS = 14 / 8
+"""Bytes per logit of a cross entropy in 32 bits that computes an eighth of the logits at a time (torchtitan's
+``ChunkedLossWrapper``, torchtune's ``CEWithChunkedOutputLoss``)."""
+
 EAGER_UPDATE = 100.0
 """Bytes per parameter of an eager optimizer step: 12 for norm and scaling; for Adam with one kernel per operation, 8 for
 decay, 20 for each moment, 24 for root, correction and epsilon, 16 for the update."""
@@ -95,14 +110,8 @@ class Software:
         Whether models are trained with dropout.
     core
         Fused attention library, by name in :data:`CORES`.
-    small_attention
-        Whether the fused attention's operands have 8 bits if those of products have.
     fused_activation, fused_loss
         Whether the FFN's activation function, and the cross entropy, are one kernel each.
-    fused_experts
-        Whether the routed experts' products, biases and activation function are one kernel each way.
-    bias_epilogue
-        Factor on the time of the fused product that also sums the gradients of the experts' biases.
     fp32_gradients
         Whether gradients are accumulated and reduced in 32 bits.
     context_method
@@ -111,14 +120,23 @@ class Software:
         Communication that overlaps computation.
     dispatch
         How often a token is sent to a rank with several of its experts: once per expert (``experts``), or once per rank
-        (``ranks``; over the network once per node).
+        (``ranks``; over the network once per node), whose experts are random, or beside each other (``neighbours``).
     reserved
         Fraction of the multiprocessors that is permanently reserved for communication.
     blocks
         Whether a message occupies both of its ranks.
+    scatters
+        Whether a sharded optimizer (ZeRO-1) reduces gradients by a reduce-scatter; otherwise by an all-reduce.
+    by_layer
+        Whether collectives of weights and gradients are those of layers, not of buckets of parameters.
     sharded_by
         Network ports used for fully sharded weights: all ports of the ``nodes``, or one port per GPU as if each of the
         ``ranks`` were its own node.
+    whole
+        What a rank holds whole from one microbatch to the next if it is fully sharded without a pipeline: its summed
+        ``gradients``, those and the weights in models with expert parallelism (``experts``), or nothing.
+    adapts
+        Names of the products of a layer that have adapters beside them if adapters are trained; empty: all of them.
     unpacks_bytes
         Bytes read and written per gathered parameter to copy fully sharded weights to where products read them.
     graphs
@@ -127,9 +145,6 @@ class Software:
         Seconds of host time per kernel launch, including the framework's Python.
     expert_launch
         Seconds per expert and grouped product, if every expert's kernels are launched on their own.
-    expert_casts
-        Seconds of host time per expert and grouped product to cast its operands, by precision, if every expert's operands
-        are cast on their own.
     op_gap
         Seconds lost between two ops of a pipeline rank.
     apart_bytes
@@ -158,24 +173,24 @@ class Software:
     title: str
     attention: AttentionKernel = "flash"
     core: str = "native"
-    small_attention: bool = False
     dropout: bool = False
     fused_activation: bool = True
     fused_loss: bool = True
-    fused_experts: bool = False
-    bias_epilogue: float = 1.0
     fp32_gradients: bool = True
     context_method: ContextMethod = "ring"
     hides: frozenset[Hidden] = frozenset({"context", "data", "parameters"})
-    dispatch: Literal["experts", "ranks"] = "experts"
+    dispatch: Literal["experts", "ranks", "neighbours"] = "experts"
     reserved: float = 0.0
     blocks: bool = False
+    scatters: bool = True
+    by_layer: bool = False
     sharded_by: Literal["nodes", "ranks"] = "nodes"
+    whole: Literal["", "gradients", "experts"] = ""
+    adapts: frozenset[str] = frozenset()
     unpacks_bytes: float = 0.0
     graphs: bool = False
     launch: float = EAGER_LAUNCH
     expert_launch: float = 0.0
-    expert_casts: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}), hash=False)
     op_gap: float = 0.0
     apart_bytes: float = 0.0
     framework: Framework = "megatron"
@@ -222,14 +237,33 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "32-bit-moments": Trait(memory={"moment_bytes": 4}),
         "16-bit-moments": Trait(memory={"moment_bytes": 2}),
         "8-bit-moments": Trait(memory={"moment_bytes": 1}),
-        "fused-loss": Trait(software={"fused_loss": True}),
+        "16-bit-states": Trait(memory={"masters": "none", "gradient_bytes": 2}),
+        "32-bit-states": Trait(memory={"masters": "only", "gradient_bytes": 4}),
+        "allocated-peaks": Trait(memory={"reserved": 0.0}),
+        "reserved-peaks": Trait(memory={"reserved": RESERVED}),
+        "fused-loss": Trait(software={"fused_loss": True}, memory={"loss_bytes": None, "split_loss_bytes": None}),
+        "overwritten-logits": Trait(memory={"loss_bytes": OVERWRITTEN_LOGITS, "split_loss_bytes": None}),
+        "chunked-loss": Trait(memory={"loss_bytes": CHUNKED_LOSS, "split_loss_bytes": None}),
+        "flash-attention": Trait(software={"attention": "flash"}),
+        "unfused-attention": Trait(software={"attention": "unfused"}),
+        "cuda-graphs": Trait(software={"graphs": True}),
+        "no-cuda-graphs": Trait(software={"graphs": False}),
+        "fused-experts": Trait(software={"expert_launch": 0.0}),
+        "unfused-experts": Trait(software={"expert_launch": EXPERT_LAUNCH}),
         "unfused-loss": Trait(software={"fused_loss": False}),
+        "fused-norms": Trait(software={"apart_bytes": 0.0}),
+        "eager-norms": Trait(software={"apart_bytes": EAGER_NORMS}),
         "dropout": Trait(software={"dropout": True}),
         "no-dropout": Trait(software={"dropout": False}),
         "tokens-by-rank": Trait(software={"dispatch": "ranks"}),
         "tokens-by-expert": Trait(software={"dispatch": "experts"}),
+        "tokens-to-neighbours": Trait(software={"dispatch": "neighbours"}),
         "ring-attention": Trait(software={"context_method": "ring"}),
         "all-to-all-attention": Trait(software={"context_method": "all_to_all"}),
+        "adapters-on-queries-keys-values": Trait(software={"adapts": QUERY_KEY_VALUE}),
+        "adapters-on-all-products": Trait(software={"adapts": frozenset()}),
+        "gradients-summed-whole": Trait(software={"whole": "gradients"}),
+        "gradients-summed-sharded": Trait(software={"whole": ""}),
         "gradients-added-in-products": Trait(software={"adds_bytes": 0.0}),
         "gradients-added-apart": Trait(software={"adds_bytes": ADDED_APART}),
         **{f"hidden-{kind}": Trait(hides=frozenset({kind})) for kind in get_args(Hidden)},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
 from typing import Protocol
 
 import numpy as np
@@ -92,7 +93,7 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
     """
     seconds = np.zeros(len(KINDS))
     hidden: dict[str, float] = {}
-    kernels, casts = 0, 0.0
+    kernels = 0
     for work in works:
         if isinstance(work, Collective):
             column = _COLUMN[_GROUP_KIND[work.group]]
@@ -116,21 +117,27 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
             name, time, launched = _kernel_seconds(machine, work, kind)
             seconds[_COLUMN[name]] += time
             kernels += launched
-            if isinstance(work, GroupedGemm):
-                casts += work.groups * machine.software.expert_casts.get(work.precision, 0.0)
     # Multiprocessors reserved for communication are missing from the kernels that need all of them.
     for name in _COMPUTING:
         seconds[_COLUMN[name]] /= 1.0 - machine.software.reserved
     _expose(seconds, hidden)
     # The host launches ahead: only what the launches take beyond all kernels is waiting time.
     if not machine.software.graphs:
-        launches = kernels * machine.software.launch + casts
+        slower = GRACE if machine.cluster.gpu.host_bandwidth >= GRACE_LINK else 1.0
+        launches = kernels * machine.software.launch * slower
         seconds[_COLUMN["host"]] = max(0.0, launches - float(seconds.sum()))
     return seconds
 
 
 _COMPUTING = ("gemm", "grouped_gemm", "attention")
 """Kinds of work whose time depends on the number of multiprocessors; memory passes need only a few."""
+
+GRACE_LINK = 200e9
+"""Bandwidth to the host, bytes/s each way, from which the host is a Grace processor (NVLink-C2C)."""
+
+GRACE = 2.0
+"""Time of a launch on a Grace processor relative to an x86 one. In NVIDIA/TransformerEngine issue 2053, ``Linear`` takes 2.5
+times as long; recipes for such hosts capture parts of layers in graphs."""
 
 # Kinds of work that hide each sort of overlapped communication (``Collective.beside``).
 _BESIDE = {
@@ -188,8 +195,7 @@ def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[
                 weight_gradient=work.weight_gradient,
             )
             launches = work.groups * machine.software.expert_launch
-            time *= factor("grouped_gemm") * (machine.software.bias_epilogue if work.sums_biases else 1.0)
-            return "grouped_gemm", time + launches, 1
+            return "grouped_gemm", time * factor("grouped_gemm") + launches, 1
         case AttentionCore():
             time = attention_time(
                 gpu,
@@ -201,11 +207,11 @@ def _kernel_seconds(machine: WorkMachine, work: Work, kind: LayerKind) -> tuple[
                 value_dim=work.value_dim,
                 fused=work.fused,
                 backward=work.backward,
-                precision=machine.execution.precision if machine.software.small_attention else "bf16",
+                gathered=work.gathered,
             )
             return "attention", time * factor("attention") / _core_rate(machine, work), 1 + work.backward
         case MemoryPass():
-            time = memory_time(gpu, work.bytes, work.kernels)
+            time = memory_time(gpu, work.bytes, work.kernels, work.flops)
             return "memory", time * (end if end != 1.0 else factor("memory")), work.kernels
         case Collective():
             raise TypeError(work)
@@ -225,21 +231,24 @@ def _core_rate(machine: WorkMachine, work: AttentionCore) -> float:
     if not work.fused:
         return 1.0
     core = CORES[machine.software.core]
-    # Libraries without Hopper kernels run their Ampere kernels there.
-    ported = 1.0 if machine.cluster.gpu.generation in _BEFORE_HOPPER else core.ported
+    # Libraries without kernels for Hopper run their Ampere kernels there; on Blackwell, PyTorch calls cuDNN instead.
+    ported = core.ported if machine.cluster.gpu.generation in _PORTED else 1.0
     return (core.backward if work.backward else core.forward) * ported
 
 
-_BEFORE_HOPPER = ("volta", "ampere", "ada")
+_PORTED = ("hopper", "cdna3", "cdna4")
 
 
 def _collective_seconds(machine: WorkMachine, work: Collective) -> float:
     ranks, stride = machine.group(work.group)
     size, nodes, copies = work.bytes, None, work.copies
     # DeepEP-like dispatch sends a token once to each rank that holds any of its experts, not once per expert.
-    if work.operation == "all_to_all" and machine.software.dispatch == "ranks":
-        reached = _ranks_reached(ranks, work.copies)
-        size, nodes, copies = size * reached / work.copies, work.nodes_a_token or work.copies, max(1, round(reached))
+    if work.operation == "all_to_all" and machine.software.dispatch != "experts":
+        reached, nodes = _ranks_reached(ranks, work.copies), work.nodes_a_token or work.copies
+        if machine.software.dispatch == "neighbours":
+            reached = max(1.0, work.copies / work.experts)
+            nodes = max(1, ceil(reached * stride / machine.cluster.joined))
+        size, copies = size * reached / work.copies, max(1, round(reached))
     time = collective_time(
         machine.cluster,
         work.operation,
@@ -253,4 +262,9 @@ def _collective_seconds(machine: WorkMachine, work: Collective) -> float:
     # DTensor shards the second dimension; its collectives gather and scatter the first one, with a copy in between.
     if machine.software.framework == "pytorch" and work.operation in ("all_gather", "reduce_scatter"):
         time += memory_time(machine.cluster.gpu, 2 * work.bytes)
-    return time * machine.factors.factor("collective")
+    return time * collective_factor(machine.factors, machine.cluster, ranks, stride)
+
+
+def collective_factor(factors: TimeFactors, cluster: Cluster, ranks: int, stride: int) -> float:
+    """Return the factor of the collectives of a group: those between nodes have one of their own."""
+    return factors.factor("network" if ranks * stride > cluster.joined else "collective")

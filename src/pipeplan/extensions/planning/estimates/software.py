@@ -16,11 +16,13 @@ from pipeplan.extensions.planning.estimates.properties import (
     EAGER_UPDATE,
     EXPERT_LAUNCH,
     MEGATRON_LAUNCH,
+    QUERY_KEY_VALUE,
     ROW_WISE,
     SEPARATOR,
     TRAITS,
     Software,
 )
+from pipeplan.extensions.planning.hardware import Gpu
 from pipeplan.foundation.errors import UnknownNameError
 
 _MEGATRON_2021 = Software(
@@ -40,12 +42,21 @@ _TORCHTITAN = Software(
     title="torchtitan with torch.compile and FSDP2",
     launch=5e-6,
     core="flash-2",
+    context_method="gather",
     unpacks_bytes=4.0,
     fused_loss=False,
     framework="pytorch",
+    by_layer=True,
     gathers_small=True,
     tensor_share=ASYNC_SHARE,
     source="pytorch/torchtitan docs: FSDP2 gathers ahead, copies out of its buffer, reduces in 32 bits during computation",
+)
+_KEMPNERFORGE = replace(
+    _TORCHTITAN,
+    name="kempnerforge",
+    title="KempnerForge: torch.compile and FSDP2 with 16-bit parameters",
+    whole="gradients",
+    source="KempnerInstitute/KempnerForge training/grad.py: set_requires_gradient_sync(False) until the last microbatch",
 )
 _MEGATRON_CORE = Software(
     name="megatron-core",
@@ -60,31 +71,18 @@ _BRIDGE = replace(
     title="Megatron Bridge's performance recipes until 26.04, with TP overlap, without whole graphs",
     hides=frozenset({"tensor", "context", "data", "parameters"}),
     dispatch="ranks",
-    expert_casts=MappingProxyType({"fp8": 112e-6, "mxfp8": 51e-6, "nvfp4": 51e-6}),
     fp32_gradients=False,
+    adapts=QUERY_KEY_VALUE,
     source=(
         "NVIDIA-NeMo/Megatron-Bridge scripts/performance/configs: DeepEP or HybridEP, graphs of parts of a layer without "
         "the experts, or none; gradients are reduced in 16 bits"
-    ),
-)
-_BRIDGE_WHOLE = replace(
-    _BRIDGE,
-    name="megatron-bridge",
-    title="Megatron Bridge's performance recipes since 26.06, with overlapped expert exchanges",
-    hides=_BRIDGE.hides | {"expert"},
-    small_attention=True,
-    graphs=True,
-    fused_experts=True,
-    expert_launch=0.0,
-    source=(
-        "NVIDIA-NeMo/Megatron-Bridge docs/performance-guide.md and scripts/performance/configs: HybridEP, moe_a2a_overlap, "
-        "full-iteration graphs, use_transformer_engine_op_fuser, fp8_dot_product_attention; gradients are reduced in 16 bits"
     ),
 )
 _LLM_FOUNDRY = Software(
     name="llm-foundry",
     title="llm-foundry: eager PyTorch FSDP, Triton attention, 32-bit gradient reduction",
     core="triton",
+    by_layer=True,
     update_bytes=EAGER_UPDATE,
     fused_activation=False,
     fused_loss=False,
@@ -93,7 +91,8 @@ _LLM_FOUNDRY = Software(
 
 _NEMO_SOURCE = (
     "NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather); "
-    "NVIDIA/NeMo-Framework-Launcher examples/training (grad_sync_dtype=bf16)"
+    "NVIDIA/NeMo-Framework-Launcher examples/training (grad_sync_dtype=bf16); NVIDIA/NeMo collections/llm/recipes: "
+    "finetune_performance_optimizations adapts linear_qkv"
 )
 
 _TABLE = (
@@ -117,9 +116,10 @@ _TABLE = (
         name="megatron-deepspeed",
         title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline with blocking messages",
         blocks=True,
+        scatters=False,
         adds_bytes=ADDED_APART,
         source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe: p2p.py waits, and engine.py has tensor "
-        "ranks send their parts (is_pipe_partitioned)",
+        "ranks send their parts (is_pipe_partitioned) and sums gradients by buffered_allreduce_fallback",
     ),
     replace(
         _MEGATRON_2021,
@@ -157,10 +157,11 @@ _TABLE = (
         _MEGATRON_CORE,
         name="megatron-core-plain",
         title="Megatron Core without overlap flags",
+        op_gap=_MEGATRON_2021.op_gap,
         context_method="all_to_all",
         hides=frozenset({"context"}),
         source="SimuMax's simu_tools/megatron_scripts: no overlap-grad-reduce, no overlap-param-gather, no tp-comm-overlap; "
-        "cp-comm-type a2a",
+        "cp-comm-type a2a; p2p_communication.py synchronizes the device after messages that do not overlap",
     ),
     replace(
         _MEGATRON_CORE,
@@ -175,58 +176,31 @@ _TABLE = (
         title="NeMo on Megatron Core with communication overlap",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         fp32_gradients=False,
+        adapts=QUERY_KEY_VALUE,
         source=_NEMO_SOURCE,
     ),
     replace(
         _MEGATRON_CORE,
         name="nemo-2024",
-        title="NeMo before 24.12, whose attention has no kernels for Hopper",
+        title="NeMo before 24.09, whose attention has no kernels for Hopper",
         hides=frozenset({"tensor", "context", "data", "parameters"}),
         core="flash-2",
         fp32_gradients=False,
+        adapts=QUERY_KEY_VALUE,
         source=f"as nemo ({_NEMO_SOURCE}); Transformer Engine before 1.11 calls FlashAttention-2 for context parallelism",
     ),
     _BRIDGE,
-    _BRIDGE_WHOLE,
-    replace(
-        _BRIDGE_WHOLE,
-        name="megatron-bridge-16-bit-attention",
-        title="Megatron Bridge's performance recipes since 26.06 with attention in 16 bits",
-        small_attention=False,
-    ),
-    replace(
-        _BRIDGE_WHOLE,
-        name="megatron-bridge-26.06.01",
-        title="Megatron Bridge 26.06.01, whose product with gradients of experts' biases is slow",
-        bias_epilogue=10.0,
-        source="NVIDIA/cudnn-frontend issue 256: grouped_gemm_dglu_wrapper_sm100 takes 10 times as long in 1.24 and 1.25",
-    ),
     replace(
         _BRIDGE,
-        name="megatron-bridge-26.04-overlapped",
-        title="Megatron Bridge with DeepEP or HybridEP and overlapped expert exchanges",
+        name="megatron-bridge",
+        title="Megatron Bridge's performance recipes since 26.06, with overlapped expert exchanges",
         hides=_BRIDGE.hides | {"expert"},
-    ),
-    replace(
-        _BRIDGE,
-        name="megatron-bridge-all-to-all",
-        title="Megatron Bridge with the all-to-all dispatcher",
-        dispatch="experts",
-    ),
-    replace(
-        _BRIDGE,
-        name="megatron-bridge-all-to-all-overlapped",
-        title="Megatron Bridge with the all-to-all dispatcher and overlapped expert exchanges",
-        hides=_BRIDGE.hides | {"expert"},
-        dispatch="experts",
-    ),
-    replace(
-        _BRIDGE,
-        name="megatron-bridge-25.09",
-        title="Megatron Bridge 25.09 on Blackwell: experts of fixed capacity in CUDA graphs",
-        dispatch="experts",
         graphs=True,
-        source="scripts/performance at a2884419: apply_moe_token_drop, cuda_graphs",
+        expert_launch=0.0,
+        source=(
+            "NVIDIA-NeMo/Megatron-Bridge src/megatron/bridge/perf_recipes, its recipes in MXFP8: HybridEP, full-iteration "
+            "graphs, overlap_moe_expert_parallel_comm, use_transformer_engine_op_fuser; gradients are reduced in 16 bits"
+        ),
     ),
     replace(
         _MEGATRON_CORE,
@@ -280,10 +254,21 @@ _TABLE = (
         name="automodel",
         title="NeMo AutoModel: PyTorch FSDP2 with Transformer Engine's kernels and DeepEP",
         dispatch="ranks",
+        whole="experts",
         unpacks_bytes=_TORCHTITAN.unpacks_bytes,
         fused_loss=False,
         framework="pytorch",
-        source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, deepep, MaskedCrossEntropy",
+        source="NVIDIA-NeMo/Automodel examples/llm_benchmark: fsdp2, attn and linear te, deepep, MaskedCrossEntropy; "
+        "enable_fsdp_optimizations (MoEFSDPSyncMixin), and defer_fsdp_grad_sync is off for dense models",
+    ),
+    _KEMPNERFORGE,
+    replace(
+        _KEMPNERFORGE,
+        name="kempnerforge-eager",
+        title="KempnerForge without torch.compile",
+        launch=EAGER_LAUNCH,
+        fused_activation=False,
+        apart_bytes=EAGER_NORMS,
     ),
     _LLM_FOUNDRY,
     replace(
@@ -308,6 +293,12 @@ SOFTWARE: Mapping[str, Software] = MappingProxyType({row.name: row for row in _T
 
 EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
 """Trainers without sequence parallelism and sharded optimizers by default."""
+
+
+def usual_software(name: str, gpu: Gpu) -> str:
+    """Return the software of a trainer on a GPU, where the user names none: on AMD's, Megatron Core runs in Primus."""
+    of_core = name.startswith(("megatron-core", "megatron-bridge", "nemo"))
+    return "primus" if of_core and gpu.generation.startswith("cdna") else name
 
 
 def software(name: str) -> Software:
@@ -337,6 +328,23 @@ def _with_traits(name: str) -> Software:
         made = replace(made, **{"hides": (made.hides | change.hides) - change.exposes, **change.software})
     words = ", ".join(trait.replace("-", " ") for trait in traits)
     return replace(made, name=name, title=f"{made.title}, with {words}")
+
+
+def kept_whole(configuration: Configuration) -> tuple[bool, bool]:
+    """Return whether a rank holds its sharded weights, and its summed gradients, whole for a step.
+
+    Beside a pipeline it does, because gathering and reducing for every microbatch would take m times as long.
+    """
+    if configuration.pipeline > 1:
+        return configuration.zero >= 3, configuration.zero >= 2
+    whole = software(configuration.software).whole if configuration.zero >= 3 else ""
+    weights = whole == "experts" and configuration.expert > 1
+    return weights, (weights or whole == "gradients") and configuration.microbatches > 1
+
+
+def gathers_weights(configuration: Configuration) -> bool:
+    """Return True if every microbatch gathers sharded weights for F and again for the backward."""
+    return configuration.zero >= 3 and not kept_whole(configuration)[0]
 
 
 def op_gap_of(configuration: Configuration) -> float:

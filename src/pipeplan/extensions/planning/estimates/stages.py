@@ -15,10 +15,11 @@ from pipeplan.extensions.planning.estimates.seconds import (
     UNCALIBRATED,
     TimeFactors,
     WorkMachine,
+    collective_factor,
     exposed,
     work_seconds,
 )
-from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.estimates.software import gathers_weights, kept_whole, software
 from pipeplan.extensions.planning.hardware import (
     FORMATS,
     Cluster,
@@ -65,15 +66,16 @@ def execution_of(configuration: Configuration) -> Execution:
         attention=trainer.attention,
         dropout=trainer.dropout,
         fused_loss=trainer.fused_loss,
-        loss_bytes=memory_rules(configuration.software).logit_bytes(configuration.tensor),
+        loss_bytes=memory_rules(configuration.software).logit_bytes(configuration.tensor, configuration.expert),
         small_inputs=memory_rules(configuration.software).small_inputs,
         small_activations=memory_rules(configuration.software).small_activations,
         fused_activation=trainer.fused_activation,
-        fused_experts=trainer.fused_experts,
+        fused_norms=not trainer.apart_bytes,
         fp32_gradients=trainer.fp32_gradients,
         context_method=trainer.context_method,
         framework=trainer.framework,
         adapter_rank=configuration.lora_rank,
+        adapted=trainer.adapts if configuration.lora_rank else frozenset(),
         document=configuration.document,
         gather_bytes=1.0 if trainer.gathers_small and configuration.precision == "fp8" else 2.0,
     )
@@ -142,16 +144,18 @@ def layer_sums(
 class _Sharding:
     """Number of ranks over which parameters are sharded and gathered for every microbatch, and the distance between them.
 
-    The third number is that of the copies of such a group, over which gradients are summed, too.
+    The third number is that of the copies of such a group, over which gradients are summed, too. ``scatters`` is the number
+    of times that a microbatch's gradients are scattered: less than once if several are summed first.
     """
 
     dense: tuple[int, int, int]
     expert: tuple[int, int, int]
+    scatters: float = 1.0
 
     @classmethod
     def of(cls, configuration: Configuration) -> _Sharding | None:
         """Return the sharding; None if a rank keeps its weights between microbatches."""
-        if not configuration.gathers_weights:
+        if not gathers_weights(configuration):
             return None
         return cls(
             (configuration.shards, configuration.tensor, configuration.replicate),
@@ -160,6 +164,7 @@ class _Sharding:
                 configuration.expert * configuration.expert_tensor,
                 configuration.expert_replicate,
             ),
+            1 / configuration.microbatches if kept_whole(configuration)[1] else 1.0,
         )
 
     def seconds(self, machine: WorkMachine, parameters: RankParameters, operation: Operation, width: float) -> float:
@@ -169,10 +174,14 @@ class _Sharding:
         groups = ((parameters.dense, self.dense), (parameters.expert, self.expert))
         for size, (ranks, stride, copies) in groups:
             distance = max(stride, apart)
-            total += collective_time(machine.cluster, operation, width * size, ranks, distance)
+            factor = collective_factor(machine.factors, machine.cluster, ranks, distance)
+            total += factor * collective_time(machine.cluster, operation, width * size, ranks, distance)
             if operation == "reduce_scatter":
-                total += collective_time(machine.cluster, "all_reduce", width * size / ranks, copies, distance * ranks)
-        return machine.factors.factor("collective") * total
+                factor = collective_factor(machine.factors, machine.cluster, copies, distance * ranks)
+                total += factor * collective_time(
+                    machine.cluster, "all_reduce", width * size / ranks, copies, distance * ranks
+                )
+        return total
 
 
 @lru_cache(maxsize=4096)
@@ -256,7 +265,7 @@ def _gather(machine: WorkMachine, layer: LayerWork, sharding: _Sharding, seconds
     """
     width = 4.0 if machine.software.fp32_gradients else 2.0
     gathered = sharding.seconds(machine, layer.weights, "all_gather", 2.0)
-    scattered = sharding.seconds(machine, layer.parameters, "reduce_scatter", width)
+    scattered = sharding.scatters * sharding.seconds(machine, layer.parameters, "reduce_scatter", width)
     held = machine.software.unpacks_bytes * (layer.weights.dense + layer.weights.expert)
     trained = layer.parameters.dense + layer.parameters.expert
     widened = 6.0 * trained if machine.software.fp32_gradients else 0.0  # read 16-bit gradients, write 32-bit ones

@@ -21,7 +21,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from pipeplan.extensions.planning import CHOICES, EARLY, Configuration, read_fixed, short_name
+from pipeplan.extensions.planning import CHOICES, EARLY, Configuration, read_fixed, short_name, usual_software
 from pipeplan.extensions.planning.hardware import Cluster, cluster, cluster_from
 from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import ModelShape, from_dict, known_model, model, read_config
@@ -131,6 +131,7 @@ def read_configuration(
         if isinstance(offload, list)
         else _one("offload", offload)
     )
+    chosen.setdefault("software", usual_software("megatron-core", machines.gpu))
     configuration = Configuration(**(counts | _implied(chosen) | chosen))
     data = configuration.data if "data" in chosen else _replicas(machines, configuration)
     return shape, machines, replace(configuration, data=data, **counted)

@@ -43,7 +43,7 @@ PRECISIONS = {
 }
 """Flags by precision. FP8's delayed recipe is missing, because it refuses to recompute norms and activations of experts."""
 
-CONTEXT_METHODS = {"ring": "p2p", "all_to_all": "a2a"}
+CONTEXT_METHODS = {"ring": "p2p", "all_to_all": "a2a", "gather": "all_gather"}
 """Megatron's names of the methods of context parallelism."""
 
 TO_SET = {
@@ -236,6 +236,8 @@ def _sharding_flags(configuration: Configuration) -> Iterator[str]:
     if not configuration.zero:
         return
     yield "--use-distributed-optimizer"
+    if configuration.replicate > 1:
+        yield f"--num-distributed-optimizer-instances {configuration.replicate}"
     overlaps = "data" in hides and "parameters" in hides
     if overlaps:
         yield "--overlap-param-gather"

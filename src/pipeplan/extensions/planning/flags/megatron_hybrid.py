@@ -75,7 +75,7 @@ def hybrid_pattern(model: ModelShape, stages: Sequence[int]) -> str:
     """Return the pattern of a model with ``stages[i]`` layers on stage i, and of its MTP layers."""
     forms = iter(model.forms)
     parts = ["".join(_symbols(model, next(forms)) for _ in range(count)) for count in stages]
-    further = f"/{_symbols(model, model.mtp_form)}" * model.mtp_layers
+    further = f"/{_symbols(model, model.mtp_form)}" * (model.mtp_layers * model.mtp_passes)
     return "|".join(parts) + further
 
 
@@ -145,6 +145,8 @@ def _symbols(model: ModelShape, form: LayerForm) -> str:
 def size_flags(model: ModelShape) -> Iterator[str]:
     """Yield the flags of the sizes of a model's mixers, its output gate, and the width in which tokens go to experts."""
     yield SPEC
+    if model.mtp_passes > 1:
+        yield "--mtp-use-repeated-layer"
     for mixer in model.mixers:
         sizes = dict(mixer.sizes)
         for size, flag in _SIZES.get(mixer.kind, {}).items():

@@ -1,7 +1,8 @@
 """Time of collectives: by algorithm, size, and how many of the ranks share a node.
 
 The group of a rank is ``ranks`` GPUs with a distance of ``stride``; numbers run through a node before the next one. Rings
-and trees are pipelined through nodes, as in NCCL: the slower kind of link decides the bandwidth, and latencies add up.
+and trees are pipelined through nodes, as in NCCL: the slower kind of link decides the bandwidth, and latencies add up. A
+switch that can reduce takes each byte once and returns it once (NVLink SHARP).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import ceil, log2
 
-from pipeplan.extensions.planning.hardware.efficiency import LINKS
+from pipeplan.extensions.planning.hardware.efficiency import LINKS, generation
 from pipeplan.extensions.planning.hardware.sheets import Cluster, Link
 from pipeplan.foundation.errors import UnknownNameError
 
@@ -58,17 +59,21 @@ def collective_time(
         reach = LINKS.message if nodes == 1 else LINKS.network
         return steps * (size / (_pair(link) * reach) + link.latency)
     if operation == "all_to_all":
-        return LINKS.launch + _all_to_all(cluster, size, ranks, together, nodes_a_token=nodes_a_token, copies=copies)
+        return LINKS.message_launch + _all_to_all(
+            cluster, size, ranks, together, nodes_a_token=nodes_a_token, copies=copies
+        )
     # A ring all-reduce is a reduce-scatter and an all-gather; each moves (n - 1) / n of the buffer.
     rounds = 2 if operation == "all_reduce" else 1
     moved = rounds * (ranks - 1) / ranks * size
-    transfer = moved / _ring_bandwidth(cluster, operation, ranks, together, nodes)
-    latency = _ring_latency(cluster, rounds, ranks, nodes)
+    bandwidth = _ring_bandwidth(cluster, ranks, together, nodes)
+    times = [moved / bandwidth + _ring_latency(cluster, rounds, ranks, nodes)]
     if operation == "all_reduce":
-        slower = 2.0 * size / moved  # a tree moves every byte up and down, a ring only (n - 1) / n of them
-        tree = transfer * slower + _tree_latency(cluster, together, nodes)
-        return LINKS.launch + min(transfer + latency, tree)
-    return LINKS.launch + transfer + latency
+        # A tree moves every byte up and down, a ring only (n - 1) / n of them.
+        times.append(2.0 * size / bandwidth + _tree_latency(cluster, together, nodes))
+        switch = generation(cluster.gpu.generation).switch
+        if switch and nodes == 1:
+            times.append((ranks + 1) / ranks * size / (switch * bandwidth) + LINKS.switch)
+    return LINKS.launch + min(times)
 
 
 def p2p_time(cluster: Cluster, size: float, apart: int, *, ranks: int = 2) -> float:
@@ -84,8 +89,8 @@ def p2p_time(cluster: Cluster, size: float, apart: int, *, ranks: int = 2) -> fl
     if size <= 0 or apart <= 0:
         return 0.0
     if apart * (ranks - 1) < cluster.joined:
-        return size / (_pair(cluster.inside) * LINKS.message) + cluster.inside.latency + LINKS.launch
-    return size / (_pair(cluster.between) * LINKS.network) + cluster.between.latency + LINKS.launch
+        return size / (_pair(cluster.inside) * LINKS.message) + cluster.inside.latency + LINKS.message_launch
+    return size / (_pair(cluster.between) * LINKS.network) + cluster.between.latency + LINKS.message_launch
 
 
 def _pair(link: Link) -> float:
@@ -107,25 +112,23 @@ def _inside_bandwidth(link: Link, together: int) -> float:
     return min(link.bandwidth, link.peer_bandwidth * (together - 1))
 
 
-def _reach(operation: str, ranks: int) -> float:
-    return LINKS.reach[operation] * (1.0 - LINKS.lost / ranks)
-
-
-def _ring_bandwidth(cluster: Cluster, operation: str, ranks: int, together: int, nodes: int) -> float:
+def _ring_bandwidth(cluster: Cluster, ranks: int, together: int, nodes: int) -> float:
     """Return the bandwidth of a ring in bytes/s; across nodes, all participating GPUs of a node share its ports."""
     network = together * cluster.between.bandwidth * LINKS.network
     if together == 1:
         return network
-    inside = _inside_bandwidth(cluster.inside, together) * _reach(operation, ranks)
+    kernels = generation(cluster.gpu.generation)
+    inside = _inside_bandwidth(cluster.inside, together) * kernels.ring * (1.0 - kernels.lost / ranks)
     return inside if nodes == 1 else min(inside, network)
 
 
 def _ring_latency(cluster: Cluster, rounds: int, ranks: int, nodes: int) -> float:
     """Return the latency of a ring: every step waits for one message, and ``nodes`` steps per round cross the network."""
-    crossing = nodes if nodes > 1 else 0
-    if crossing >= ranks:
-        return rounds * (ranks - 1) * cluster.between.latency
-    return rounds * ((ranks - 1 - crossing) * cluster.inside.latency + crossing * cluster.between.latency)
+    if nodes == 1:
+        return rounds * (ranks - 1) * cluster.inside.latency
+    crossing = min(nodes, ranks - 1)
+    posting = max(LINKS.posting, cluster.inside.latency)
+    return rounds * (crossing * LINKS.crossing + (ranks - 1 - crossing) * posting)
 
 
 def _tree_latency(cluster: Cluster, together: int, nodes: int) -> float:
@@ -145,7 +148,7 @@ def _all_to_all(
         inside = size * (together - 1) / together  # received tokens are forwarded within the node
     seconds = 0.0
     if together > 1:
-        rate = _inside_bandwidth(cluster.inside, together) * _reach("all_to_all", ranks)
+        rate = _inside_bandwidth(cluster.inside, together) * LINKS.all_to_all
         seconds = inside / rate + (together - 1) * cluster.inside.latency
     if nodes > 1:
         reach = LINKS.network_all_to_all if nodes_a_token is None else LINKS.network_by_node

@@ -58,8 +58,15 @@ class Generation:
         Fused attention, forward and backward.
     memory
         Fraction of the memory bandwidth that long elementwise passes reach.
+    small
+        Fraction of the peak of a recurrence's products of 64 to 128 rows in Triton, between reading and writing memory; too
+        low to be limited by power.
     kernel
         Additional seconds per kernel: launch on a busy stream, ramp and tail.
+    ring, lost
+        Fraction of a joined group's bandwidth that a ring of many GPUs reaches; one of n GPUs reaches 1 - lost/n of it.
+    switch
+        Rate of all-reduces within the switch (NVLink SHARP) relative to a ring's; 0 if the switch cannot reduce.
     """
 
     gemm: Mapping[str, float] = field(hash=False)
@@ -71,7 +78,11 @@ class Generation:
     forward: Attention
     backward: Attention
     memory: float = 0.85
+    small: float = 0.19
     kernel: float = 3e-6
+    ring: float = 0.81
+    lost: float = 0.0
+    switch: float = 0.0
 
 
 _AMPERE = Generation(
@@ -79,11 +90,14 @@ _AMPERE = Generation(
     forward=Attention(reach=0.68, half_keys=200, half_dim=32),
     backward=Attention(reach=0.62, half_keys=300, half_dim=32, block=64),
     memory=0.88,
+    lost=0.36,
 )
 """gemm: .869 is the best shape's for a moment (survey), a step's products fall to .92 of it: fitted on 19 models on A100, of
 which no single one decides the fit. W of zero-bubble's Table 9 runs at .76 to .82 of the peak. fill: SimuMax's A100 file,
 products with an inner dimension of 512 to 4096. forward, backward: FlashAttention-2, arXiv 2307.08691 figures 4 to 6, read
-from them. memory: fitted with gemm; long copies reach 1.8 of 2.04 TB/s."""
+from them. memory: fitted with gemm; long copies reach 1.8 of 2.04 TB/s. ring, lost: vTrain's tables from 64 MiB to 1 GiB are
+lines of 231, 225 and 200 of 300 GB/s with 8, 4 and 2 GPUs (VIA-Research/vTrain trace/a100); 235 with 8 (network/README.md of
+stas00/ml-engineering)."""
 
 _HOPPER = Generation(
     gemm=MappingProxyType({"bf16": 0.655, "fp8": 0.56}),
@@ -93,10 +107,15 @@ _HOPPER = Generation(
     fill=192.0,
     memory=0.85,
     kernel=2.5e-6,
+    switch=0.83,
 )
 """gemm: the best shape reaches .80 and .71 for a moment (survey), a step's products fall to about .82 and .79 of it by
 power: fitted on the dense rows of DGX Cloud, MPT and Megatron Bridge (H100).
-forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them."""
+forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from them. ring, switch: 361 to 368 of 450 GB/s
+for all three operations on 4 to 8 H200, and 1.14, 1.19, 1.26 and 1.29 times as much for all-reduces of 5 to 8
+(network/README.md of stas00/ml-engineering); NCCL's src/graph/tuning.cc has .85. small: after the time of memory, the gated
+delta rule reaches 204 TFLOP/s on H800 (PaddlePaddle/flash-attention pull request 133), Mamba-2's scan 150 to 195 on H100
+(vllm-project/vllm pull request 27299)."""
 
 _BLACKWELL = Generation(
     gemm=MappingProxyType({"bf16": 0.68, "fp8": 0.62, "fp4": 0.42}),
@@ -105,12 +124,17 @@ _BLACKWELL = Generation(
     quantised=0.5,
     fill=256.0,
     memory=0.7,
+    small=0.09,
     kernel=2.5e-6,
+    ring=0.755,
+    switch=0.70,
 )
 """For a GPU of 1400 W; those with less power sustain less (``Gpu.sustained``). gemm: .48, the median of 514 shapes on a B200
 of 1000 W (SimuMax), over 1000/1400; the best shape reaches .78 for a moment (survey). fp4: fitted on the dense NVFP4 rows of
 Megatron Bridge (GB200, GB300). forward, backward: SimuMax's 20 shapes of each, causal halves counted. memory: that file's
-default."""
+default. ring: 673 to 682 of 900 GB/s on 4 to 8 B200; switch: 646 to 723 for all-reduces of 256 MiB to 1 GiB on 8
+(network/README.md of stas00/ml-engineering), .742 of 900 in that file; NCCL has .74. small: the gated delta rule reaches 275
+TFLOP/s forward and 150 backward on a B200 of 1000 W (pytorch/helion examples/linear/BENCHMARKS.md)."""
 
 _CDNA3 = Generation(
     gemm=MappingProxyType({"bf16": 0.51, "fp8": 0.45}),
@@ -119,9 +143,11 @@ _CDNA3 = Generation(
     tiles=((256, 256, 1.0), (256, 128, 0.95), (128, 128, 0.85)),
     memory=0.75,
     kernel=4e-6,
+    ring=0.70,
 )
-"""For a GPU of 1000 W (MI325X). gemm: the survey's best shape reaches .60 there and .51 on MI300X; whole steps .85 of that,
-about as on Hopper. forward, backward: causal rows of ROCm/aiter op_tests/cpp/mha/README.md (MI300X, 32-bit sums)."""
+"""For a GPU of 1000 W (MI325X). gemm: the survey's best shape reaches .60 there; whole steps .85 of that, as on Hopper.
+forward, backward: causal rows of ROCm/aiter op_tests/cpp/mha/README.md (MI300X, 32-bit sums). ring: 313 of 448 GB/s on 8
+MI300X, 48 of 64 on 2 (network/README.md of stas00/ml-engineering): checksums and protocol (ROCm/rccl issue 1210)."""
 
 _CDNA4 = replace(
     _CDNA3,
@@ -167,47 +193,53 @@ BYTES: Mapping[str, float] = MappingProxyType({"bf16": 2.0, "fp8": 1.0, "fp4": 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEfficiency:
-    """Fractions of a link's bandwidth that collectives reach.
+    """Fractions of a link's bandwidth that messages reach, and latencies of collectives.
 
     Attributes
     ----------
-    reach
-        Fraction of a joined group's bandwidth with many ranks, by operation.
-    lost
-        A group of n ranks reaches 1 - lost/n of that fraction.
+    all_to_all
+        Fraction of a joined group's bandwidth for all-to-alls.
     network
         Fraction of the network bandwidth; ``network_all_to_all`` for all-to-alls, whose messages are small;
         ``network_by_node`` if a token is sent once per node, because these kernels combine messages.
-    launch
-        Seconds to launch a collective's kernels.
     message
         Fraction of the bandwidth that one pair of GPUs reaches.
+    launch
+        Seconds of a ring or tree besides its steps and its transfer; ``message_launch`` for messages between two GPUs.
+    switch
+        Seconds of an all-reduce within the switch.
+    crossing, posting
+        Seconds of a ring's step across the network, and of one within a node if the ring crosses the network.
     """
 
-    reach: Mapping[str, float] = field(hash=False)
-    lost: float
+    all_to_all: float
     network: float
     network_all_to_all: float
     network_by_node: float
-    launch: float
     message: float
+    launch: float
+    message_launch: float
+    switch: float
+    crossing: float
+    posting: float
 
 
 LINKS = LinkEfficiency(
-    reach=MappingProxyType(
-        {"all_reduce": 0.80, "all_gather": 0.71, "reduce_scatter": 0.71, "all_to_all": 0.63, "ring": 0.80}
-    ),
-    lost=0.36,
+    all_to_all=0.60,
     network=0.90,
     network_all_to_all=0.60,
     network_by_node=0.88,
-    launch=8e-6,
     message=0.80,
+    launch=40e-6,
+    message_launch=8e-6,
+    switch=25e-6,
+    crossing=14e-6,
+    posting=6e-6,
 )
-"""all_reduce and lost: vTrain's A100 tables reach 229, 222 and 197 of 300 GB/s with 8, 4 and 2 GPUs at 1 GiB,
-SimuMax's B200 file .742 of 900 with 8; the others' ratio to it is that file's. network: Calculon's A100 file.
-message: Primus' default. network_by_node: DeepEP's kernels carry 43 to 51 of 50 GB/s over 16 to 64 ranks
-(its README)."""
+"""all_to_all: SimuMax's B200 file. network: Calculon's A100 file. message: Primus' default. network_by_node: DeepEP's
+kernels carry 43 to 51 of 50 GB/s over 16 to 64 ranks (its README). launch: what all-reduces on 2, 4 and 8 A100, 8 H200 and
+8 B200 take besides steps and transfers (sources of ``Generation.ring``): 38 to 52 us. switch, crossing, posting: NCCL's
+src/graph/tuning.cc: NVLS, rings with the simple protocol over the network, and three times the overhead of posting."""
 
 
 def generation(name: str) -> Generation:

@@ -104,6 +104,7 @@ def attention_time(
     value_dim: float,
     fused: bool = True,
     backward: bool = False,
+    gathered: float = 0.0,
     precision: str = "bf16",
 ) -> float:
     """Return the seconds of scores and values of all heads.
@@ -119,6 +120,8 @@ def attention_time(
     fused
         Whether one kernel does everything, so that scores never reach memory; otherwise there are two batched products (four
         backward), and softmax and dropout are separate passes.
+    gathered
+        Bytes of keys and values that each query reads on its own, because they were selected for it.
     precision
         Format of a fused core's operands. In 8 bits, products take less time, but exponentials do not.
     """
@@ -144,15 +147,20 @@ def attention_time(
     tail = 2.0 * core.block * 2.0 * keys * products * gpu.multiprocessors
     launches = passes = 2 if backward else 1
     moved = passes * 2.0 * (heads * queries * (score_dim + value_dim) + kv_heads * queries * (score_dim + value_dim))
+    moved += gathered
     return max((flops + tail) / rate, moved / (gpu.memory_bandwidth * kernels.memory)) + launches * kernels.kernel
 
 
-def memory_time(gpu: Gpu, size: float, kernels: int = 1) -> float:
-    """Return the seconds of elementwise work that reads and writes ``size`` bytes in ``kernels`` kernels."""
+def memory_time(gpu: Gpu, size: float, kernels: int = 1, flops: float = 0.0) -> float:
+    """Return the seconds of work that reads and writes ``size`` bytes in ``kernels`` kernels.
+
+    ``flops`` are those of small products between the reads and writes of a recurrence's kernels, which do not overlap.
+    """
     if size <= 0:
         return 0.0
     have = generation(gpu.generation)
-    return size / (gpu.memory_bandwidth * have.memory) + kernels * have.kernel
+    products = flops / (gpu.peak["bf16"] * have.small)
+    return size / (gpu.memory_bandwidth * have.memory) + kernels * have.kernel + products
 
 
 def optimizer_time(gpu: Gpu, parameters: float, *, bytes_each: float = 30.0) -> float:

@@ -19,6 +19,7 @@ _EXPERTS: Mapping[str, list[str]] = TABLES["approximate"]["experts"]
 
 _SIZES = re.compile("|".join(TABLES["approximate"]["sizes"]))
 
+_ACTIVATIONS = ("hidden_act", "hidden_activation", "activation_function")
 _GATED = ("silu", "swish", "swiglu", "gelu_pytorch_tanh")
 """Activations of FFNs with three matrices in all architectures of Transformers; of others some have two."""
 
@@ -26,25 +27,41 @@ _GATED = ("silu", "swish", "swiglu", "gelu_pytorch_tanh")
 def in_usual_fields(config: Mapping[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
     """Return a config with its experts in the fields of Qwen and DeepSeek, and the fields that this reads.
 
-    Kinds of single layers are dropped: an approximation takes them from the nearest architecture.
+    Kinds of single layers are dropped: an approximation takes them from the nearest architecture. Sizes that a file leaves
+    out have defaults that only its own architecture knows.
 
     Raises
     ------
     InputError
-        If the number of experts, their width or their number per token is not known, or which layers have them.
+        If a size that matters is left out: key and value heads, activation, or the number of experts, their width or their
+        number per token, or which layers have them.
     """
+    stated = {
+        "num_key_value_heads": "num_key_value_heads" in config or "kv_lora_rank" in config,
+        "hidden_act": any(config.get(name) for name in _ACTIVATIONS),
+    }
+    missing = [name for name, known in stated.items() if not known]
+    if missing:
+        raise InputError(f"it does not state {', '.join(missing)}", field=missing[0])
+    if "vision_config" in config:
+        raise InputError("it does not say which part of it is the language model", field="vision_config")
     usual = {field: value for field, value in config.items() if field not in ("layer_types", "layers_block_type")}
     read = frozenset(name for names in _EXPERTS.values() for name in names)
     experts = _size(config, "count")
     off = any(config.get(name) is False for name in _EXPERTS["switch"])
     if not experts and not off and (_size(config, "topk") or _size(config, "width")):
-        raise InputError("experts whose number is unknown", field="num_experts")
+        raise InputError("the number of its experts is unknown", field="num_experts")
     if not experts or off:
         return {field: value for field, value in usual.items() if field not in read}, read
-    layers, topk, ffn = config.get("num_hidden_layers"), _size(config, "topk"), config.get("intermediate_size")
-    width, dense_width = _size(config, "width") or ffn, _size(config, "dense_width")
-    if not (isinstance(layers, int) and topk and isinstance(width, int) and width > 0):
-        raise InputError(f"{experts} experts without a width or a number per token", field="num_experts_per_tok")
+    layers, topk = config.get("num_hidden_layers"), _size(config, "topk")
+    width, dense_width = _size(config, "width"), _size(config, "dense_width")
+    if not (isinstance(layers, int) and topk and width):
+        raise InputError(f"its {experts} experts have no width or no number per token", field="moe_intermediate_size")
+    placed = ("leading", "step", "listed")
+    if config.get("intermediate_size") and not any(
+        config.get(name) is not None for what in placed for name in _EXPERTS[what]
+    ):
+        raise InputError("it does not state which layers have experts", field="mlp_layer_types")
     check_layers(layers)  # they are listed one by one
     dense = _dense_layers(config, layers)
     shared = _size(config, "shared_width") or width * (_size(config, "shared_count") or 0)
@@ -100,7 +117,7 @@ def _dense_layers(config: Mapping[str, Any], layers: int) -> list[int]:
 
 def unknown_sizes(config: Mapping[str, Any], unread: Iterable[str]) -> list[str]:
     """Return the fields that may state sizes of layers and that nothing reads, and an activation of unknown matrices."""
-    activations = [name for name in ("hidden_act", "hidden_activation", "activation_function") if config.get(name)]
+    activations = [name for name in _ACTIVATIONS if config.get(name)]
     return [
         *(name for name in activations if config[name] not in _GATED),
         *(name for name in unread if _SIZES.search(name) and _may_be_size(config.get(name.partition(".")[0]))),

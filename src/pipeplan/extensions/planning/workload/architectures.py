@@ -36,13 +36,14 @@ class Architecture:
     ----------
     name
         Its ``model_type``.
-    also, fields, defaults, always, rules, ffn_from_hidden, listed_layers
+    also, fields, renamed, defaults, always, rules, ffn_from_hidden, listed_layers
         As at the top of ``architectures.toml``.
     """
 
     name: str
     also: tuple[str, ...] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     always: Mapping[str, Any] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()

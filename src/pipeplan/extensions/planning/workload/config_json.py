@@ -14,6 +14,7 @@ from pipeplan.extensions.planning.workload.approximate import in_usual_fields, u
 from pipeplan.extensions.planning.workload.architectures import USUAL_FIELDS, Architecture, architectures
 from pipeplan.extensions.planning.workload.hub import HubFields, norms_and_positions, routing
 from pipeplan.extensions.planning.workload.hub_details import details, unread_fields
+from pipeplan.extensions.planning.workload.parameters import parameter_counts
 from pipeplan.extensions.planning.workload.pattern import ATTENTION, DENSE, EXPERTS, WINDOWED, joined_forms
 from pipeplan.extensions.planning.workload.shape import ModelShape, check_layers
 from pipeplan.extensions.planning.workload.short_forms import from_dict, known_model, shape_from, unknown_model
@@ -30,8 +31,8 @@ _DEEPEST = 30
 _LONGEST_LIST = 400
 """Maximum number of characters of a list of unknown fields."""
 
-_TEXT_PARTS = ("text_config", "llm_config", "language_config")
-"""Keys under which a multimodal model's config.json contains its language model."""
+_TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
+"""Keys under which a multimodal model's config.json contains its language model, which may itself have one of them."""
 
 _SAME_WEIGHTS = frozenset({"fp8", "mxfp4", "compressed-tensors"})
 """Weight formats in which makers publish their models themselves: the shape is the trained one."""
@@ -49,8 +50,16 @@ _OTHER_LAYERS = {
     "gemma3n": "embeddings in every layer",
     "gemma4": "embeddings in every layer",
     "minimax_m3": "attention to blocks that an indexer selects",
+    "jetmoe": "experts of attention",
+    "hrm": "layers that run several times",
+    "dory": "layers that run several times",
+    "inkling": "short convolutions in attention",
+    "zaya": "convolutions in attention",
 }
-"""Layers that are not modelled, by the start of an architecture's name."""
+"""Layers that are not modelled and have no nearest architecture, by the start of an architecture's name."""
+
+_MOST_WRONG = 0.05
+"""Maximum error of the parameters of an approximation."""
 
 _NEAREST = (
     (("hybrid_override_pattern", "mamba_num_heads"), "nemotron_h"),
@@ -138,7 +147,7 @@ def read_config(source: str | Path | Mapping[str, Any], *, approximate: bool = F
         return _shape(source, "", approximate)
     path = Path(source)
     file = path / "config.json" if path.is_dir() else path
-    document = read_document(file, "model's config.json", limit=_SIZE_LIMIT)
+    document = read_document(file, "model's config.json", limit=_SIZE_LIMIT, constants=True)
     if not isinstance(document, Mapping):
         raise FormatError(f"invalid config.json {file}: expected fields with values {{...}}, not {_kind(document)}")
     return _shape(document, file.parent.resolve().name if file.stem == "config" else file.stem, approximate)
@@ -153,16 +162,15 @@ def _shape(document: Mapping[str, Any], name: str, approximate: bool) -> ModelSh
     _require_writable_numbers(document)
     if not any(mark in document for mark in _HUB_MARKS):
         return from_dict(document if "name" in document or not name else {"name": name, **document})
-    text = next((document[part] for part in _TEXT_PARTS if isinstance(document.get(part), Mapping)), None)
-    config = document if text is None else {**_inherited(document), **text}
+    text = _text_part(document)
+    config = document if text is None else text
     _require_readable(document, config)
     kind, near = str(config.get("model_type", "")), None
-    if approximate and kind and kind.lower() not in _by_name() and (near := _nearest(config)) is not None:
-        if near.unknown:
-            raise InputError(
-                f"{kind} cannot be treated as {near.name}: its sizes also depend on {', '.join(near.unknown[:5])}; {_WRITE}",
-                field=near.unknown[0],
-            )
+    if approximate and kind and kind.lower() not in _by_name():
+        try:
+            near = _nearest(kind, config)
+        except InputError as error:
+            raise InputError(f"{kind} cannot be approximated: {error}; {_WRITE}", field=error.field) from None
         config = {**near.config, "model_type": near.name}
     row = _architecture(config)
     # Transformers saves the repository's name; without it the file's or the architecture's name is used.
@@ -192,8 +200,14 @@ def _require_writable_numbers(value: Any, field: str = "", depth: int = 0) -> No
             _require_writable_numbers(part, field, depth + 1)
 
 
-def _inherited(document: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: document[key] for key in ("model_type", "tie_word_embeddings", "vocab_size") if key in document}
+def _text_part(document: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the language model in a multimodal model's config; None if the config is a language model's."""
+    part = next((document[key] for key in _TEXT_PARTS if isinstance(document.get(key), Mapping)), None)
+    if part is None:
+        return None
+    inherited = ("model_type", "tie_word_embeddings", "vocab_size")
+    text = {**{key: document[key] for key in inherited if key in document}, **part}
+    return _text_part(text) or text
 
 
 def _require_readable(document: Mapping[str, Any], config: Mapping[str, Any]) -> None:
@@ -221,13 +235,15 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
     row = rows.get(kind) or rows.get(kind.lower())
     if row is not None:
         return row
-    other = next((what for start, what in _OTHER_LAYERS.items() if kind.lower().startswith(start)), None)
-    if other is None and ("patch_size" in config or "image_size" in config):
-        raise InputError(f"{kind} is an image model; only language models are supported", field="model_type")
-    near = _nearest(config)
-    offer = f"; --approximate treats it as {near.name}" if near is not None and not near.unknown else ""
+    other = _other_layers(kind)
     if other is not None:
-        raise InputError(f"{kind} is not modelled: it has {other}{offer}", field="model_type")
+        raise InputError(f"{kind} is not modelled: it has {other}", field="model_type")
+    if "patch_size" in config or "image_size" in config:
+        raise InputError(f"{kind} is an image model; only language models are supported", field="model_type")
+    try:
+        offer = f"; --approximate treats it as {_nearest(kind, config).name}"
+    except InputError:
+        offer = ""
     close = get_close_matches(kind.lower(), rows, n=1, cutoff=0.6)
     nearest = f"did you mean '{close[0]}'?" if close else f"supported: {some}."
     raise InputError(
@@ -237,38 +253,54 @@ def _architecture(config: Mapping[str, Any]) -> Architecture:
     )
 
 
+def _other_layers(kind: str) -> str | None:
+    return next((what for start, what in _OTHER_LAYERS.items() if kind.lower().startswith(start)), None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Nearest:
-    """Modelled architecture with the most of a config's fields, the config in its fields, and those of unknown meaning."""
+    """Modelled architecture with the most of a config's fields, and the config in its fields."""
 
     name: str
     config: Mapping[str, Any]
-    unknown: list[str]
 
 
-def _nearest(config: Mapping[str, Any]) -> _Nearest | None:
-    """Return the nearest modelled architecture, or None if the file cannot be read as one."""
-    try:
-        usual, read = in_usual_fields(config)
-    except InputError:
-        return None
+def _nearest(kind: str, config: Mapping[str, Any]) -> _Nearest:
+    """Return the nearest modelled architecture.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as one, or its sizes may depend on something else.
+    """
+    other = _other_layers(kind)
+    if other is not None:
+        raise InputError(f"it has {other}", field="model_type")
+    usual, read = in_usual_fields(config)
     for fields, name in _NEAREST:
         if all(usual.get(field) is not None for field in fields):
             try:
                 document, unread = _short_form(_by_name()[name], usual)
-                shape_from({**document, "name": name})
+                counts = parameter_counts(shape_from({**document, "name": name}))
             except PipeplanError:
                 continue
-            return _Nearest(name, usual, unknown_sizes(config, (field for field in unread if field not in read)))
-    return None
+            if "tie_word_embeddings" not in config and counts.embedding > _MOST_WRONG * counts.total:
+                raise InputError("it does not state tie_word_embeddings", field="tie_word_embeddings")
+            unknown = unknown_sizes(config, (field for field in unread if field not in read))
+            if unknown:
+                raise InputError(f"its sizes also depend on {', '.join(unknown[:5])}", field=unknown[0])
+            return _Nearest(name, usual)
+    raise InputError("it has the fields of no supported one", field="model_type")
 
 
 def _short_form(row: Architecture, config: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the short form of a config, and its fields of unknown meaning."""
-    fields = HubFields(row.name, config, row.defaults)
+    renamed = {usual: config[name] for name, usual in row.renamed.items() if name in config}
+    own = {name: value for name, value in config.items() if name not in row.renamed}
+    fields = HubFields(row.name, {**renamed, **own}, row.defaults)
     names = {**USUAL_FIELDS, **row.fields}
     if row.listed_layers and isinstance(fields.value(row.listed_layers), list | str):
-        fields = replace(fields, content={names["layers"]: len(fields.value(row.listed_layers)), **config})
+        fields = replace(fields, content={names["layers"]: len(fields.value(row.listed_layers)), **fields.content})
     missing = [names[key] for key in ("layers", "hidden", "heads", "vocab") if fields.whole(names[key]) is None]
     if missing:
         raise fields.missing_fields_error(missing)

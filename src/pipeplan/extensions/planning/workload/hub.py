@@ -49,8 +49,10 @@ class HubFields:
         return value
 
     def whole(self, field: str) -> int | None:
-        """Return an integer >= 0, or None."""
+        """Return an integer >= 0, or None; a list of equal ones, one for each layer, is that integer."""
         value = self.value(field)
+        if isinstance(value, list) and value and all(item == value[0] for item in value):
+            value = value[0]
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -162,43 +164,37 @@ def norms_and_positions(fields: HubFields) -> dict[str, Any]:
 _ROUTING_SCALES = ("routed_scaling_factor", "router_scaling_factor", "route_scale", "moe_routed_scaling_factor")
 
 
-EXPERT_GROUPS = ("n_group", "num_expert_group")
-"""Names of the number of groups of experts."""
-
-
 def routing(fields: HubFields) -> dict[str, Any]:
     """Return how a router weights a token's experts, which costs nothing: invalid values are ignored.
 
     The fields are DeepSeek's and Qwen's; an architecture's defaults say what its files leave out.
     """
-    counts, score = [fields.value(name) for name in EXPERT_GROUPS], fields.value("scoring_func")
+    groups, score = fields.value("n_group"), fields.value("scoring_func")
     scales = [
         number for name in _ROUTING_SCALES if (number := as_number(fields.value(name))) is not None and number > 0
     ]
     normalized = [fields.value(name) for name in ("norm_topk_prob", "moe_renormalize")]
     return {
-        "expert_groups": next((count for count in counts if isinstance(count, int) and count > 1), None),
+        "expert_groups": groups if isinstance(groups, int) and groups > 1 else None,
         "router_score": score if score in ("softmax", "sigmoid") else None,
         "normalized_weights": False not in normalized,
         "weight_scale": scales[0] if scales else None,
     }
 
 
-def query_biases(field: str) -> Rule:
-    """Return a rule for a switch that gives queries, keys and values biases."""
+def where(field: str, **keys: Any) -> Rule:
+    """Return a rule for keys of the short form that hold where a switch of the file is on."""
+    return lambda fields: keys if fields.switch(field) else {}
+
+
+def required(*names: str) -> Rule:
+    """Return a rule for fields that a file must have."""
 
     def rule(fields: HubFields) -> dict[str, Any]:
-        return {"bias_qkv": True} if fields.switch(field) else {}
-
-    return rule
-
-
-def all_biases(field: str) -> Rule:
-    """Return a rule for a switch that gives every linear layer a bias."""
-
-    def rule(fields: HubFields) -> dict[str, Any]:
-        on = fields.switch(field)
-        return {"bias_qkv": on, "bias_all": on}
+        missing = [name for name in names if fields.value(name) is None]
+        if missing:
+            raise fields.missing_fields_error(missing)
+        return {}
 
     return rule
 
@@ -265,11 +261,21 @@ def learned_positions(field: str, extra: int = 0) -> Rule:
     return rule
 
 
-def uniform_experts(count: str, top_k: str, width: str) -> Rule:
-    """Return a rule for experts in all layers, whose number, top-k and width are in these fields."""
+def uniform_experts(count: str, top_k: str, width: str, *, shared: str = "", shared_width: str = "") -> Rule:
+    """Return a rule for experts in all layers, whose number, top-k and width are in these fields.
+
+    ``shared`` is the field of the number of shared experts of the same width, ``shared_width`` that of their whole width.
+    """
 
     def rule(fields: HubFields) -> dict[str, Any]:
-        return {"experts": fields.needed(count), "topk": fields.needed(top_k), "moe_ffn": fields.needed(width)}
+        own = fields.needed(width)
+        several = own * (fields.whole(shared) or 0) if shared else 0
+        return {
+            "experts": fields.needed(count),
+            "topk": fields.needed(top_k),
+            "moe_ffn": own,
+            "shared_ffn": (fields.whole(shared_width) or 0) if shared_width else several,
+        }
 
     return rule
 
@@ -398,15 +404,6 @@ def mtp(field: str) -> Rule:
     return rule
 
 
-def head_norms(field: str, *, whole: bool = False) -> Rule:
-    """Return a rule for a switch that normalizes queries and keys: per head, or with weights for all heads."""
-
-    def rule(fields: HubFields) -> dict[str, Any]:
-        return {"qk_norm_whole" if whole else "qk_norm": True} if fields.switch(field) else {}
-
-    return rule
-
-
 def falcon(fields: HubFields) -> dict[str, Any]:
     """Read Falcon's two architectures: one norm and one key-value head (7B), or two norms and groups (40B, 180B)."""
     new = fields.switch("new_decoder_architecture")
@@ -420,7 +417,7 @@ def falcon(fields: HubFields) -> dict[str, Any]:
         "ffn": fields.whole("ffn_hidden_size") or 4 * fields.needed("hidden_size"),
         "norms_a_layer": 2 if two else 1,
         "parallel_residual": new or parallel,
-        **all_biases("bias")(fields),
+        **where("bias", bias_qkv=True, bias_all=True)(fields),
     }
 
 
@@ -445,17 +442,8 @@ def mpt(fields: HubFields) -> dict[str, Any]:
         "bias_all": biases,
         "learned_positions": fields.needed("max_seq_len") if learned else None,
         "seq": fields.whole("max_seq_len"),
-        **head_norms("attn_config.qk_ln", whole=True)(fields),
+        **where("attn_config.qk_ln", qk_norm_whole=True)(fields),
     }
-
-
-def switched(key: str, field: str) -> Rule:
-    """Return a rule for a key of the short form that is a switch of the file."""
-
-    def rule(fields: HubFields) -> dict[str, Any]:
-        return {key: fields.switch(field)}
-
-    return rule
 
 
 def constant(**keys: Any) -> Rule:

@@ -176,19 +176,21 @@ def _has_local_rotary(fields: HubFields) -> bool:
 
 
 def skipped_rotary(period: str = "", default: int = 0) -> Rule:
-    """Return a rule for layers without rotary positions: every one of a period, or those that ``no_rope_layers`` lists.
+    """Return a rule for layers without rotary positions: every one of a period, or those with a 0 in a list.
 
-    In that list of Transformers, a layer *with* rotary positions is 1. A list without a period is left unread.
+    A layer with rotary positions is 1 in ``no_rope_layers``, and has its base in ``layer_rope_theta``. A list without a
+    period is left unread.
     """
 
     def rule(fields: HubFields) -> dict[str, Any]:
         every = (fields.whole(period) if period else None) or default
-        listed = fields.items("no_rope_layers")
-        if not listed:
+        name = next((name for name in ("no_rope_layers", "layer_rope_theta") if fields.items(name)), "")
+        if not name:
             return {"no_rotary_every": every}
+        listed = fields.items(name)
         every = listed.index(0) + 1 if 0 in listed else 0
         regular = all(bool(turned) == (every == 0 or (layer + 1) % every != 0) for layer, turned in enumerate(listed))
-        return {"no_rotary_every": every} if regular else {"unread": "no_rope_layers"}
+        return {"no_rotary_every": every} if regular else {"unread": name}
 
     return rule
 

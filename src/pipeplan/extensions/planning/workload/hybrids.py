@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeplan.extensions.planning.workload.hub import EXPERT_GROUPS, HubFields, Rule, latent_attention, letters
+from pipeplan.extensions.planning.workload.hub import HubFields, Rule, latent_attention, letters
 from pipeplan.extensions.planning.workload.pattern import ATTENTION, DENSE, EXPERTS, HASHED, SHARED, WINDOWED
 from pipeplan.extensions.planning.workload.short_forms import as_number
 
@@ -97,11 +97,14 @@ def kimi_linear(fields: HubFields) -> dict[str, Any]:
     mixers = letters(fields, "layer_types", _TYPES)
     if mixers is None:
         whole = fields.items("linear_attn_config.full_attn_layers")
+        if not whole:
+            raise fields.missing_fields_error(["layer_types"])
         mixers = [ATTENTION if layer + 1 in whole else OTHER for layer in range(layers)]
     sizes = {
         "delta_heads": fields.whole("linear_attn_config.num_heads") or fields.needed("linear_num_heads"),
         "head_dim": fields.whole("linear_attn_config.head_dim") or fields.needed("linear_head_dim"),
         "kernel": fields.whole("linear_attn_config.short_conv_kernel_size") or fields.needed("linear_conv_kernel_dim"),
+        "full_gate": fields.switch("linear_attn_config.use_full_rank_gate"),
     }
     return {"mixer_letters": mixers, "mixers": {OTHER: {"kind": "kimi-delta", **sizes}}}
 
@@ -117,22 +120,6 @@ def bailing_hybrid(fields: HubFields) -> dict[str, Any]:
         "full_decay": True,
     }
     return {"mixers": {OTHER: {"kind": "kimi-delta", **sizes}}}
-
-
-def kimi_experts(fields: HubFields) -> dict[str, Any]:
-    """Read the experts of Kimi Linear and Ling, which have names of their own, with leading dense layers."""
-    width = fields.needed("moe_intermediate_size")
-    groups = next((count for name in EXPERT_GROUPS if (count := fields.whole(name))), 1)
-    chosen = fields.whole("topk_group") or 1
-    return {
-        "experts": fields.whole("n_routed_experts") or fields.needed("num_experts"),
-        "topk": fields.whole("num_experts_per_token") or fields.needed("num_experts_per_tok"),
-        "moe_ffn": width,
-        "shared_ffn": width * (fields.whole("num_shared_experts") or fields.whole("n_shared_experts") or 0),
-        "dense_layers": fields.whole("first_k_dense_replace") or fields.whole("num_dense_layers") or 0,
-        "nodes_a_token": chosen if chosen < groups else None,
-        "mtp": fields.whole("num_nextn_predict_layers") or 0,
-    }
 
 
 def mamba(fields: HubFields) -> dict[str, Any]:
@@ -221,9 +208,11 @@ def nemotron_hybrid(fields: HubFields) -> dict[str, Any]:
         "layers": len(symbols),
         "mixer_letters": [_NEMOTRON[symbol][0] for symbol in symbols],
         "ffn_letters": [_NEMOTRON[symbol][1] for symbol in symbols],
-        "mtp": fields.whole("num_nextn_predict_layers") or 0,
         "rope_theta": None,
     }
+    # NVIDIA's recipes predict two further tokens with one layer: mtp_num_layers 2 and mtp_use_repeated_layer.
+    if further := fields.whole("num_nextn_predict_layers"):
+        document |= {"mtp": 1, "mtp_passes": max(2, further)}
     if "M" in symbols:
         document["mixers"] = {OTHER: {"kind": "mamba-2", **sizes}}
     if "E" in symbols:

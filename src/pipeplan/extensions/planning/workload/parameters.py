@@ -351,7 +351,7 @@ def token_flops(shape: ModelShape, sequence: int, *, causal: bool = True, mtp: b
         core += count * mixing_flops(shape, form, sequence, causal=causal)
         ffn += count * _products((*_form_ffn_parts(shape, form), *_stream_parts(shape, form)))
     head = 2.0 * shape.hidden * shape.vocabulary
-    depth = shape.mtp_layers if mtp else 0
+    depth = shape.mtp_layers * shape.mtp_passes if mtp else 0
     further = 0.0
     if depth:
         layer = _products(form_parts(shape, shape.mtp_form))

@@ -129,7 +129,8 @@ def linear(
     modules
         Columns of the separate linear modules that the product fuses; None: it is a single module.
     """
-    adapts = precision is None
+    # Products of a format of their own are not linear modules that adapters go beside: router, head and the like.
+    adapts = precision is None and execution.adapts(name)
     precision = precision or execution.precision
     small = NUMBER_BYTES[precision] < HALF
     number = kept_number(execution, precision)
@@ -170,7 +171,6 @@ def linear(
     )
     if not execution.adapter_rank:
         return part
-    # Products of a format of their own are not linear modules that adapters go beside: router, head and the like.
     return adapted(part, execution, rows=rows, inner=inner, columns=columns) if adapts else frozen(part)
 
 
@@ -243,6 +243,14 @@ def elementwise(
         forward=(MemoryPass(name=name, bytes=forward, kernels=kernels),) if forward else (),
         backward_input=(MemoryPass(name=name, bytes=backward, kernels=again),) if backward else (),
     )
+
+
+def scattered(numbers: float) -> tuple[MemoryPass, ...]:
+    """Return the sums of the gradients of keys that were gathered for each query: 32-bit additions to where they came from.
+
+    On MI355X, they take as long as the products (AMD-AGI/Primus examples/deepseek-v4/benchmark).
+    """
+    return (MemoryPass(name="gradients of selected keys", bytes=2 * FULL * numbers),) if numbers else ()
 
 
 def into_tensor(name: str, execution: Execution, width: float) -> Part:

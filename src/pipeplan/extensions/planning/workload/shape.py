@@ -109,6 +109,8 @@ class ModelShape:
         Architecture whose layers are not modelled, as which this shape is used; empty: none.
     mtp_layers
         Number of multi-token prediction layers.
+    mtp_passes
+        Number of times that each of them is applied, with the head and a loss each time.
     trained_sequence
         Tokens per sequence in its training; None: unknown.
     precision
@@ -153,6 +155,7 @@ class ModelShape:
     pattern: str | None = None
     residual_streams: int = 1
     mtp_layers: int = 0
+    mtp_passes: int = 1
     trained_sequence: int | None = None
     approximates: str = ""
     precision: Precision = "bf16"
@@ -179,7 +182,7 @@ class ModelShape:
             raise InputError(
                 f"invalid norm_epsilon {self.norm_epsilon!r}: expected a number between 0 and 1", field="norm_epsilon"
             )
-        for field, least in (("sliding_every", 1), ("mtp_layers", 0), ("residual_streams", 1)):
+        for field, least in (("sliding_every", 1), ("mtp_layers", 0), ("mtp_passes", 1), ("residual_streams", 1)):
             check_size(field, getattr(self, field), at_least=least)
         check_layers(self.layers)
         if self.norms_a_layer not in (1, 2, 4):

@@ -13,8 +13,9 @@ from typing import Literal
 from pipeplan.extensions.planning.workload.components import Precision
 from pipeplan.model import LayerKind
 
-ContextMethod = Literal["ring", "all_to_all"]
-"""Methods of context parallelism: keys and values passed around a ring, or heads exchanged for sequence parts."""
+ContextMethod = Literal["ring", "all_to_all", "gather"]
+"""Methods of context parallelism: keys and values passed around a ring, heads exchanged for sequence parts, or keys and
+values of all heads gathered at once (PyTorch)."""
 
 AttentionKernel = Literal["flash", "unfused"]
 
@@ -47,8 +48,8 @@ class Execution:
         otherwise 6, because 32-bit probabilities become their gradient in place (Megatron Core).
     fused_activation
         Whether the FFN's activation function is one kernel that keeps only its inputs.
-    fused_experts
-        Whether the routed experts' products, biases and activation function are one kernel each way.
+    fused_norms
+        Whether norms are one kernel each; otherwise, root-mean-square norms keep their input and their output in 32 bits.
     small_inputs
         Whether products in 8 or 4 bits keep their inputs in that format (Transformer Engine) instead of 16 bits (torchao).
     small_activations
@@ -61,7 +62,7 @@ class Execution:
         Fraction of the layer's kept bytes that is moved to the host between F and I, 0 to 1.
     context_method
         ``ring``: keys and values circulate (arXiv 2310.01889); ``all_to_all``: heads are exchanged for sequence around the
-        core (Ulysses, arXiv 2309.14509).
+        core (Ulysses, arXiv 2309.14509); ``gather``: keys and values are gathered before the core (PyTorch).
     framework
         ``megatron``: products keep the shard of a gathered input and W gathers it again; the recomputation of a layer runs
         its whole forward. ``pytorch``: products keep the gathered input; recomputation stops before the last product, whose
@@ -73,8 +74,10 @@ class Execution:
     imbalance
         Maximum tokens of an expert rank divided by the mean; 1 for balanced routing.
     adapter_rank
-        Rank of the low-rank adapters beside every product of a layer (LoRA, arXiv 2106.09685); everything else is frozen. 0
-        trains all parameters.
+        Rank of the low-rank adapters beside products of a layer (LoRA, arXiv 2106.09685); everything else is frozen. 0: all
+        parameters are trained.
+    adapted
+        Names of the products with adapters; empty: all of a layer.
     document
         Tokens of each of the documents that are packed into a sequence, which do not attend to each other; None: one
         document per sequence.
@@ -93,7 +96,7 @@ class Execution:
     fused_loss: bool = True
     loss_bytes: float | None = None
     fused_activation: bool = True
-    fused_experts: bool = False
+    fused_norms: bool = True
     small_inputs: bool = True
     small_activations: bool = False
     fp32_gradients: bool = True
@@ -105,7 +108,12 @@ class Execution:
     dispatch_bytes: float = 2.0
     imbalance: float = 1.0
     adapter_rank: int = 0
+    adapted: frozenset[str] = frozenset()
     document: int | None = None
+
+    def adapts(self, product: str) -> bool:
+        """Return True if adapters go beside a product, if any are trained."""
+        return not self.adapted or product in self.adapted
 
     @property
     def attended(self) -> int:
@@ -152,8 +160,7 @@ class Gemm:
 class GroupedGemm:
     """Products of ``groups`` experts, which share ``rows`` tokens evenly, in one kernel.
 
-    For a weight gradient (``weight_gradient``), ``rows`` is the inner dimension. A fused kernel may also sum the gradients
-    of the biases (``sums_biases``).
+    For a weight gradient (``weight_gradient``), ``rows`` is the inner dimension.
     """
 
     name: str
@@ -164,7 +171,6 @@ class GroupedGemm:
     precision: Precision = "bf16"
     accumulates: bool = False
     weight_gradient: bool = False
-    sums_biases: bool = False
 
     @property
     def flops(self) -> float:
@@ -186,6 +192,8 @@ class AttentionCore:
         Dimensions per head.
     fused
         Whether one kernel does everything; otherwise the memory passes over the scores are separate work.
+    gathered
+        Bytes of the keys and values that a sparse core reads for each query on its own.
     """
 
     name: str
@@ -197,6 +205,7 @@ class AttentionCore:
     value_dim: float
     fused: bool = True
     backward: bool = False
+    gathered: float = 0.0
 
     @property
     def flops(self) -> float:
@@ -208,11 +217,15 @@ class AttentionCore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryPass:
-    """Elementwise work bound by memory: bytes read and written in total, in ``kernels`` kernels."""
+    """Work bound by memory: bytes read and written in total, in ``kernels`` kernels.
+
+    Kernels of recurrences also multiply small matrices, with ``flops`` FLOPs.
+    """
 
     name: str
     bytes: float
     kernels: int = 1
+    flops: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,8 +240,9 @@ class Collective:
     steps
         Number of steps of a ring.
     nodes_a_token
-        For an all-to-all with node-limited routing: maximum number of nodes per token, and ``copies``, the number of experts
-        per token.
+        For an all-to-all with node-limited routing: maximum number of nodes per token.
+    copies, experts
+        For an all-to-all: number of experts per token, and per rank.
     beside
         Work that hides it if the software overlaps them: ``gemm`` (the adjacent product), ``core`` (ring attention) or
         ``batch`` (the other microbatch of an overlapped pair). Empty: none.
@@ -241,6 +255,7 @@ class Collective:
     steps: int = 1
     nodes_a_token: int | None = None
     copies: int = 1
+    experts: float = 1.0
     beside: Literal["", "gemm", "core", "batch"] = ""
 
 

@@ -150,8 +150,8 @@ def builtin(name: str, arguments: list[Any]) -> Any:
         case "deepcopy" | "copy" | "list", [Made() | list() as value]:
             return cloned(value)
         case "get_mixed_precision_config", [value]:
-            # Bridge's recipe of mixed precision is named by its argument.
-            return value
+            # Bridge's recipe of mixed precision is named by its argument; its fields may be set afterwards.
+            return Made(fields={"precision": Stated(value)})
         case "isinstance", [str(), External() as kind]:
             return kind.name == "str"
         case "getattr", [Made() as owner, str(key), *_] if key in owner:

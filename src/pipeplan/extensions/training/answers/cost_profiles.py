@@ -166,7 +166,8 @@ def profile(
         Takes all steps and replicas of it, and needs no PyTorch.
     calibrate
         A model (a preset's name, a config.json, the keys of a shape) whose kernels are measured on one GPU, without a
-        schedule or settings; with ``source``, the file of the configuration that ran, whose stages are compared.
+        schedule or settings; with ``source``, the file of the configuration that ran, whose stages are compared, or its
+        steps if ``source`` is a log. Or a ledger of runs with their measured steps.
     gpu
         GPU whose data sheet is corrected: its name, or a cluster's file with your own GPU.
     calibration

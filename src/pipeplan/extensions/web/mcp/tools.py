@@ -164,9 +164,9 @@ if extension("planning"):
         settings=None,
         listed="model cluster global_batch sequence fix objective memory_limit allow seconds",
         short="""trainer miss memory_limit_gib best.words best.layout best.recompute best.step_time_s best.peak_memory_gib
-        best.mfu best.tokens_per_s best.document runners_up.words runners_up.step_time_s runners_up.lost_because
+        best.mfu best.tokens_per_s best.document assumptions runners_up.words runners_up.step_time_s runners_up.lost_because
         closest_miss complete optimality_gap totals remarks""",
-        headline=lambda plan: plan.miss if plan.best is None else plan.summary,
+        headline=lambda plan: plan.headline,
     )
 if extension("review"):
     from pipeplan.extensions.review.answers.review import ReviewOptions

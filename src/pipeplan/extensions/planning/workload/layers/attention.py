@@ -20,6 +20,7 @@ from pipeplan.extensions.planning.workload.part import (
     kept_tokens,
     linear,
     out_of_tensor,
+    scattered,
     shard_tokens,
 )
 from pipeplan.extensions.planning.workload.shape import ModelShape
@@ -55,9 +56,17 @@ def attention_core(
     bytes) and with dropout its mask (a s^2 b) and its output (2 a s^2 b). Products are batched GEMMs, which read and write
     the scores.
 
-    With an indexer (``sparse``), a query sees only the selected keys.
+    With an indexer (``sparse``), a query sees only the selected keys. All heads of latent attention share them: queries are
+    multiplied with the keys' expansion instead, and the core runs over the compressed keys, which are the values, too (arXiv
+    2512.02556 section 2.1; ``absorbed_mla.py`` of Megatron Core). Each query gathers its keys.
     """
     n = execution.tokens
+    selected = 0.0
+    core_kv_heads, core_score, core_value = kv_heads, score_dim, value_dim
+    if sparse is not None and model.latent is not None:
+        core_kv_heads, core_value = 1.0, float(model.latent.key_value_rank)
+        core_score = core_value + model.latent.rope_dim
+        selected = n * sparse.keys_seen(execution.attended) * core_score
     kept = [
         Kept(name="queries", bytes=HALF * n * heads * score_dim),
         Kept(name="keys", bytes=HALF * n * kv_heads * score_dim),
@@ -74,13 +83,14 @@ def attention_core(
                 if sparse is None
                 else sparse.keys_seen(execution.attended),
                 heads=heads,
-                kv_heads=kv_heads,
-                score_dim=score_dim,
-                value_dim=value_dim,
+                kv_heads=core_kv_heads,
+                score_dim=core_score,
+                value_dim=core_value,
                 backward=backward,
+                gathered=HALF * selected,
             )
 
-        part = Part(forward=(core(False),), backward_input=(core(True),))
+        part = Part(forward=(core(False),), backward_input=(core(True), *scattered(selected)))
     else:
         part, inside = _unfused(execution, heads, score_dim, value_dim)
     modules = {
@@ -135,7 +145,8 @@ def _context(execution: Execution, query_numbers: float, key_value_numbers: floa
 
     Ring attention (arXiv 2310.01889): keys and values circulate in F, also their gradients in I. All-to-all (Ulysses, arXiv
     2309.14509): queries, keys and values go to the ranks with their heads, and the output returns; gradients take the same
-    paths in I.
+    paths in I. PyTorch's context parallelism (``gather``) copies keys and values for all heads, gathers them before the
+    first step, and circulates their gradients in 32 bits.
 
     Parameters
     ----------
@@ -153,14 +164,44 @@ def _context(execution: Execution, query_numbers: float, key_value_numbers: floa
             bytes=HALF * (query_numbers + key_value_numbers),
         )
         return Part(forward=(exchange,), backward_input=(exchange,))
-
-    def ring(times: int) -> Collective:
-        passed = times * HALF * key_value_numbers
-        return Collective(
-            name="keys and values", operation="ring", group="context", bytes=passed, steps=c - 1, beside="core"
+    if execution.context_method == "gather":
+        gather = Collective(
+            name="keys and values", operation="all_gather", group="context", bytes=c * HALF * query_numbers
         )
+        forward, backward = _merging(c, query_numbers, query_numbers, (38, 18))
+        return Part(forward=(gather, forward), backward_input=(gather, _ring(c, FULL * query_numbers), backward))
+    forward, backward = _merging(c, query_numbers, key_value_numbers, (10, 10))
+    ring = HALF * key_value_numbers
+    return Part(forward=(_ring(c, ring), forward), backward_input=(_ring(c, 2 * ring), backward))
 
-    return Part(forward=(ring(1),), backward_input=(ring(2),))
+
+def _ring(ranks: int, size: float) -> Collective:
+    return Collective(
+        name="keys and values", operation="ring", group="context", bytes=size, steps=ranks - 1, beside="core"
+    )
+
+
+def _merging(
+    ranks: int, query_numbers: float, key_value_numbers: float, bytes_each: tuple[int, int]
+) -> tuple[MemoryPass, MemoryPass]:
+    """Return the passes of F and I that add each step's output, and its gradients, to those of earlier steps.
+
+    A step's output is scaled by its sum of scores and added in 32 bits: one kernel in Transformer Engine
+    (``context_parallel.py``), a conversion, a sigmoid and three operations in PyTorch
+    (``torch.distributed.tensor.experimental._attention``). A causal ring balances its ranks with a chunk from either end of
+    the sequence each: half of a step's queries or keys is masked and skipped, so that three quarters are added on average.
+    """
+    steps = ranks - 1
+    output, gradient = bytes_each
+    added = 0.75 * steps
+    return (
+        MemoryPass(name="outputs of steps", bytes=added * output * query_numbers / 2, kernels=steps),
+        MemoryPass(
+            name="gradients of steps",
+            bytes=added * gradient * (query_numbers / 2 + key_value_numbers),
+            kernels=steps,
+        ),
+    )
 
 
 def attention(model: ModelShape, execution: Execution, *, windowed: bool) -> Part:

@@ -163,7 +163,9 @@ def loss_part(model: ModelShape, execution: Execution) -> Part:
             backward_kernels=2,
         )
         kept, most = Kept(name="probabilities", bytes=FULL * logits), FULL + HALF
-    transient = (execution.loss_bytes or most) * logits - kept.bytes
+    peak = (execution.loss_bytes or most) * logits
+    kept = replace(kept, bytes=min(kept.bytes, peak))  # chunks of the logits are not kept
+    transient = peak - kept.bytes
     return joined((part, Part(forward=reduced, kept=(kept,), transient_bytes=transient)))
 
 
@@ -340,8 +342,8 @@ def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
     """Return a multi-token prediction layer (DeepSeek-V3, arXiv 2412.19437 section 2.2).
 
     The token's embedding and the hidden state are normed, concatenated and projected from 2h to h; then come a layer, a
-    norm, the model's head and a loss. Embedding and head belong to other layers: their parameters are not counted here, but
-    a stage without the embedding holds a copy of it.
+    norm, the model's head and a loss, as often as the model has passes. Embedding and head belong to other layers: their
+    parameters are not counted here, but a stage without the embedding holds a copy of it.
     """
     rows, h = shard_tokens(execution), model.hidden
     numbers = rows * h
@@ -368,12 +370,13 @@ def mtp_layer(model: ModelShape, execution: Execution) -> LayerWork:
     entering = frozenset({"tokens", "embedding norm input", "hidden norm input"})
     whole = _layer("mtp", "MTP layer", part, model, execution, entering=entering)
     tail = joined((head_product(model, execution), loss_part(model, execution)))
+    passes = model.mtp_passes
     return replace(
         whole,
-        forward=whole.forward + tail.forward,
-        backward_input=tail.backward_input + whole.backward_input,
-        backward_weight=tail.backward_weight + whole.backward_weight,
-        kept=whole.kept + tail.kept,
+        forward=(whole.forward + tail.forward) * passes,
+        backward_input=(tail.backward_input + whole.backward_input) * passes,
+        backward_weight=(tail.backward_weight + whole.backward_weight) * passes,
+        kept=(whole.kept + tail.kept) * passes,
         transient_bytes=max(whole.transient_bytes - sum(tensor.bytes for tensor in tail.kept), tail.transient_bytes),
         embedding_parameters=rank_vocabulary(model, execution) * h,
     )

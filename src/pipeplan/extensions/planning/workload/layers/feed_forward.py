@@ -157,14 +157,11 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
     up = _grouped("experts' gate and up", execution, groups=local, rows=rows, inner=read, columns=columns)
     act = activation(execution, rows * width, gated=model.gated, name="experts' activation")
     bias = round(local * (columns + read)) if experts.expert_bias else 0
-    sums = bool(bias) and execution.fused_experts
-    down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=read, sums_biases=sums)
+    down = _grouped("experts' down", execution, groups=local, rows=rows, inner=width, columns=read)
     bias_gradients = (
         (MemoryPass(name="experts' bias gradients", bytes=HALF * rows * (columns + read), kernels=2),) if bias else ()
     )
-    clamped, biased = (
-        _eager_biases(rows * columns, rows * read, local) if bias and not execution.fused_experts else (Part(), Part())
-    )
+    clamped, biased = _eager_biases(rows * columns, rows * read, local) if bias else (Part(), Part())
     kept = (
         Kept(name="experts' input", bytes=number * rows * read, until="W", gradient_bytes=number * rows * columns),
         Kept(
@@ -247,14 +244,11 @@ def _grouped(
     rows: float,
     inner: float,
     columns: float,
-    sums_biases: bool = False,
 ) -> Part:
     precision = execution.precision
     small = NUMBER_BYTES[precision] < HALF
 
-    def product(
-        rows: float, columns: float, inner: float, *, weight_gradient: bool = False, sums_biases: bool = False
-    ) -> GroupedGemm:
+    def product(rows: float, columns: float, inner: float, *, weight_gradient: bool = False) -> GroupedGemm:
         return GroupedGemm(
             name=name,
             groups=groups,
@@ -264,7 +258,6 @@ def _grouped(
             precision=precision,
             accumulates=weight_gradient and execution.fp32_gradients,
             weight_gradient=weight_gradient,
-            sums_biases=sums_biases,
         )
 
     part = Part(
@@ -274,7 +267,7 @@ def _grouped(
         ),
         backward_input=(
             *((cast(f"{name} gradient", rows * columns, precision),) if small else ()),
-            product(rows, inner, columns, sums_biases=sums_biases),
+            product(rows, inner, columns),
         ),
         backward_weight=(product(rows, columns, inner, weight_gradient=True),),
         parameters=RankParameters(expert=round(groups * inner * columns)),
@@ -288,6 +281,8 @@ def _adapted(part: Part, execution: Execution, *, groups: float, rows: float, in
     rank = execution.adapter_rank
     if not rank:
         return part
+    if not execution.adapts(part.forward[-1].name):
+        return replace(part, backward_weight=())
     name = f"{part.forward[-1].name} {ADAPTER}"
 
     def product(columns: float, inner: float, *, weight_gradient: bool = False) -> GroupedGemm:
@@ -330,6 +325,7 @@ def _moved(name: str, model: ModelShape, experts: Experts, execution: Execution,
                 bytes=buffer * execution.imbalance * sent_bytes / HALF,
                 nodes_a_token=experts.nodes_a_token,
                 copies=experts.top_k,
+                experts=experts.count / e,
                 beside="batch",
             ),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeplan.extensions.planning.workload.parameters import norm_size
-from pipeplan.extensions.planning.workload.part import HALF, NUMBER_BYTES, Part, elementwise, joined, shard_tokens
+from pipeplan.extensions.planning.workload.part import FULL, HALF, NUMBER_BYTES, Part, elementwise, joined, shard_tokens
 from pipeplan.extensions.planning.workload.shape import ModelShape
 from pipeplan.extensions.planning.workload.work import Execution, Kept, RankParameters
 
@@ -25,8 +25,13 @@ def norm(
     """
     small = NUMBER_BYTES[execution.precision]
     written = 2 * small if feeds and small < HALF else HALF
+    # Eager PyTorch converts x to 32 bits, and multiplies the normed x by the weight: both products keep 32-bit operands.
+    wide = () if execution.fused_norms or model.norm != "rms" else (f"{name} in 32 bits", f"{name} output in 32 bits")
     kept = Part(
-        kept=(Kept(name=keeps, bytes=HALF * rows * width),) if keeps else (),
+        kept=(
+            *((Kept(name=keeps, bytes=HALF * rows * width),) if keeps else ()),
+            *(Kept(name=copy, bytes=FULL * rows * width) for copy in wide),
+        ),
         parameters=RankParameters(dense=norm_size(model, width)),
     )
     return joined((elementwise(name, rows * width * (HALF + written), 3 * HALF * rows * width), kept))

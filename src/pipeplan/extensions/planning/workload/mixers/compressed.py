@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pipeplan.extensions.planning.workload.components import within
 from pipeplan.extensions.planning.workload.mixers.mixer import Mixer, MixerSizes, Projection
-from pipeplan.extensions.planning.workload.part import FULL, HALF, Part, elementwise, joined
+from pipeplan.extensions.planning.workload.part import FULL, HALF, Part, elementwise, joined, scattered
 from pipeplan.extensions.planning.workload.work import AttentionCore, Execution, Kept, MemoryPass
 
 
@@ -16,9 +16,10 @@ from pipeplan.extensions.planning.workload.work import AttentionCore, Execution,
 class CompressedAttention(Mixer):
     """Attention of many query heads to one key head, which is also the value: to the last tokens, and to compressed ones.
 
-    Every ``rate`` tokens become one key. With an indexer, a query sees the ``keys`` compressed ones that it selects (CSA);
-    without, all of them (HCA); without a rate, the window alone. Queries are compressed, and groups of heads share a
-    low-rank output projection. Each token attends as if the kernel skipped what it does not see.
+    Every ``rate`` tokens become one key. With an indexer, a query sees the ``keys`` compressed ones that it selects
+    (CSA); without, all of them (HCA); without a rate, the window alone. Queries are compressed, and groups of heads
+    share a low-rank output projection. Each token attends as if the kernel skipped what it does not see. Passes and
+    formats are those of Megatron Core (``deepseek_v4_hybrid_attention.py``).
 
     Attributes
     ----------
@@ -57,7 +58,12 @@ class CompressedAttention(Mixer):
             Projection(name="query down", columns=self.query_rank, split=False),
             Projection(name="query up", columns=heads * dim, inner=self.query_rank),
             Projection(name="key", columns=dim, split=False),
-            Projection(name="grouped output", columns=self.groups * self.group_rank, inner=heads * dim // self.groups),
+            Projection(
+                name="grouped output",
+                columns=self.groups * self.group_rank,
+                inner=heads * dim // self.groups,
+                precision="bf16",
+            ),
         ]
         replicated = self.query_rank + dim
         if self.rate:
@@ -98,7 +104,9 @@ class CompressedAttention(Mixer):
         """Return compression, the indexer's scores and selection, and the core."""
         n, s = execution.tokens, execution.attended
         heads, dim = self.query_heads / execution.tensor, self.head_dim
-        parts = [elementwise("rotary positions", 2 * HALF * n * (heads + 1) * dim, 2 * HALF * n * (heads + 1) * dim)]
+        # Each query is normalized, and its output copied to its group; an eighth of either has positions.
+        wide = HALF * n * (heads + 1) * dim
+        parts = [elementwise("query norm, positions and groups", 4.5 * wide, 5.5 * wide, kernels=4)]
         if self.rate:
             moved = 4 * HALF * n * dim * (2 if self.keys else 1)
             parts.append(elementwise("compression", moved, 2 * moved, kernels=2, backward_kernels=3))
@@ -115,11 +123,21 @@ class CompressedAttention(Mixer):
                     kept=(Kept(name="selected keys", bytes=FULL * n * chosen),),
                 )
             )
-        core = partial(_core, "attention core", queries=n, keys=self.keys_seen(s), heads=heads, dims=(dim, dim))
+        # One list has the keys that a query sees, near and compressed.
+        selected = n * self.keys_seen(s) * dim
+        core = partial(
+            _core,
+            "attention core",
+            queries=n,
+            keys=self.keys_seen(s),
+            heads=heads,
+            dims=(dim, dim),
+            gathered=HALF * selected,
+        )
         parts.append(
             Part(
                 forward=(core(),),
-                backward_input=(core(backward=True),),
+                backward_input=(core(backward=True), *scattered(selected)),
                 kept=(
                     Kept(name="attention output before projection", bytes=HALF * n * heads * dim),
                     Kept(name="log sum of scores", bytes=FULL * n * heads),
@@ -130,7 +148,14 @@ class CompressedAttention(Mixer):
 
 
 def _core(
-    name: str, *, queries: float, keys: float, heads: float, dims: tuple[float, float], backward: bool = False
+    name: str,
+    *,
+    queries: float,
+    keys: float,
+    heads: float,
+    dims: tuple[float, float],
+    backward: bool = False,
+    gathered: float = 0.0,
 ) -> AttentionCore:
     """Return scores and values with one key head; ``dims`` are those of a score and of a value."""
     score, value = dims
@@ -143,4 +168,5 @@ def _core(
         score_dim=score,
         value_dim=value,
         backward=backward,
+        gathered=gathered,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeplan.extensions.planning.workload.mixers.mixer import ChunkProduct, Mixer, MixerSizes, Projection
+from pipeplan.extensions.planning.workload.mixers.mixer import Mixer, MixerSizes, Projection, Recurrence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class GatedDelta(Mixer):
                 Projection(name="query, key, value and gate", columns=channels + width),
                 Projection(name="decay and learning rate", columns=2 * self.value_heads),
             ),
-            products=delta_products(self.chunk, self.value_heads, self.key_dim, self.value_dim),
+            recurrence=delta_rule(self.chunk, self.value_heads, self.key_dim, self.value_dim),
             flops=8.0 * width * self.key_dim + 2.0 * channels * self.kernel,
             channels=channels,
             taps=self.kernel,
@@ -97,7 +97,7 @@ class KimiDelta(Mixer):
                 Projection(name="learning rate", columns=heads),
                 *gate("gate", self.full_gate),
             ),
-            products=delta_products(self.chunk, heads, low, low),
+            recurrence=delta_rule(self.chunk, heads, low, low, decays=wide),
             flops=8.0 * wide * low + 2.0 * 3 * wide * self.kernel,
             channels=3 * wide,
             taps=self.kernel,
@@ -107,19 +107,20 @@ class KimiDelta(Mixer):
         )
 
 
-def delta_products(chunk: int, heads: int, key_dim: int, value_dim: int) -> tuple[ChunkProduct, ...]:
-    """Return the products of the chunkwise delta rule (arXiv 2412.06464 section 3.3)."""
+def delta_rule(chunk: int, heads: int, key_dim: int, value_dim: int, decays: int = 0) -> Recurrence:
+    """Return the kernels of flash-linear-attention's chunkwise delta rule (arXiv 2412.06464 section 3.3).
 
-    def product(name: str, rows: int, columns: int, inner: int, *, again: bool = True) -> ChunkProduct:
-        return ChunkProduct(name=name, rows=rows, columns=columns, inner=inner, heads=heads, again=again)
-
-    return (
-        product("key overlaps", chunk, chunk, key_dim),
-        product("transformed keys", chunk, key_dim, chunk),
-        product("transformed values", chunk, value_dim, chunk),
-        product("values read by keys", chunk, value_dim, key_dim),
-        product("chunk states", key_dim, value_dim, chunk),
-        product("chunk scores", chunk, chunk, key_dim, again=False),
-        product("chunk output", chunk, value_dim, chunk, again=False),
-        product("state output", chunk, value_dim, key_dim, again=False),
+    F: normalized queries and keys, copied for every value head; overlaps of keys and their triangular inverse; transformed
+    keys and values; states of chunks with the values that keys read; output. I repeats the transformed tensors and the
+    states, and takes the gradients in reverse order. With 32-bit ``decays`` of single channels, every kernel reads them, and
+    I reads its operands again for each of four blocks of a chunk (``kda/chunk_intra.py``).
+    """
+    keys, values = heads * key_dim, heads * value_dim
+    inverse, states = heads * chunk, keys * value_dim / chunk
+    with_state = 2.0 * keys * value_dim
+    return Recurrence(
+        flops=2.0 * chunk * (3 * keys + 2 * values) + 3 * with_state,
+        flops_again=2.0 * chunk * (keys + values) + 2 * with_state,
+        forward_bytes=22 * keys + 16 * values + 4 * states + 4 * inverse + 20 * decays,
+        backward_bytes=50 * keys + 34 * values + 8 * states + 4 * inverse + 100 * decays,
     )

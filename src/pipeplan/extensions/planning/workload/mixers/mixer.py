@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from pipeplan.extensions.planning.workload.components import ParameterPart, check_size
+from pipeplan.extensions.planning.workload.components import ParameterPart, Precision, check_size
 from pipeplan.extensions.planning.workload.part import (
     FULL,
     HALF,
@@ -19,7 +19,7 @@ from pipeplan.extensions.planning.workload.part import (
     out_of_tensor,
     shard_tokens,
 )
-from pipeplan.extensions.planning.workload.work import Collective, Execution, Gemm, Kept, MemoryPass, RankParameters
+from pipeplan.extensions.planning.workload.work import Collective, Execution, Kept, MemoryPass, RankParameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,36 +36,33 @@ class Projection:
         Width of its input; 0: the hidden state.
     split
         Whether the tensor group splits its columns; otherwise every rank computes all of them.
+    precision
+        Number format of its product; None: that of the run.
     """
 
     name: str
     columns: int
     inner: int = 0
     split: bool = True
+    precision: Precision | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChunkProduct:
-    """Batched matrix product of a chunkwise algorithm, once for each of its heads and chunks.
+class Recurrence:
+    """Kernels of a chunkwise recurrence, which hand tensors on through memory, by token and over all heads.
 
     Attributes
     ----------
-    name
-        Name such as ``chunk states``.
-    rows, columns, inner
-        Size of one product.
-    heads
-        Number of heads (or groups of them) over all ranks of the tensor group.
-    again
-        Whether the backward computes it once more, because its result is not kept.
+    flops, flops_again
+        FLOPs of the products in a forward, and of those that the backward repeats because it needs their results.
+    forward_bytes, backward_bytes
+        Bytes that the kernels read and write.
     """
 
-    name: str
-    rows: int
-    columns: int
-    inner: int
-    heads: int
-    again: bool = True
+    flops: float
+    flops_again: float
+    forward_bytes: float
+    backward_bytes: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +77,8 @@ class MixerSizes:
         Width of the input of the output projection.
     projections
         Projections before the mixing.
-    products
-        Products of one chunk; empty without a recurrence.
+    recurrence
+        Kernels of the chunkwise recurrence; None without one.
     flops
         FLOPs of one token's recurrence, as a named source counts them.
     channels, taps
@@ -96,7 +93,7 @@ class MixerSizes:
     heads: int
     width: int
     projections: tuple[Projection, ...]
-    products: tuple[ChunkProduct, ...] = ()
+    recurrence: Recurrence | None = None
     flops: float = 0.0
     channels: int = 0
     taps: int = 0
@@ -165,7 +162,7 @@ class Mixer(ABC):
         sizes = self.sizes(hidden)
         own = sizes.width / t
         projected = [_projected(projection, hidden, execution) for projection in sizes.projections]
-        read = sum(projection.columns / (t if projection.split else 1) for projection in sizes.projections)
+        read = _read(sizes, execution)
         return joined(
             (
                 into_tensor(self.title, execution, hidden),
@@ -200,7 +197,22 @@ class Mixer(ABC):
         numbers = execution.tokens * sizes.width / execution.tensor
         # The gate and the norm are one kernel; it keeps the recurrence's output.
         gate = elementwise(f"{self.title} norm and gate", 3 * HALF * numbers, 5 * HALF * numbers)
-        return joined((_convolution(sizes, execution), _mixing(sizes, self.chunk, execution), gate))
+        return joined(
+            (_copies(sizes, execution), _convolution(sizes, execution), _mixing(sizes, self.chunk, execution), gate)
+        )
+
+
+def _read(sizes: MixerSizes, execution: Execution) -> float:
+    """Return the numbers of a token that the projections make for a rank."""
+    return sum(projection.columns / (execution.tensor if projection.split else 1) for projection in sizes.projections)
+
+
+def _copies(sizes: MixerSizes, execution: Execution) -> Part:
+    """Return the copies that put sequences before tokens and back, as Megatron Core's mixers do with several sequences."""
+    if execution.microbatch_size == 1 or execution.framework != "megatron":
+        return Part()
+    moved = 2 * HALF * execution.tokens * (_read(sizes, execution) + sizes.width / execution.tensor)
+    return elementwise("order of sequences and tokens", moved, moved, kernels=2)
 
 
 def _projected(projection: Projection, hidden: int, execution: Execution) -> Part:
@@ -212,6 +224,7 @@ def _projected(projection: Projection, hidden: int, execution: Execution) -> Par
         inner=projection.inner or hidden,
         columns=projection.columns / (execution.tensor if projection.split else 1),
         fused_cast=True,
+        precision=projection.precision,
     )
 
 
@@ -235,28 +248,19 @@ def _convolution(sizes: MixerSizes, execution: Execution) -> Part:
 
 
 def _mixing(sizes: MixerSizes, chunk: int, execution: Execution) -> Part:
-    """Return the chunkwise recurrence: its products, and the states that chunks hand on in 32 bits."""
-    chunks = max(1.0, execution.tokens / chunk)
-
-    def gemm(product: ChunkProduct, rows: int, columns: int, inner: int) -> Gemm:
-        copies = max(1, round(chunks * product.heads / execution.tensor))
-        return Gemm(name=product.name, rows=rows, columns=columns, inner=inner, copies=copies)
-
-    products = sizes.products
-    forward = tuple(gemm(product, product.rows, product.columns, product.inner) for product in products)
-    again = tuple(work for product, work in zip(products, forward, strict=True) if product.again)
-    backward = tuple(
-        work
-        for product in products
-        for work in (
-            gemm(product, product.rows, product.inner, product.columns),
-            gemm(product, product.inner, product.columns, product.rows),
-        )
+    """Return the chunkwise recurrence; its backward holds the states that chunks hand on, and their gradients."""
+    recurrence = sizes.recurrence
+    if recurrence is None:
+        return Part()
+    tokens = execution.tokens / execution.tensor
+    forward = MemoryPass(
+        name="recurrence", bytes=tokens * recurrence.forward_bytes, flops=tokens * recurrence.flops, kernels=5
     )
-    states = FULL * chunks * sizes.state / execution.tensor
-    passes = (MemoryPass(name="chunk states", bytes=3 * states),) if states else ()
-    return Part(
-        forward=(*forward, *passes),
-        backward_input=(*again, *passes, *backward, *passes),
-        transient_bytes=2 * states,
+    backward = MemoryPass(
+        name="recurrence",
+        bytes=tokens * recurrence.backward_bytes,
+        flops=tokens * (2 * recurrence.flops + recurrence.flops_again),
+        kernels=12,
     )
+    states = FULL * max(tokens, chunk / execution.tensor) / chunk * sizes.state
+    return Part(forward=(forward,), backward_input=(backward,), transient_bytes=2 * states)

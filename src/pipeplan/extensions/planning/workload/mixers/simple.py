@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pipeplan.extensions.planning.workload.mixers.mixer import ChunkProduct, Mixer, MixerSizes, Projection
+from pipeplan.extensions.planning.workload.mixers.mixer import Mixer, MixerSizes, Projection, Recurrence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,11 @@ class LightningAttention(Mixer):
     head_dim: int
 
     def sizes(self, hidden: int) -> MixerSizes:
-        """Return the sizes; the FLOPs are the state's update and its product with the query (section 2.2)."""
+        """Return the sizes; the FLOPs are the state's update and its product with the query (section 2.2).
+
+        Kernels are those of Lightning Attention-2 (arXiv 2401.04658 section 3): chunks alone, their states in 32 bits, the
+        sums of states, and the output from these.
+        """
         chunk, heads, dim = self.chunk, self.linear_heads, self.head_dim
         width = heads * dim
         return MixerSizes(
@@ -36,11 +40,11 @@ class LightningAttention(Mixer):
                 Projection(name="query, key, value", columns=3 * width),
                 Projection(name="gate", columns=width),
             ),
-            products=(
-                ChunkProduct(name="chunk states", rows=dim, columns=dim, inner=chunk, heads=heads),
-                ChunkProduct(name="chunk scores", rows=chunk, columns=chunk, inner=dim, heads=heads),
-                ChunkProduct(name="chunk output", rows=chunk, columns=dim, inner=chunk, heads=heads, again=False),
-                ChunkProduct(name="state output", rows=chunk, columns=dim, inner=dim, heads=heads, again=False),
+            recurrence=Recurrence(
+                flops=2.0 * width * chunk + 4.0 * width * dim,
+                flops_again=2.0 * width * dim,
+                forward_bytes=18.0 * width + 16.0 * width * dim / chunk,
+                backward_bytes=40.0 * width + 32.0 * width * dim / chunk,
             ),
             flops=4.0 * width * dim,
             state=width * dim,

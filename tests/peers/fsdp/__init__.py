@@ -1,0 +1,1 @@
+"""PyTorch's FSDP2 beside us."""
