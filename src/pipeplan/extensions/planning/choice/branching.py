@@ -151,6 +151,11 @@ class Space:
             self._savings[key] = choices
         return self._savings[key]
 
+    def may_fit(self, frame: dict[str, Any], limit: float) -> bool:
+        """Return False if a frame exceeds a memory limit even with whole layers recomputed, which keeps the least."""
+        whole = [saving for saving in self.savings(frame) if "full" in saving["recompute"]]
+        return not whole or any(self.bounds(frame).of_saving(**saving).bytes <= limit for saving in whole)
+
     def laid_orders(self, frame: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the orders that are valid for a frame, each with the layouts that are tried with it."""
         return chain.from_iterable(self.laid(frame, order) for order in self.orders(frame))
@@ -357,6 +362,9 @@ class Branching:
                     break
                 continue
             opened += 1
+            if not space.may_fit(frame, self._limit):
+                self.over_memory += len(space.orders(frame)) * len(space.savings(frame))
+                continue
             for order in space.laid_orders(frame):
                 least = self._value(space.request, space.bounds(frame).of_orders([order]))
                 self._push(max(bound, least), VariantGroup(space, frame, order))

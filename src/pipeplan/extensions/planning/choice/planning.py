@@ -65,7 +65,7 @@ FINALISTS = 4
 BOUNDING = 5.0
 """Nominal seconds of bounding the rest after the budget has ended, so that the gap does not refer to the GPUs' peak."""
 
-LAYOUT_SHARE, LAYOUT_SECONDS = 0.01, 0.3
+LAYOUT_SHARE, LAYOUT_SECONDS = 0.01, 0.15
 """Fraction of the budget for one layout search, and its maximum in nominal seconds: longer searches mostly prove
 optimality."""
 

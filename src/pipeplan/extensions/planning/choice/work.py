@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-BOUNDED, ESTIMATED = 0.003, 0.03
+BOUNDED, ESTIMATED = 0.002, 0.02
 """Nominal seconds of bounding one frame, and of one estimate: three times as long as on an idle core, because up to three
 trainers share the budget."""
 
