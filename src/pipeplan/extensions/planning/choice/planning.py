@@ -59,7 +59,7 @@ second or two."""
 PRICED = 40
 """Families of frames that are bounded, and then opened, between two looks at the budget."""
 
-FINALISTS = 4
+FINALISTS = 8
 """Number of configurations, each of another family, that get a layout search."""
 
 BOUNDING = 5.0
