@@ -23,7 +23,8 @@ LONG = 16384
 """Tokens of a sequence beyond which a context is long: attention takes a third of a layer's time or more."""
 
 UNSEEN = 1.5
-"""Factor on the logarithms of a range if no run is of its kind: it is then made of those on all generations of GPUs."""
+"""Factor on the logarithms of a range if too few sources have runs of its kind: it is then made of those on all generations
+of GPUs."""
 
 PER_DOUBLING = 0.25
 """Fraction by which the logarithms of a range grow for each factor of 2 beyond the longest sequence or the most GPUs."""
@@ -88,9 +89,9 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     ranges
-        Range of each kind that has runs of several sources, and of runs on any generation.
+        Range of each kind of which several sources have runs, and of runs on any generation.
     held
-        Fraction of the runs that lie within the range made of other sources' runs, on average over the kinds.
+        Fraction of the runs that lie within the range made of other sources' runs.
     memory
         Range of peak memory.
     """
@@ -100,7 +101,7 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
     memory: MemoryRange = MemoryRange()
 
     def of(self, kind: Kind) -> tuple[ErrorRange | None, float]:
-        """Return the range for a kind, and by which factor its logarithms are widened because no run is of that kind."""
+        """Return the range for a kind, and by which factor its logarithms are widened if it is of any generation."""
         ranges = {each.kind: each for each in self.ranges}
         if kind in ranges:
             return ranges[kind], 1.0
@@ -131,7 +132,7 @@ def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration,
     like = f"{found.runs} published runs {found.kind} from {found.sources} sources"
     beyond = []
     if found.kind != kind:
-        beyond.append(f"none of them {kind}")
+        beyond.append(f"too few of them {kind}")
     for size, most, words in (
         (configuration.sequence, found.sequence, "sequences of at most {:,} tokens"),
         (cluster.gpus, found.gpus, "at most {:,} GPUs"),
