@@ -179,7 +179,7 @@ def adapted(part: Part, execution: Execution, *, rows: float, inner: float, colu
     """Return a frozen product with a low-rank adapter beside it: (inner, r) and (r, columns), whose output is added.
 
     Only the adapter has weight gradients. They need the product's input and output gradient, as the product's own would.
-    Eager adapters drop out their input and scale their output in kernels of their own (huggingface/peft tuners/lora/layer.py).
+    Eager ones drop out their input and scale their output in kernels of their own (huggingface/peft tuners/lora/layer.py).
     """
     rank = execution.adapter_rank
     name = f"{part.forward[-1].name} {ADAPTER}"
