@@ -75,6 +75,7 @@ def execution_of(configuration: Configuration) -> Execution:
         context_method=trainer.context_method,
         framework=trainer.framework,
         adapter_rank=configuration.lora_rank,
+        adapter_bytes=trainer.adapter_bytes,
         adapted=trainer.adapts if configuration.lora_rank else frozenset(),
         document=configuration.document,
         gather_bytes=1.0 if trainer.gathers_small and configuration.precision == "fp8" else 2.0,

@@ -182,6 +182,7 @@ def adapted(part: Part, execution: Execution, *, rows: float, inner: float, colu
     """Return a frozen product with a low-rank adapter beside it: (inner, r) and (r, columns), whose output is added.
 
     Only the adapter has weight gradients. They need the product's input and output gradient, as the product's own would.
+    Eager ones drop out their input and scale their output in kernels of their own (huggingface/peft tuners/lora/layer.py).
     """
     rank = execution.adapter_rank
     name = f"{part.forward[-1].name} {ADAPTER}"
@@ -189,15 +190,21 @@ def adapted(part: Part, execution: Execution, *, rows: float, inner: float, colu
     def pair(*shapes: tuple[float, float, float], accumulates: bool = False) -> tuple[Gemm, ...]:
         return tuple(Gemm(name=name, rows=m, columns=n, inner=k, accumulates=accumulates) for m, n, k in shapes)
 
-    def added(numbers: float) -> MemoryPass:
-        return MemoryPass(name=name, bytes=3 * HALF * numbers)
+    def passes(added: float) -> MemoryPass:
+        # Dropout of every module's input, with its mask, and scaling of the output, or their gradients, with the casts of
+        # adapters of their own format; the output or gradient is added.
+        number, casts = execution.adapter_bytes, execution.adapter_bytes > HALF
+        dropout = 2 * number + 1 + (HALF + number if casts else 0.0)
+        scaling = 2 * number + (3 * number - HALF if casts else 0.0)
+        apart = 0.0 if execution.fused_activation else dropout * inner * len(part.products) + scaling * columns
+        return MemoryPass(name=name, bytes=rows * (3 * HALF * added + apart), kernels=3 if apart else 1)
 
     return joined(
         (
             replace(part, backward_weight=()),
             Part(
-                forward=(*pair((rows, rank, inner), (rows, columns, rank)), added(rows * columns)),
-                backward_input=(*pair((rows, rank, columns), (rows, inner, rank)), added(rows * inner)),
+                forward=(*pair((rows, rank, inner), (rows, columns, rank)), passes(columns)),
+                backward_input=(*pair((rows, rank, columns), (rows, inner, rank)), passes(inner)),
                 backward_weight=pair((rank, inner, rows), (columns, rank, rows), accumulates=execution.fp32_gradients),
                 kept=(Kept(name=name, bytes=HALF * rows * rank, until="W", gradient_bytes=HALF * rows * rank),),
                 adapters=RankParameters(dense=round(rank * (inner + columns))),
