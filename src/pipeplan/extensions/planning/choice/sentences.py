@@ -98,8 +98,7 @@ def without_close_calls(plan: PlanResult) -> PlanResult:
     reason = f"about as fast: {_ended_by(plan)} before it could tell"
     runners = zip(plan.runners_up, alike, strict=True)
     return replaced(
-        plan,
-        runners_up=tuple(replaced(runner, lost_because=reason) if close else runner for runner, close in runners),
+        plan, runners_up=tuple(replaced(runner, lost_because=reason) if close else runner for runner, close in runners)
     )
 
 

@@ -95,20 +95,10 @@ def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
 
 @dataclass(slots=True, eq=False)
 class TrainerRun:
-    """Run for one trainer.
+    """Run for one trainer, or with ``any_trainer`` for schedules of any.
 
-    Attributes
-    ----------
-    trainer, request
-        Name of the trainer, and its request.
-    any_trainer
-        Whether its schedules are not those of one trainer.
-    planning
-        Its last planning run; None before it began, or if no configuration is valid.
-    width
-        Number of times that the request was widened.
-    error
-        Why no configuration is valid.
+    ``planning`` is its last planning run (None before it began, or if no configuration is valid, which ``error`` explains),
+    ``width`` how often the request was widened.
     """
 
     trainer: str
@@ -253,12 +243,7 @@ class TrainerRuns:
     def result(self, order_seconds: float) -> PlanResult:
         """Return the plan of the best trainer, with every trainer's own; the closest miss if nothing fits.
 
-        Raises
-        ------
-        ShapeError
-            If no configuration is valid.
-        InfeasibleError
-            If none can be estimated, or none meets the deadline.
+        Raises ShapeError if no configuration is valid, InfeasibleError if none can be estimated or meets the deadline.
         """
         run = self._best if self._best.fits else self.runs[-1]
         planning, error = run.planning, run.error
