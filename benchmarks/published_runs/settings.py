@@ -158,8 +158,10 @@ _RECOMPUTE: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"^full", ("full",)),
     (r"per[ -]op|recipe default", ("selective-op",)),
     (r"^selective", ("core_attn",)),
+    (r"^mlp, norms and attention", ("mlp", "layernorm", "core_attn")),
 )
-"""Patterns of a row's recomputation with their modules; Megatron's ``selective`` is the attention core."""
+"""Patterns of a row's recomputation with their modules; Megatron's ``selective`` is the attention core, the last pattern is
+MaxText's ``save_dot_except_mlp``."""
 
 
 def recompute_of(text: str | None) -> tuple[str, ...] | None:

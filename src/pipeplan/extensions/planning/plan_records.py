@@ -310,6 +310,3 @@ class PlanResult(Record, frozen=True, kw_only=True):
 
     interrupted = Evidence[bool]()
     """True if the user interrupted the planner before its budget ended."""
-
-    timed_out = Evidence[bool]()
-    """True if the clock ended the planner before its budget, on a busy machine."""

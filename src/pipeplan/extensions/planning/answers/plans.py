@@ -184,7 +184,6 @@ def plan_of(
         model=result.model,
         cluster=result.cluster,
         interrupted=result.interrupted,
-        timed_out=result.timed_out,
         calibration=calibration,
         flags=flags,
         best_result=simulation,

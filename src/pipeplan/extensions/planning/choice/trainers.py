@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +13,7 @@ from pipeplan.extensions.planning.choice.assumptions import assumptions
 from pipeplan.extensions.planning.choice.describing import in_words, part_for
 from pipeplan.extensions.planning.choice.legality import UNUSUAL
 from pipeplan.extensions.planning.choice.nothing_fits import refusal, thriftiest
-from pipeplan.extensions.planning.choice.planning import OUTERMOST, Planning
+from pipeplan.extensions.planning.choice.planning import Planning
 from pipeplan.extensions.planning.choice.request import (
     PlanListener,
     PlanProgress,
@@ -138,9 +137,8 @@ class TrainerRun:
 class TrainerRuns:
     """Runs of all trainers in question, in one sweep.
 
-    They share the budget: each may do the work of the budget, which takes a part of its time. On a loaded machine each ends
-    when its share of the outermost limit is over. Any trainer joins if none of them has a configuration that fits, or if the
-    user allows schedules that no trainer runs.
+    They share the budget: each may do the work of the budget, which takes a part of its time. Any trainer joins if none of
+    them has a configuration that fits, or if the user allows schedules that no trainer runs.
     """
 
     request: PlanRequest
@@ -155,7 +153,6 @@ class TrainerRuns:
     store: Path | None
     runs: list[TrainerRun] = field(default_factory=list)
     known: dict[str, Estimate | None] = field(default_factory=dict)
-    _begin: float = field(default_factory=time.monotonic)
 
     def run(self, *, strict: bool) -> None:
         """Run all phases but the order search, one trainer after the other; Ctrl-C ends them early.
@@ -166,7 +163,6 @@ class TrainerRuns:
         joins = "any-schedule" in self.request.allowed and not self._is_named
         shares = len(own) + (joins or not own)
         try:
-            # Megatron's spaces are the largest: the last have the time that the others leave.
             for name, request in reversed(own.items()):
                 self._run(TrainerRun(name, request), shares, strict)
             self.runs.reverse()
@@ -221,7 +217,6 @@ class TrainerRuns:
                 deadline=self.deadline,
                 comfort=self.limit,
                 known=self.known,
-                latest=self._begin + OUTERMOST * self.seconds * min(1.0, (place + 1) / shares),
             )
             planning.run(workers=self.workers, store=self.store)
             planning.fall_back()

@@ -125,6 +125,8 @@ class Software:
         ``gradients``, those and the weights in models with expert parallelism (``experts``), or nothing.
     adapts
         Names of the products of a layer that have adapters beside them if adapters are trained; empty: all of them.
+    adapter_bytes
+        Bytes per number of adapters: PEFT keeps them in 32 bits beside 16-bit weights (``autocast_adapter_dtype``).
     unpacks_bytes
         Bytes read and written per gathered parameter to copy fully sharded weights to where products read them.
     graphs
@@ -170,6 +172,7 @@ class Software:
     sharded_by: Literal["nodes", "ranks"] = "nodes"
     whole: Literal["", "gradients", "experts"] = ""
     adapts: frozenset[str] = frozenset()
+    adapter_bytes: float = 2.0
     unpacks_bytes: float = 0.0
     graphs: bool = False
     launch: float = EAGER_LAUNCH
@@ -244,7 +247,10 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "ring-attention": Trait(software={"context_method": "ring"}),
         "all-to-all-attention": Trait(software={"context_method": "all_to_all"}),
         "adapters-on-queries-keys-values": Trait(software={"adapts": QUERY_KEY_VALUE}),
+        "adapters-on-attention-products": Trait(software={"adapts": QUERY_KEY_VALUE | {"attention output"}}),
         "adapters-on-all-products": Trait(software={"adapts": frozenset()}),
+        "32-bit-adapters": Trait(software={"adapter_bytes": 4.0}),
+        "16-bit-adapters": Trait(software={"adapter_bytes": 2.0}),
         "gradients-summed-whole": Trait(software={"whole": "gradients"}),
         "gradients-summed-sharded": Trait(software={"whole": ""}),
         "gradients-added-in-products": Trait(software={"adds_bytes": 0.0}),

@@ -75,6 +75,7 @@ def execution_of(configuration: Configuration) -> Execution:
         context_method=trainer.context_method,
         framework=trainer.framework,
         adapter_rank=configuration.lora_rank,
+        adapter_bytes=trainer.adapter_bytes,
         adapted=trainer.adapts if configuration.lora_rank else frozenset(),
         document=configuration.document,
         gather_bytes=1.0 if trainer.gathers_small and configuration.precision == "fp8" else 2.0,
@@ -192,7 +193,7 @@ class _PlainLayer:
     seconds: Floats
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _plain_layers(model: ModelShape, machine: WorkMachine) -> tuple[_PlainLayer, ...]:
     """Return a model's layers in order; equal ones share one object. They are priced once for all recomputations."""
     layers = layers_of(model, machine.execution)
