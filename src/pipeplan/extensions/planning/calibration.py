@@ -154,12 +154,7 @@ class Calibration:
     def record(self) -> CalibrationRecord:
         """The content of the calibration file."""
         return CalibrationRecord(
-            gpu=self.gpu,
-            model=self.model,
-            sequence=self.sequence,
-            microbatch_size=self.microbatch_size,
-            precision=self.precision,
-            measured_on=self.measured_on,
+            **{name: getattr(self, name) for name in _TYPES},
             factors={
                 correction.kind: CalibrationFactor(
                     factor=_rounded(correction.factor),

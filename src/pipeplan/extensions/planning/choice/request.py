@@ -166,19 +166,10 @@ def written(field: str, value: Any) -> str:
 def read_fixed(fix: Mapping[str, Any], trainers: Mapping[str, Trainer] = NO_TRAINERS) -> dict[str, tuple[Any, ...]]:
     """Return the allowed values of the fixed fields.
 
-    Parameters
-    ----------
-    fix
-        By any name of a choice, a value, or several alternatives as a list or joined by commas: ``{"tp": "4,8"}``.
-    trainers
-        Trainers that a plan can be for, by name; their layout texts are read, too.
+    ``fix`` has by any name of a choice a value, or several alternatives as a list or joined by commas: ``{"tp": "4,8"}``.
+    Layout texts of the trainers are read, too.
 
-    Raises
-    ------
-    UnknownNameError
-        If a name is not a choice, or a value is unknown; names the nearest one.
-    InputError
-        If a value is invalid, or two names of one choice are given.
+    Raises InputError for an invalid value and two names of one choice, UnknownNameError for an unknown name or value.
     """
     fixed: dict[str, tuple[Any, ...]] = {}
     for key, raw in fix.items():
@@ -292,10 +283,7 @@ def value_of(objective: Objective, deadline: float | None) -> Value:
     hour. ``gpus`` is the smallest number of GPUs that meets the deadline; ties are decided by the step time. With a
     deadline, steps that miss it are worse than all that meet it.
 
-    Raises
-    ------
-    InputError
-        If ``gpus`` has no deadline, or the deadline is not positive.
+    Raises InputError if ``gpus`` has no deadline, or the deadline is not positive.
     """
     if deadline is not None and not deadline > 0:
         raise InputError(f"invalid deadline {deadline:g}: expected more than 0 seconds", field="deadline")

@@ -36,22 +36,10 @@ class Scaled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedInput:
-    """Trial change of one input of an estimate, such as a bandwidth or the speed of a kind of work.
+    """Trial change of one input of an estimate by a factor, or of the overhead between ops in seconds (``op_gap``).
 
-    Attributes
-    ----------
-    input
-        Name of the input.
-    factor
-        Factor on the input.
-    links
-        Links whose bandwidth the factor applies to: ``inside`` or ``between`` nodes.
-    kinds
-        Kinds of work (of a calibration) that the factor applies to.
-    cost
-        Whether the input is the time of these kinds; otherwise it is their speed.
-    op_gap
-        Overhead between ops in seconds; None: unchanged.
+    The factor applies to the bandwidth of ``links`` (``inside`` or ``between`` nodes), and to the speed of ``kinds`` of work
+    (of a calibration); with ``cost``, to their time.
     """
 
     input: str

@@ -186,12 +186,8 @@ def estimate(
 ) -> Estimate:
     """Return the estimate of a configuration: step time by what it is spent on, and memory of every rank.
 
-    Parameters
-    ----------
-    calibration
-        Correction factors of the user's machine; None: analytic times.
-    schedule
-        Schedule to run in place of the configuration's own, with the same ranks, chunks and microbatches.
+    A calibration has the correction factors of the user's machine. A schedule runs in place of the configuration's own, with
+    the same ranks, chunks and microbatches.
 
     Raises
     ------

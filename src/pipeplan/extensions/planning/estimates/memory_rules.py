@@ -153,15 +153,12 @@ _TORCHTITAN_2024 = replace(_TORCHTITAN, loss_bytes=_EAGER_LOSS, split_loss_bytes
 RULES: Mapping[str, MemoryRules] = MappingProxyType(
     {
         "": _TRANSFORMER_ENGINE,
-        "megatron-lm-2021": _MEGATRON_2021,
-        "zero-bubble": _MEGATRON_2021,
-        "megatron-deepspeed": _MEGATRON_2021,
+        **dict.fromkeys(("megatron-lm-2021", "zero-bubble", "megatron-deepspeed", "megascale"), _MEGATRON_2021),
         "deepspeed": replace(
             _MEGATRON_2021,
             gathers="module",
             source="DeepSpeed ZeRO-3: parameters are gathered, and gradients reduced, module by module (arXiv 1910.02054)",
         ),
-        "megascale": _MEGATRON_2021,
         "megatron-bridge": replace(
             _EIGHT_BIT_PARAMETERS,
             gradient_bytes=2,
@@ -169,8 +166,7 @@ RULES: Mapping[str, MemoryRules] = MappingProxyType(
         ),
         "nemo": _EIGHT_BIT_PARAMETERS,
         "torchtitan": _TORCHTITAN,
-        "torchtitan-eager": _TORCHTITAN_2024,
-        "torchtitan-2024": _TORCHTITAN_2024,
+        **dict.fromkeys(("torchtitan-eager", "torchtitan-2024"), _TORCHTITAN_2024),
         "llm-foundry": replace(
             _FSDP2,
             source="mosaicml/llm-foundry: PyTorch's FSDP; its loss is by default flash-attn's fused cross entropy",

@@ -198,14 +198,9 @@ SEPARATOR = "+"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trait:
-    """Change of a trainer's software.
+    """Change of a trainer's software: values of its fields and of the memory rules.
 
-    Attributes
-    ----------
-    software, memory
-        Values of fields of the software, and of the memory rules.
-    hides, exposes
-        Communication that overlaps computation with this trait, and communication that does not.
+    ``hides`` and ``exposes`` are communication that overlaps computation with this trait, and that does not.
     """
 
     software: Mapping[str, Any] = field(default_factory=dict)

@@ -56,15 +56,7 @@ UNCALIBRATED: TimeFactors = _Uncalibrated()
 
 @dataclass(frozen=True, slots=True)
 class WorkMachine:
-    """Everything besides the work itself that its time depends on.
-
-    Attributes
-    ----------
-    cluster, software, execution
-        GPUs and links, the trainer's software, and how it splits a layer.
-    factors
-        Factors of a calibration.
-    """
+    """GPUs and links, the trainer's software, how it splits a layer, and factors of a calibration: what times depend on."""
 
     cluster: Cluster
     software: Software
