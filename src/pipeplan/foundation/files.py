@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from pipeplan.foundation.errors import FormatError, InputError
 
@@ -88,8 +89,11 @@ def _short(text: str) -> str:
     return text if len(text) <= 120 else f"{text[:60]}…{text[-60:]}"
 
 
-def read_text(path: Path, *, limit: int, what: str) -> str:
-    """Return the text of a file, uncompressed if gzip compressed it. The size is checked before anything is read."""
+def read_text(path: Path, *, limit: int, what: str, errors: Literal["strict", "replace"] = "strict") -> str:
+    """Return the text of a file, uncompressed if gzip compressed it. The size is checked before anything is read.
+
+    ``errors="replace"`` accepts bytes that are not UTF-8, such as the torn characters of several writers' logs.
+    """
     try:
         data = _read_limited(path, limit, what)
         if data.startswith(_GZIP):
@@ -99,7 +103,7 @@ def read_text(path: Path, *, limit: int, what: str) -> str:
     if not data.strip():
         raise FormatError(f"the {what} {path} is empty")
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-8-sig", errors)
     except UnicodeDecodeError as error:
         raise FormatError(f"the {what} {path} is not text: byte {error.start} is not UTF-8") from None
     if "\0" in text:

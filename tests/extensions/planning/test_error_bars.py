@@ -77,10 +77,10 @@ def test_a_bar_widens_beyond_the_runs_and_says_so(monkeypatch):
     assert basis == "3 published runs on Hopper GPUs without experts from 3 sources"
     wider = bars(monkeypatch, shipped, sequence=16384)
     assert wider[:2] == pytest.approx((low * (1 + PER_DOUBLING), high * (1 + PER_DOUBLING)))
-    assert wider[2].endswith("; sequences of at most 8,192 tokens: widened")
+    assert wider[2].endswith("(their sequences have at most 8,192 tokens: the range is wider)")
     other = bars(monkeypatch, shipped, A100)
     assert other[:2] == pytest.approx((low * UNSEEN, high * UNSEEN))
-    assert other[2].endswith("; too few of them on Ampere GPUs without experts: widened")
+    assert other[2].endswith("(too few of them on Ampere GPUs without experts: the range is wider)")
 
 
 def test_an_estimate_has_the_error_bar_of_its_kind():

@@ -39,7 +39,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         """Return the kind in words."""
-        where = f"on {self.generation.capitalize()} GPUs " if self.generation else ""
+        name = self.generation.upper() if self.generation.startswith("cdna") else self.generation.capitalize()
+        where = f"on {name} GPUs " if self.generation else ""
         model = f"{where}{'with' if self.experts else 'without'} experts"
         return f"{model} and with sequences beyond {LONG:,} tokens" if self.long else model
 
@@ -103,8 +104,8 @@ def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration,
     if found.kind != kind:
         beyond.append(f"too few of them {kind}")
     for size, most, words in (
-        (configuration.sequence, found.sequence, "sequences of at most {:,} tokens"),
-        (cluster.gpus, found.gpus, "at most {:,} GPUs"),
+        (configuration.sequence, found.sequence, "their sequences have at most {:,} tokens"),
+        (cluster.gpus, found.gpus, "they have at most {:,} GPUs"),
     ):
         if size > most:
             wider += PER_DOUBLING * log2(size / most)
@@ -114,7 +115,7 @@ def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration,
         low=low,
         high=high,
         step_time_s=(step_time * low, step_time * high),
-        basis=f"{like}; {', '.join(beyond)}: widened" if beyond else like,
+        basis=f"{like} ({', '.join(beyond)}: the range is wider)" if beyond else like,
         coverage=table().held,
     )
 

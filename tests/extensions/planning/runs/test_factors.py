@@ -14,7 +14,7 @@ from pipeplan.extensions.planning.flags import read_configuration
 from pipeplan.extensions.planning.hardware import cluster
 from pipeplan.extensions.planning.runs.factors import TriedRun, fitted
 from pipeplan.extensions.planning.runs.proposing import FromRuns
-from pipeplan.foundation.errors import FormatError, InputError
+from pipeplan.foundation.errors import FormatError, InputError, UnknownNameError
 from tests.extensions.planning.runs.test_logs import megatron, written
 from tests.plans import fitting_plan
 
@@ -105,13 +105,16 @@ def test_a_ledger_becomes_a_calibration_file(tmp_path):
         ([3], "run 0: expected a mapping of settings"),
         ([{"tp": 3, "measured": 9}], "run 0: tp 3 x pp 1"),
         ([{"id": "x", "tp": 2}], "x: expected either 'measured', a duration or a log, or 'out_of_memory"),
-        ([{"tp": 2, "measured": "none.log"}], "run 0: cannot read the training log .*none.log"),
+        ([{"tp": 2, "measure": 9}], "run 0: unknown key of a run 'measure'; did you mean 'measured'"),
+        ([{"tp": 2, "measured": [9]}], "run 0: cannot read the measured step"),
+        ([{"tp": 2, "measured": 9, "peak_memory": "lots"}], "run 0: invalid peak_memory 'lots'"),
+        ([{"tp": 2, "measured": "none.log"}], "run 0: cannot read the measured step .none.log.: no such file"),
     ],
 )
 def test_a_ledger_that_cannot_be_read_names_the_run(tmp_path, runs, message):
     path = tmp_path / "runs.json"
     path.write_text(json.dumps(SHARED | {"runs": runs}))
-    with pytest.raises((FormatError, InputError), match=message):
+    with pytest.raises((FormatError, InputError, UnknownNameError), match=message):
         read_ledger(path)
 
 
@@ -119,8 +122,17 @@ def test_runs_without_a_step_or_of_two_gpus_fit_nothing():
     one, two = tried(SETTINGS[:2], {})
     with pytest.raises(InputError, match="no run has a measured step"):
         fitted([replace(one, seconds=None)])
-    with pytest.raises(InputError, match="run 1 has the GPU a100-sxm-80gb, others h100-sxm: keep a ledger per GPU"):
+    with pytest.raises(InputError, match="1 has the GPU a100-sxm-80gb, others h100-sxm: keep a ledger per GPU"):
         fitted([one, replace(two, cluster=cluster("a100-sxm-80gb:8x2"))])
+
+
+def test_steps_of_another_unit_and_runs_that_contradict_each_other_fit_nothing():
+    (one,) = tried(SETTINGS[:1], {})
+    seconds = one.estimate().step_time
+    with pytest.raises(InputError, match="check its unit, model and batch"):
+        fitted([replace(one, seconds=1000 * seconds)])
+    with pytest.raises(InputError, match="again have the same configuration, but took"):
+        fitted([one, replace(one, id="again", seconds=2 * seconds)])
 
 
 def test_the_next_run_is_one_of_the_plan_that_was_not_tried_with_its_gain_and_risk():

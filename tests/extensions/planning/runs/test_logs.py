@@ -112,8 +112,15 @@ def test_every_restart_warms_up_again_and_other_batches_are_left_out(tmp_path):
 def test_a_duration_is_a_measured_step():
     for text in ("14.25s", "14.25", "14250 ms", 14.25):
         assert measured_as(text, CONFIGURATION).seconds(CONFIGURATION) == [pytest.approx(14.25)]
-    with pytest.raises(InputError, match="invalid measured step '0s'"):
+    with pytest.raises(InputError, match="measured step '0s': no such file, and no duration above 0"):
         measured_as("0s", CONFIGURATION)
+
+
+def test_torn_bytes_and_the_lines_of_earlier_torchtitan_are_read(tmp_path):
+    path = tmp_path / "step.log"
+    lines = [titan(0, step, 7285, 47.5).replace("tps:", "wps:") for step in range(1, 4)]
+    path.write_bytes(b"caf\xe9\n" + "\n".join(lines).encode())
+    assert read(path).seconds(CONFIGURATION) == [pytest.approx(128 * 8192 / 64 / 7285)] * 2
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,9 @@ def calibrated(
     if gpu is None and isinstance(calibrate, str | os.PathLike) and _is_ledger(Path(calibrate)):
         return CalibrationProfile.of(fitted(read_ledger(Path(calibrate)), base=_earlier(calibration)).calibration)
     if gpu is None:
-        raise InputError("gpu is required: a name such as h100-sxm, or a cluster file", field="gpu")
+        named = isinstance(calibrate, str | os.PathLike) and Path(calibrate).suffix.lower() in ENDINGS
+        fault = f"{Path(cast('str', calibrate)).name} is no ledger, it has no 'runs'; " if named else ""
+        raise InputError(f"{fault}gpu is required: a name such as h100-sxm, or a cluster file", field="gpu")
     shape = model_of(calibrate)
     sheet, preset = _sheet(gpu)
     sequence = options.sequence or min(shape.trained_sequence or USUAL_SEQUENCE, 2 * USUAL_SEQUENCE)
@@ -151,14 +153,15 @@ def _earlier(calibration: FilePath | None) -> Calibration | None:
 
 
 def _is_ledger(path: Path) -> bool:
-    readable = path.suffix.lower() in ENDINGS and path.is_file()
+    readable = path.suffix.lower() in ENDINGS
     document = read_document(path, "model or ledger") if readable else None
     return isinstance(document, dict) and "runs" in document
 
 
 def _is_log(path: Path) -> bool:
     """Return True for a log of steps: traces are folders, files of JSON, or Nsight Systems' databases."""
-    return path.is_file() and not path.name.lower().endswith((".json", ".json.gz", ".sqlite"))
+    named = path.is_file() or (path.suffix and not path.exists())
+    return bool(named) and not path.name.lower().endswith((".json", ".json.gz", ".sqlite"))
 
 
 def _sheet(name: FilePath | Gpu) -> tuple[Gpu, bool]:

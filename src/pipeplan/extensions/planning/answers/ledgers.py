@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,9 +25,12 @@ from pipeplan.extensions.planning.flags import read_configuration, read_keys
 from pipeplan.extensions.planning.runs.factors import TriedRun
 from pipeplan.extensions.planning.runs.logs import measured_as
 from pipeplan.foundation.documents import read_document
-from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
+from pipeplan.foundation.errors import CostError, FormatError, InputError, PipeplanError, UnknownNameError
 from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.model import shortened
+
+_OWN = ("id", "runs", "configuration", "measured", "peak_memory", "out_of_memory")
+"""Keys of a ledger and its runs beside those of a configuration."""
 
 
 def read_ledger(path: Path, *, approximate: bool = False) -> list[TriedRun]:
@@ -49,16 +53,19 @@ def _run(name: str, shared: Mapping[str, Any], entry: Any, folder: Path, approxi
     if not isinstance(entry, Mapping):
         raise FormatError(f"expected a mapping of settings and 'measured', not {shortened(repr(entry), 60)}")
     named = {} if "configuration" not in entry else read_keys(folder / str(entry["configuration"]))
+    for key in entry:
+        if key not in _OWN and get_close_matches(str(key), _OWN, n=1, cutoff=0.8):
+            raise UnknownNameError("key of a run", str(key), _OWN)
     settings = {**shared, **named, **entry}
-    values = {
-        key: settings.pop(key, None)
-        for key in ("id", "runs", "configuration", "measured", "peak_memory", "out_of_memory")
-    }
+    values = {key: settings.pop(key, None) for key in _OWN}
     model, cluster, configuration = read_configuration(settings, folder, approximate=approximate)
     measured, peak = values["measured"], values["peak_memory"]
     if (measured is None) != (values["out_of_memory"] is True):
         raise InputError("expected either 'measured', a duration or a log, or 'out_of_memory: true'")
-    seconds, peak_gib = None, None if peak is None else parse_limit(peak)[0] / GIBIBYTE
+    try:
+        seconds, peak_gib = None, None if peak is None else parse_limit(peak)[0] / GIBIBYTE
+    except CostError:
+        raise InputError(f"invalid peak_memory {shortened(repr(peak), 60)}: expected a size such as 62.8GiB") from None
     if measured is not None:
         measurement = measured_as(measured, configuration, folder)
         seconds = median(measurement.seconds(configuration))

@@ -175,7 +175,7 @@ def _sensitivity(plan: PlanResult, *, details: bool) -> Iterator[RenderableType]
     """Return the table of changed inputs; without ``details``, a line for each that changes the plan."""
     if not details:
         changes = [effect for effect in plan.sensitivity if effect.changes]
-        yield from (line(f"better with {effect.what}: {effect.instead}") for effect in changes)
+        yield from (line(f"with {effect.what}: {effect.instead}") for effect in changes)
         return
     table = columns("changed input", "step (s)", "best plan", padding=1, text_last=True)
     for effect in plan.sensitivity:

@@ -19,6 +19,7 @@ from pipeplan.extensions.planning.estimates.running import run
 from pipeplan.extensions.planning.estimates.stages import stage_costs
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.results import Estimate, StepTime
+from pipeplan.extensions.planning.runs.factors import UNLIKELY
 from pipeplan.extensions.planning.runs.logs import Measurement
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.foundation.readable import change
@@ -99,11 +100,11 @@ class Comparison(Record, frozen=True, kw_only=True):
         others = f", {self.other_batches} of other batches" if self.other_batches else ""
         low, high = self.spread_s
         logged = (
-            f" (median of {self.steps} logged steps, most of them {low:.4g}-{high:.4g} s; left out: "
+            f" (median of {counted(self.steps, 'logged step')}, most of them {low:.4g}-{high:.4g} s; left out: "
             f"{counted(self.warm_up, 'warm-up step')}{others})"
         )
         step = f"measured {self.step_time_s:.4g} s{logged if self.trainer else ''}"
-        return f"{step}: {self.ratio:.3f} times the prediction{bar}"
+        return f"{step}: {self.ratio:.4g} times the prediction{bar}"
 
 
 def compared(
@@ -258,6 +259,9 @@ def _by_steps(ratio: float, suspects: Mapping[str, float], trainer: str) -> Iter
         yield f"no part stands out: two measurements of one run differ by {REPEATED:.0%}, too"
         return
     named = ", ".join(f"{part} at {factor:.2f} times its prediction" for part, factor in suspects.items())
+    if not 1 / UNLIKELY < ratio < UNLIKELY:
+        yield "another unit, or another job? steps are in seconds, such as 14.25s or 14250ms"
+        return
     yield "whole steps do not tell which part is off; " + (
         f"alone, each of these would explain it: {named}"
         if named

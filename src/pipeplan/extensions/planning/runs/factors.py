@@ -40,6 +40,9 @@ DETERMINED = 0.6
 SENSITIVE = 0.002
 """Least relative change of a step by that of a factor from which a kind of work takes part in a run."""
 
+UNLIKELY, CONTRADICTORY = 20.0, 1.25
+"""Ratio of a measured step to its prediction from which it is no measurement of that run; the same of two measurements."""
+
 TENTH = 1.2816
 """Standard deviations from the median to the last tenth of a normal distribution."""
 
@@ -103,10 +106,11 @@ def fitted(runs: Sequence[TriedRun], *, base: Calibration | None = None) -> Mach
         raise InputError("no run has a measured step: add 'measured', a duration or a log, to one", field="runs")
     gpu = runs[0].cluster.gpu
     if other := next((run for run in runs if run.cluster.gpu != gpu), None):
-        words = f"run {other.id} has the GPU {other.cluster.gpu.name}, others {gpu.name}: keep a ledger per GPU"
+        words = f"{other.id} has the GPU {other.cluster.gpu.name}, others {gpu.name}: keep a ledger per GPU"
         raise InputError(words, field="runs")
     start = base or Calibration(gpu=gpu.name, corrections=())
     start.require(gpu)
+    _require_plausible(timed, start)
     effects = np.array([_slopes(run, tuple(OWN), start) for run in timed]).max(axis=0)[1:]
     kinds = tuple(kind for kind, effect in zip(OWN, effects, strict=True) if effect > SENSITIVE)
     measured = np.log([run.seconds or 1.0 for run in timed])
@@ -136,8 +140,8 @@ def fitted(runs: Sequence[TriedRun], *, base: Calibration | None = None) -> Mach
     corrections = [
         Correction(
             kind=kind,
-            measured=float(time) * factors[kind],
-            analytic=float(time),
+            measured=max(float(time), _STEP) * factors[kind],
+            analytic=max(float(time), _STEP),
             source=f"{words}, {'own' if known else 'as all work'}",
             uncertainty=float(spread),
         )
@@ -153,6 +157,26 @@ def fitted(runs: Sequence[TriedRun], *, base: Calibration | None = None) -> Mach
         covariance=covariance,
         memory=_memory(runs),
     )
+
+
+def _require_plausible(timed: Sequence[TriedRun], calibration: Calibration) -> None:
+    """Raise InputError if a step is of another unit or run, or if runs of one configuration contradict each other."""
+    for place, run in enumerate(timed):
+        seconds, predicted = run.seconds or 0.0, run.estimate(calibration).step_time
+        if not 1 / UNLIKELY < seconds / predicted < UNLIKELY:
+            raise InputError(
+                f"{run.id} took {seconds:.4g} s for the predicted {predicted:.4g} s: check its unit, model and batch",
+                field="runs",
+            )
+        for other in timed[:place]:
+            same = (run.model, run.cluster, run.configuration) == (other.model, other.cluster, other.configuration)
+            ratio = seconds / (other.seconds or seconds)
+            if same and not 1 / CONTRADICTORY < ratio < CONTRADICTORY:
+                raise InputError(
+                    f"{other.id} and {run.id} have the same configuration, but took {other.seconds:.4g} s and "
+                    f"{seconds:.4g} s: keep the one without other jobs, slow nodes or warm-up",
+                    field="runs",
+                )
 
 
 def _with(calibration: Calibration, kinds: Sequence[str], parts: Floats) -> Calibration:

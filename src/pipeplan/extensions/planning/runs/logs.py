@@ -6,6 +6,7 @@ The lines are those of Megatron-LM (``training_log``, ``report_memory``, ``Timer
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from statistics import median
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.foundation.errors import FormatError, InputError
 from pipeplan.foundation.files import GIBIBYTE, MEBIBYTE, read_text
-from pipeplan.model import counted
+from pipeplan.model import counted, shortened
 
 LARGEST, LONGEST = 256 * MEBIBYTE, 4000
 """Maximum size of a log in bytes, and number of characters of a line that are read."""
@@ -34,12 +35,15 @@ STEPS = {
         r"iteration (?P<step>\d+)/\d+ \|.*?global_batch_size: (?P<batch>\d+).*?train_step_timing in s: (?P<s>[\d.]+)"
         r"(?:.*?TFLOPS_per_GPU: (?P<tflops>[\d.]+))?"
     ),
-    "torchtitan": r"step:\s*(?P<step>\d+)\s.*?GiB.*?tps:\s*(?P<tps>[\d,]+)(?:\s+tflops:\s*(?P<tflops>[\d.,]+))?",
+    "torchtitan": r"step:\s*(?P<step>\d+)\s.*?GiB.*?(?:tps|wps):\s*(?P<tps>[\d,]+)(?:\s+tflops:\s*(?P<tflops>[\d.,]+))?",
     "NeMo AutoModel": r"step (?P<step>\d+) \| epoch .*?\| tps [\d.]+\((?P<tps>[\d.]+)/gpu\)",
     "Megatron Bridge": r"Step Time : (?P<s>[\d.]+)s GPU utilization: (?P<tflops>[\d.]+)",
 }
 """Line of a step by trainer: its number, milliseconds, seconds or tokens per second and GPU, TFLOP/s per GPU, sequences. The
 first trainer with such lines counts: Bridge prints its own beside Megatron's."""
+
+_SECONDS = {"": 1.0, "s": 1.0, "ms": 1e-3, "min": 60.0}
+"""Seconds of the units of a duration."""
 
 _NUMBER = r"([\d.,]+)"
 _MEMORY = (
@@ -105,13 +109,17 @@ def measured_as(value: str | float, configuration: Configuration, folder: Path =
     Raises InputError for a file that cannot be read, is no known trainer's log, is of another cluster, or has no settled
     step with the configuration's batch.
     """
-    duration, path = re.fullmatch(r"\s*([\d.]+)\s*(s|ms|)\s*", str(value)), folder / str(value)
-    if duration is not None and not path.is_file():
-        if not (seconds := _float(duration[1]) * (1e-3 if duration[2] == "ms" else 1.0)):
-            raise InputError(f"invalid measured step '{value}': expected seconds above 0, or a log", field="measured")
+    duration, path = re.fullmatch(r"\s*([\d.]+)\s*(s|ms|min|)\s*", str(value)), folder / str(value)
+    if duration is not None and not path.is_file() and (seconds := _float(duration[1]) * _SECONDS[duration[2]]):
         return Measurement(source=f"{seconds:g} s", steps=[LoggedStep(seconds=seconds)])
+    if not (isinstance(value, str | os.PathLike) and str(value).strip() and os.path.exists(path)):
+        raise InputError(
+            f"cannot read the measured step '{shortened(str(value), 60)}': no such file, and no duration above 0 such as "
+            "14.25s, 14250ms or 2min",
+            field="measured",
+        )
     try:
-        trainer, starts, memory = _read(read_text(path, limit=LARGEST, what="training log"))
+        trainer, starts, memory = _read(read_text(path, limit=LARGEST, what="training log", errors="replace"))
     except FormatError as error:
         raise FormatError(f"{error}; {_EXPECTED}", field="measured") from None
     batch, last = configuration.global_batch, max((*memory[0], *memory[1]), default=0)
@@ -152,7 +160,9 @@ def _read(text: str) -> tuple[str, list[list[LoggedStep]], tuple[dict[int, float
     memory: tuple[dict[int, float], dict[int, float]] = ({}, {})
     last: LoggedStep | None = None
     for line in (whole[:LONGEST] for whole in re.sub(r"\x1b\[[\d;]*m", "", text).splitlines()):
-        if (timer := _TIMER.search(line)) and last is not None:  # the timers of a step follow its line
+        if (
+            last is not None and "..:" in line and (timer := _TIMER.search(line))
+        ):  # the timers of a step follow its line
             low, high, only = (_float(value) / 1e3 for value in timer.groups()[1:])
             last.timers[timer[1]] = (low or only, high or only)
         for trainer, pattern in STEPS.items():
@@ -180,17 +190,19 @@ def _read(text: str) -> tuple[str, list[list[LoggedStep]], tuple[dict[int, float
 
 def _by_start(numbered: Sequence[tuple[int, LoggedStep]]) -> Iterator[list[LoggedStep]]:
     """Yield the steps of each start of a run, once each: several ranks may log the same step."""
-    start: dict[int, LoggedStep] = {}
+    start: list[LoggedStep] = []
+    before = last = -1
     for number, step in numbered:
-        if number in list(start)[-2:]:
+        if start and number in (before, last):
             continue
         # A lower number is a restart from a checkpoint; ranks are at most one step apart.
-        if start and number < max(start):
-            yield list(start.values())
-            start = {}
-        start[number] = step
+        if start and number < last:
+            yield start
+            start = []
+        before, last = (last, number) if start else (-1, number)
+        start.append(step)
     if start:
-        yield list(start.values())
+        yield start
 
 
 def _float(text: str | None) -> float:
