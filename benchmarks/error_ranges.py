@@ -19,8 +19,11 @@ TAILS = 0.1
 ROUNDED = 0.03
 """Minimum half width of a range, in logarithms: what two measurements of one run differ by."""
 
-FEW_SOURCES = 0.5
-"""Fraction by which a range of one source is wider, of two half of it: another source is off by another amount."""
+LEAST_SOURCES = 3
+"""Minimum number of sources in a range of one generation; with fewer, the runs on all generations count."""
+
+FEW_SOURCES = 0.25
+"""Fraction by which a range would be wider with one source, with two half of it: another source is off by another amount."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +45,16 @@ def error_table(runs: Sequence[Compared]) -> ErrorTable:
 
 
 def ranges_of(runs: Sequence[Compared]) -> tuple[ErrorRange, ...]:
-    """Return the ranges of all kinds, and of each kind on any generation."""
+    """Return the ranges of all kinds with enough sources, and of each kind on any generation."""
     by_kind: dict[Kind, list[Compared]] = {}
     for run in runs:
         for kind in (run.kind, msgspec.structs.replace(run.kind, generation="")):
             by_kind.setdefault(kind, []).append(run)
-    return tuple(_range(kind, inside) for kind, inside in sorted(by_kind.items(), key=lambda pair: str(pair[0])))
+    return tuple(
+        _range(kind, inside)
+        for kind, inside in sorted(by_kind.items(), key=lambda pair: str(pair[0]))
+        if not kind.generation or len({run.source for run in inside}) >= LEAST_SOURCES
+    )
 
 
 def _range(kind: Kind, runs: Sequence[Compared]) -> ErrorRange:
@@ -76,9 +83,9 @@ def quantile(values: Floats, weights: Floats, share: float) -> float:
 
 
 def held(runs: Sequence[Compared]) -> float:
-    """Return the fraction of runs within the range made of other sources' runs, on average over the kinds."""
-    inside = held_by_kind(runs)
-    return fmean(share for share, _ in inside.values()) if inside else 0.0
+    """Return the fraction of runs within the range made of other sources' runs."""
+    inside = held_by_kind(runs).values()
+    return sum(share * count for share, count in inside) / max(1, sum(count for _, count in inside))
 
 
 def held_by_kind(runs: Sequence[Compared]) -> dict[Kind, tuple[float, int]]:

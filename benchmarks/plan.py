@@ -262,11 +262,15 @@ def report(
 
 def held_table(runs: Sequence[Compared]) -> str:
     """How often error bars hold, by kind, as Markdown."""
-    ranges = {each.kind: each for each in error_table(runs).ranges}
+    shipped = error_table(runs)
     lines = ["| kind | runs | sources | error bar | held |", "|---|---:|---:|---|---:|"]
     for kind, (share, count) in sorted(held_by_kind(runs).items(), key=lambda pair: str(pair[0])):
-        found = ranges[kind]
-        lines.append(f"| {kind} | {count} | {found.sources} | {found.low:.2f} to {found.high:.2f} | {share:.0%} |")
+        found, wider = shipped.of(kind)
+        assert found is not None
+        sources = len({run.source for run in runs if run.kind == kind})
+        low, high = found.low**wider, found.high**wider
+        lines.append(f"| {kind} | {count} | {sources} | {low:.2f} to {high:.2f} | {share:.0%} |")
+    lines.append(f"| all | {len(runs)} | {len({run.source for run in runs})} | | {shipped.held:.0%} |")
     return "\n".join(lines)
 
 

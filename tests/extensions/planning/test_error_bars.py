@@ -54,6 +54,7 @@ def test_runs_of_a_large_source_do_not_outvote_the_others():
 def test_a_range_of_few_sources_is_wider():
     ratios = [0.9, 0.95, 1.05, 1.1]
     one = ranges_of([run(ratio) for ratio in ratios])[0]
+    assert one.kind.generation == "", "a single source makes no range of a generation"
     assert one.low < range_of(ratios).low
     assert one.high > range_of(ratios).high
 
@@ -79,7 +80,7 @@ def test_a_bar_widens_beyond_the_runs_and_says_so(monkeypatch):
     assert wider[2].endswith("; sequences of at most 8,192 tokens: widened")
     other = bars(monkeypatch, shipped, A100)
     assert other[:2] == pytest.approx((low * UNSEEN, high * UNSEEN))
-    assert other[2].endswith("; none of them on Ampere GPUs without experts: widened")
+    assert other[2].endswith("; too few of them on Ampere GPUs without experts: widened")
 
 
 def test_an_estimate_has_the_error_bar_of_its_kind():
@@ -164,16 +165,8 @@ def test_steps_of_a_source_are_near_and_nearer_than_the_null_models(predictions,
     assert benchmark.mean_absolute(errors) < benchmark.mean_absolute(nulls)
 
 
-def test_every_page_names_the_number_of_runs_of_the_comparison(predictions):
+def test_the_page_and_the_package_are_of_the_same_comparison(predictions):
     page = benchmark.PAGE.read_text(encoding="utf-8")
     steps, rows = map(int, re.findall(r"(\d+) step times of (\d+) rows", page)[0])
-    assert steps == sum(item.step_error is not None for item in predictions)
-    assert sum(found.runs for found in table().ranges if found.kind.generation) == steps
-    pages = [benchmark.ROOT / "README.md", *(benchmark.ROOT / "docs").rglob("*.md")]
-    numbers = {
-        (path.name, int(number))
-        for path in pages
-        for number in re.findall(r"(\d+) published runs|all (\d+) runs by", path.read_text(encoding="utf-8"))
-        for number in filter(None, number)
-    }
-    assert {("README.md", steps), ("index.md", rows), ("planning.md", rows)} == numbers
+    assert steps == sum(item.step_error is not None for item in predictions) < rows
+    assert sum(found.runs for found in table().ranges if not found.kind.generation) == steps

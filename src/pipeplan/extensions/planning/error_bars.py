@@ -23,22 +23,15 @@ LONG = 16384
 """Tokens of a sequence beyond which a context is long: attention takes a third of a layer's time or more."""
 
 UNSEEN = 1.5
-"""Factor on the logarithms of a range if no run is of its kind: it is then made of those on all generations of GPUs."""
+"""Factor on the logarithms of a range if too few sources have runs of its kind: it is then made of those on all generations
+of GPUs."""
 
 PER_DOUBLING = 0.25
 """Fraction by which the logarithms of a range grow for each factor of 2 beyond the longest sequence or the most GPUs."""
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """Kind of a run.
-
-    Attributes
-    ----------
-    generation
-        Generation of its GPUs; empty: any.
-    experts, long
-        Whether the model has experts, and whether a sequence has more than :data:`LONG` tokens.
-    """
+    """Kind of a run: generation of its GPUs (empty: any), and whether it has experts and more than :data:`LONG` tokens."""
 
     generation: str
     experts: bool
@@ -52,18 +45,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorRange(msgspec.Struct, frozen=True, kw_only=True):
-    """Range of measured over predicted step times of the runs of a kind.
+    """Range of measured over predicted step times of the runs of a kind, without the lowest and the highest tenth.
 
-    Attributes
-    ----------
-    kind
-        Their kind.
-    low, high
-        Range of the ratios without the lowest and the highest tenth.
-    runs, sources
-        Number of the runs, and of their sources.
-    sequence, gpus
-        Longest sequence in tokens, and most GPUs, of these runs.
+    ``runs`` and ``sources`` are their numbers, ``sequence`` and ``gpus`` the longest sequence in tokens and most GPUs.
     """
 
     kind: Kind
@@ -85,14 +69,8 @@ class MemoryRange(msgspec.Struct, frozen=True, kw_only=True):
 class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
     """Table that is shipped with the package.
 
-    Attributes
-    ----------
-    ranges
-        Range of each kind that has runs of several sources, and of runs on any generation.
-    held
-        Fraction of the runs that lie within the range made of other sources' runs, on average over the kinds.
-    memory
-        Range of peak memory.
+    ``ranges`` are those of each kind of which several sources have runs, and of runs on any generation; ``held`` is the
+    fraction of the runs that lie within the range made of other sources' runs.
     """
 
     ranges: tuple[ErrorRange, ...]
@@ -100,7 +78,7 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
     memory: MemoryRange = MemoryRange()
 
     def of(self, kind: Kind) -> tuple[ErrorRange | None, float]:
-        """Return the range for a kind, and by which factor its logarithms are widened because no run is of that kind."""
+        """Return the range for a kind, and by which factor its logarithms are widened if it is of any generation."""
         ranges = {each.kind: each for each in self.ranges}
         if kind in ranges:
             return ranges[kind], 1.0
@@ -110,20 +88,12 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
 def kind_of(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Kind:
     """Return the kind of a run."""
     return Kind(
-        generation=cluster.gpu.generation,
-        experts=model.experts is not None,
-        long=configuration.sequence > LONG,
+        generation=cluster.gpu.generation, experts=model.experts is not None, long=configuration.sequence > LONG
     )
 
 
 def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration, step_time: float) -> ErrorBar | None:
-    """Return the error bar of a predicted step time in seconds, from published runs of the same kind.
-
-    Returns
-    -------
-    ErrorBar | None
-        None only if the shipped table is missing.
-    """
+    """Return the error bar of a predicted step time in seconds, from published runs of its kind; None without a table."""
     kind = kind_of(model, cluster, configuration)
     found, wider = table().of(kind)
     if found is None:
@@ -131,7 +101,7 @@ def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration,
     like = f"{found.runs} published runs {found.kind} from {found.sources} sources"
     beyond = []
     if found.kind != kind:
-        beyond.append(f"none of them {kind}")
+        beyond.append(f"too few of them {kind}")
     for size, most, words in (
         (configuration.sequence, found.sequence, "sequences of at most {:,} tokens"),
         (cluster.gpus, found.gpus, "at most {:,} GPUs"),

@@ -53,7 +53,7 @@ def test_a_preset_is_complete_and_has_names_of_its_own():
         assert card.source, name
         assert card.peak.keys() <= kernels.gemm.keys(), name
         assert "bf16" in card.peak, name
-        assert 0 < card.sustained <= 1, name
+        assert 0 < card.sustained < 1.25, name
         assert all(0 < reach <= 1 for reach in kernels.gemm.values()), name
 
 

@@ -14,6 +14,7 @@ from pipeplan.extensions.planning.workload import (
     AttentionCore,
     Execution,
     Gemm,
+    MemoryPass,
     ModelShape,
     RankParameters,
     layers_of,
@@ -57,6 +58,18 @@ def test_performance_recipes_adapt_queries_keys_and_values_only():
     assert {"activation output", "attention output", "ffn input"} <= {tensor.name for tensor in every.kept} - {
         tensor.name for tensor in only.kept
     }
+
+
+@pytest.mark.parametrize(("number", "dropout", "scaling"), [(2.0, 5, 4), (4.0, 15, 18)])
+def test_eager_adapters_pass_over_the_input_of_every_module_and_the_output(number: float, dropout: int, scaling: int):
+    """PEFT beside query, key and value: dropout with its mask three times, scaling once; in 32 bits with casts."""
+    run = Execution(adapter_rank=RANK, adapter_bytes=number, adapted=frozenset({"query, key and value"}), sequence=4096)
+    eager, fused = (layers_of(LLAMA, replace(run, fused_activation=apart))[1].forward for apart in (False, True))
+    moved, least = (
+        sum(work.bytes for work in works if isinstance(work, MemoryPass) and work.name.endswith("adapter"))
+        for works in (eager, fused)
+    )
+    assert moved - least == 4096 * (3 * dropout * 4096 + scaling * (4096 + 2 * 1024))
 
 
 @settings(max_examples=40)

@@ -32,11 +32,7 @@ class Core:
 
 
 CORES: Mapping[str, Core] = MappingProxyType(
-    {
-        "native": Core(),
-        "flash-2": Core(ported=0.55),
-        "triton": Core(forward=0.7, backward=0.5, ported=0.55),
-    }
+    {"native": Core(), "flash-2": Core(ported=0.55), "triton": Core(forward=0.7, backward=0.5, ported=0.55)}
 )
 """Fused attention libraries by name. native: cuDNN's and FlashAttention's kernels for the generation. flash-2:
 FlashAttention-2 reaches little more than half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6); torchtitan
@@ -137,6 +133,8 @@ class Software:
         ``gradients``, those and the weights in models with expert parallelism (``experts``), or nothing.
     adapts
         Names of the products of a layer that have adapters beside them if adapters are trained; empty: all of them.
+    adapter_bytes
+        Bytes per number of adapters: PEFT keeps them in 32 bits beside 16-bit weights (``autocast_adapter_dtype``).
     unpacks_bytes
         Bytes read and written per gathered parameter to copy fully sharded weights to where products read them.
     graphs
@@ -187,6 +185,7 @@ class Software:
     sharded_by: Literal["nodes", "ranks"] = "nodes"
     whole: Literal["", "gradients", "experts"] = ""
     adapts: frozenset[str] = frozenset()
+    adapter_bytes: float = 2.0
     unpacks_bytes: float = 0.0
     graphs: bool = False
     launch: float = EAGER_LAUNCH
@@ -261,7 +260,10 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "ring-attention": Trait(software={"context_method": "ring"}),
         "all-to-all-attention": Trait(software={"context_method": "all_to_all"}),
         "adapters-on-queries-keys-values": Trait(software={"adapts": QUERY_KEY_VALUE}),
+        "adapters-on-attention-products": Trait(software={"adapts": QUERY_KEY_VALUE | {"attention output"}}),
         "adapters-on-all-products": Trait(software={"adapts": frozenset()}),
+        "32-bit-adapters": Trait(software={"adapter_bytes": 4.0}),
+        "16-bit-adapters": Trait(software={"adapter_bytes": 2.0}),
         "gradients-summed-whole": Trait(software={"whole": "gradients"}),
         "gradients-summed-sharded": Trait(software={"whole": ""}),
         "gradients-added-in-products": Trait(software={"adds_bytes": 0.0}),

@@ -36,7 +36,7 @@ class Gpu:
     multiprocessors
         Number of multiprocessors (SMs or compute units) that share a kernel's tiles.
     sustained
-        Rate of products that its power sustains, relative to the generation's GPU with the most power.
+        Rate of products that its power sustains, relative to the GPU that the generation's constants are for.
     """
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from itertools import chain
 from typing import Literal
 
 from pipeplan.extensions.planning.workload.components import Precision
@@ -68,23 +68,26 @@ class Part:
 
 def joined(parts: Iterable[Part]) -> Part:
     """Return parts in sequence; their backward runs from the last to the first."""
-    return reduce(_both, parts, Part())
-
-
-def _both(first: Part, second: Part) -> Part:
+    every = tuple(parts)
+    transient = 0.0
+    for part in every:
+        transient = max(transient - sum(tensor.bytes for tensor in part.kept), part.transient_bytes)
     return Part(
-        forward=first.forward + second.forward,
-        backward_input=second.backward_input + first.backward_input,
-        backward_weight=second.backward_weight + first.backward_weight,
-        kept=first.kept + second.kept,
-        parameters=first.parameters + second.parameters,
-        adapters=first.adapters + second.adapters,
-        transient_bytes=max(
-            first.transient_bytes - sum(tensor.bytes for tensor in second.kept), second.transient_bytes
-        ),
-        products=first.products + second.products,
-        modules=first.modules | second.modules,
+        forward=tuple(chain.from_iterable(part.forward for part in every)),
+        backward_input=tuple(chain.from_iterable(part.backward_input for part in reversed(every))),
+        backward_weight=tuple(chain.from_iterable(part.backward_weight for part in every)),
+        kept=tuple(chain.from_iterable(part.kept for part in every)),
+        parameters=_sum(part.parameters for part in every),
+        adapters=_sum(part.adapters for part in every),
+        transient_bytes=transient,
+        products=tuple(chain.from_iterable(part.products for part in every)),
+        modules={name: module for part in every for name, module in part.modules.items()},
     )
+
+
+def _sum(held: Iterable[RankParameters]) -> RankParameters:
+    pairs = [(one.dense, one.expert) for one in held]
+    return RankParameters(dense=sum(dense for dense, _ in pairs), expert=sum(expert for _, expert in pairs))
 
 
 def shard_tokens(execution: Execution) -> float:
@@ -179,6 +182,7 @@ def adapted(part: Part, execution: Execution, *, rows: float, inner: float, colu
     """Return a frozen product with a low-rank adapter beside it: (inner, r) and (r, columns), whose output is added.
 
     Only the adapter has weight gradients. They need the product's input and output gradient, as the product's own would.
+    Eager ones drop out their input and scale their output in kernels of their own (huggingface/peft tuners/lora/layer.py).
     """
     rank = execution.adapter_rank
     name = f"{part.forward[-1].name} {ADAPTER}"
@@ -186,15 +190,21 @@ def adapted(part: Part, execution: Execution, *, rows: float, inner: float, colu
     def pair(*shapes: tuple[float, float, float], accumulates: bool = False) -> tuple[Gemm, ...]:
         return tuple(Gemm(name=name, rows=m, columns=n, inner=k, accumulates=accumulates) for m, n, k in shapes)
 
-    def added(numbers: float) -> MemoryPass:
-        return MemoryPass(name=name, bytes=3 * HALF * numbers)
+    def passes(added: float) -> MemoryPass:
+        # Dropout of every module's input, with its mask, and scaling of the output, or their gradients, with the casts of
+        # adapters of their own format; the output or gradient is added.
+        number, casts = execution.adapter_bytes, execution.adapter_bytes > HALF
+        dropout = 2 * number + 1 + (HALF + number if casts else 0.0)
+        scaling = 2 * number + (3 * number - HALF if casts else 0.0)
+        apart = 0.0 if execution.fused_activation else dropout * inner * len(part.products) + scaling * columns
+        return MemoryPass(name=name, bytes=rows * (3 * HALF * added + apart), kernels=3 if apart else 1)
 
     return joined(
         (
             replace(part, backward_weight=()),
             Part(
-                forward=(*pair((rows, rank, inner), (rows, columns, rank)), added(rows * columns)),
-                backward_input=(*pair((rows, rank, columns), (rows, inner, rank)), added(rows * inner)),
+                forward=(*pair((rows, rank, inner), (rows, columns, rank)), passes(columns)),
+                backward_input=(*pair((rows, rank, columns), (rows, inner, rank)), passes(inner)),
                 backward_weight=pair((rank, inner, rows), (columns, rank, rows), accumulates=execution.fp32_gradients),
                 kept=(Kept(name=name, bytes=HALF * rows * rank, until="W", gradient_bytes=HALF * rows * rank),),
                 adapters=RankParameters(dense=round(rank * (inner + columns))),

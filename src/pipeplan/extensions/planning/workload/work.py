@@ -76,6 +76,8 @@ class Execution:
     adapter_rank
         Rank of the low-rank adapters beside products of a layer (LoRA, arXiv 2106.09685); everything else is frozen. 0: all
         parameters are trained.
+    adapter_bytes
+        Bytes per number of the adapters and their passes.
     adapted
         Names of the products with adapters; empty: all of a layer.
     document
@@ -108,6 +110,7 @@ class Execution:
     dispatch_bytes: float = 2.0
     imbalance: float = 1.0
     adapter_rank: int = 0
+    adapter_bytes: float = 2.0
     adapted: frozenset[str] = frozenset()
     document: int | None = None
 
