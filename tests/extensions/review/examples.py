@@ -239,7 +239,7 @@ exposed-gradients: megatron-lm | gpus=8 tp=1 pp=1 cp=1 overlap_grad_reduce=false
 exposed-messages: megatron-lm | pp=4 vpp=2 overlap_p2p=false | overlap_p2p=true
 replicated-activations: megatron-lm | tp=4 sequence_parallel=false | sequence_parallel=true
 memory-does-not-fit: megatron-lm | model_name=llama3-70b device=h100 gpus=64 tp=1 pp=8 cp=1 vpp= micro_batch=4 global_batch=64 seq_length=8192 layout= layers=80 | tp=8 pp=8 micro_batch=1
-memory-tight: megatron-lm | model_name=llama3-8b device=h100 gpus=8 tp=1 pp=1 cp=1 micro_batch=1 global_batch=64 seq_length=4096 layers=32 | seq_length=1024
+memory-tight: megatron-lm | model_name=llama3-8b device=h100 gpus=8 tp=1 pp=1 cp=1 micro_batch=1 global_batch=64 seq_length=4096 layers=32 | layers=24
 stages-unbalanced: megatron-lm | model_name=llama3-70b device=h200 gpus=64 tp=8 pp=4 cp=1 vpp= micro_batch=1 global_batch=64 seq_length=4096 layers=80 layout=Et*28|t*18|t*17|t*17L | layout=Et*20|t*21|t*20|t*19L
 last-stage-heavy: primus | layers=43 mtp_layers=1 pp=4 vpp= layout=Et*10|t*11|t*11|t*11mL | layout=Et*10|t*12|t*12|t*9mL
 stages-uneven: megatron-lm | layers=40 pp=4 vpp= layout=Et*4|t*16|t*10|t*10L | layout=Et*10|t*10|t*10|t*10L

@@ -12,6 +12,7 @@ import pipeplan
 from benchmarks.planning import QUESTIONS
 from pipeplan.extensions.planning import Configuration, Estimate, estimate
 from pipeplan.extensions.planning.answers.plans import Plan
+from pipeplan.extensions.planning.choice.request import software_of_plans
 from pipeplan.extensions.planning.flags import cluster_of
 from pipeplan.extensions.planning.flags.bridge import _recipe
 from pipeplan.extensions.planning.flags.torchtitan import _config
@@ -27,7 +28,7 @@ from pipeplan.formats import TrainerSettings
 from pipeplan.trainers import OTHER
 from tests.extensions.planning.workload.test_config_json import CONFIGS
 
-H100S, B200S, GB200S = cluster("h100-sxm:8x4"), cluster("b200:8x4"), cluster("gb200:4x8")
+H100S, B200S, GB200S, MI300XS = (cluster(name) for name in ("h100-sxm:8x4", "b200:8x4", "gb200:4x8", "mi300x:8x4"))
 
 OWN = {
     "name": "mine", "layers": 30, "hidden": 2048, "heads": 16, "kv_heads": 4, "head_dim": 128, "ffn": 8192, "vocab": 99000,
@@ -120,6 +121,14 @@ def test_review_reads_the_flags_of_every_trainer_as_the_configuration_that_they_
                 planned = replace(configuration, software=software)
                 flags = flags_of(shape, machines, planned)[trainer]
                 require_read(flags.text, estimate(shape, machines, planned, with_error_bar=False))
+
+
+def test_review_assumes_the_software_of_a_plan_on_gpus_of_amd():
+    for name, configuration in (("llama3-70b", PLAIN), ("qwen3-30b-a3b", EXPERTS)):
+        planned = replace(configuration, software=software_of_plans(plan_trainers()["megatron"], MI300XS.gpu))
+        assert planned.software.startswith("primus")
+        flags = flags_of(model(name), MI300XS, planned)["megatron"]
+        require_read(flags.text, estimate(model(name), MI300XS, planned, with_error_bar=False))
 
 
 def test_review_reads_the_flags_of_other_releases():
@@ -243,7 +252,7 @@ def test_each_flag_of_the_software_changes_the_estimate():
         return estimated(replace(facts, cluster=H100S)).estimate
 
     plain = read()
-    assert plain.configuration.software == "megatron-core+exposed-data+exposed-parameters+unfused-loss"
+    assert plain.configuration.software == "megatron-core-plain+unfused-loss+ring-attention"
     for flag in ("--grad-reduce-in-bf16", "--use-precision-aware-optimizer --exp-avg-dtype bf16"):
         assert read(flag).peak_memory_gib < plain.peak_memory_gib - 0.5, flag
     for flag in ("--overlap-grad-reduce", "--overlap-param-gather", "--tp-comm-overlap", "--cross-entropy-loss-fusion"):

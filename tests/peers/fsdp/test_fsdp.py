@@ -40,7 +40,7 @@ class Attention(nn.Module):
             for made, heads in ((self.query, HEADS), (self.key, KEY_HEADS), (self.value, KEY_HEADS))
         )
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-        return self.out(mixed.transpose(1, 2).flatten(-2))  # type: ignore[no-any-return]
+        return self.out(mixed.transpose(1, 2).flatten(-2))
 
 
 class Layer(nn.Module):
@@ -56,7 +56,7 @@ class Layer(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = x + self.attention(self.norms[0](x))
         y = self.norms[1](x)
-        return x + self.down(functional.silu(self.gate(y)) * self.up(y))  # type: ignore[no-any-return]
+        return x + self.down(functional.silu(self.gate(y)) * self.up(y))
 
 
 @pytest.fixture
@@ -83,10 +83,10 @@ def measured(vocabulary: int, *, keeps_ends: bool, defers: bool, upcasts: bool) 
         tracker = FSDPMemTracker(whole, optimizer)
 
         def microbatch(last: bool) -> None:
-            whole.set_requires_gradient_sync(last or not defers)  # type: ignore[operator]
+            whole.set_requires_gradient_sync(last or not defers)
             tokens = torch.zeros((1, TOKENS), dtype=torch.int64)
             logits = whole(tokens).flatten(0, 1)
-            functional.cross_entropy(logits.float() if upcasts else logits, tokens.flatten()).backward()  # type: ignore[no-untyped-call]
+            functional.cross_entropy(logits.float() if upcasts else logits, tokens.flatten()).backward()
 
         microbatch(last=True)
         optimizer.step()

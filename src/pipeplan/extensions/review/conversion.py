@@ -139,7 +139,7 @@ def configured(c: ReviewFacts) -> Configured:
             replicate=_copies(c) if zero else 1,
             precision=_precision(c, assumed),
             recompute=_recompute(c),
-            software=software_of(c),
+            software=software_of(c, machines.gpu),
             offload=offloaded,
             lora_rank=_lora_rank(c, phase, assumed),
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeplan.extensions.planning import software_with
+from pipeplan.extensions.planning import software_with, usual_software
+from pipeplan.extensions.planning.hardware import Gpu
 from pipeplan.extensions.review.facts import ReviewFacts
 
 _OF_CORE = (
@@ -22,23 +23,27 @@ _OF_CORE = (
 _OF_PYTORCH = (("async_tp", "hidden-tensor", "exposed-tensor"),)
 """The same of torchtitan."""
 
+_OVERLAPS = ("overlap_grad_reduce", "overlap_param_gather", "tp_comm_overlap")
+"""Settings of Megatron-core that hide communication."""
+
 _DISPATCHERS = {"flex": "tokens-by-rank", "alltoall": "tokens-by-expert"}
 _CONTEXT_METHODS = {"p2p": "ring-attention", "a2a": "all-to-all-attention"}
 _MOMENTS = {"bf16": "16-bit-moments", "fp16": "16-bit-moments", "fp8": "8-bit-moments"}
 
 
-def software_of(c: ReviewFacts) -> str:
-    """Return the name of a configuration's software; what the configuration does not say is as in its trainer's row."""
-    return software_with(_row(c), _traits(c))
+def software_of(c: ReviewFacts, gpu: Gpu) -> str:
+    """Return the name of a configuration's software; what it does not say is as in its trainer's row on this GPU."""
+    return software_with(usual_software(_row(c), gpu), _traits(c))
 
 
 def _row(c: ReviewFacts) -> str:
-    name = c.trainer.name
-    if name == "megatron-bridge" and c.get("ep_a2a_overlap", False):
-        return "megatron-bridge"
-    if name == "torchtitan" and c.get("compile", None) is False:
+    row = c.trainer.software
+    if c.trainer.name == "torchtitan" and c.get("compile", None) is False:
         return "torchtitan-eager"
-    return c.trainer.software
+    # Without a flag of overlap, runs are those of the row without any, which wait after each message.
+    if row == "megatron-core" and c.has(*_OVERLAPS) and not any(c.get(name) for name in _OVERLAPS):
+        return "megatron-core-plain"
+    return row
 
 
 def _traits(c: ReviewFacts) -> Iterator[str]:
@@ -58,7 +63,7 @@ def _traits(c: ReviewFacts) -> Iterator[str]:
         yield "dropout" if c.attention_dropout or c.hidden_dropout else "no-dropout"
     if c.get("dispatcher", None) in _DISPATCHERS:
         yield _DISPATCHERS[c.dispatcher]
-    for method in c.get("cp_comm_type", None) or ():
+    for method in c.get("cp_comm_type", None) or ("p2p",):
         if method in _CONTEXT_METHODS:
             yield _CONTEXT_METHODS[method]
     if c.get("precision_aware_optimizer", False) and c.get("exp_avg_dtype", None) in _MOMENTS:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pipeplan.extensions.planning import Configuration, software
-from pipeplan.extensions.planning.flags.environment import dispatcher, environment, shards_as_fsdp
+from pipeplan.extensions.planning.flags.environment import adds_apart, dispatcher, environment, shards_as_fsdp
 from pipeplan.extensions.planning.flags.megatron import (
     CONTEXT_METHODS,
     TO_SET,
@@ -255,7 +255,7 @@ def _memory(model: ModelShape, configuration: Configuration, pipeline: MegatronP
         "fine_grained_activation_offloading": share > 0,
         "offload_modules": [*offload_modules(model, share, tuple(modules))] if share > 0 else None,
     }
-    return values | ({"gradient_accumulation_fusion": False} if shards_as_fsdp(configuration) else {})
+    return values | ({"gradient_accumulation_fusion": False} if adds_apart(configuration) else {})
 
 
 def _sharding(configuration: Configuration) -> dict[str, Values]:

@@ -52,3 +52,8 @@ def _is_grace(cluster: Cluster) -> bool:
 def shards_as_fsdp(configuration: Configuration) -> bool:
     """Return True if Megatron FSDP shards gradients or parameters, which it does only without a pipeline."""
     return configuration.zero in FSDP and configuration.pipeline == 1
+
+
+def adds_apart(configuration: Configuration) -> bool:
+    """Return True if gradients are added after the products that make them; Megatron FSDP refuses the fusion."""
+    return shards_as_fsdp(configuration) or software(configuration.software).adds_bytes > 0

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pipeplan.extensions.planning import Configuration, even_layout, layout_of, memory_rules, software
-from pipeplan.extensions.planning.flags.environment import dispatcher, environment, shards_as_fsdp
+from pipeplan.extensions.planning.flags.environment import adds_apart, dispatcher, environment, shards_as_fsdp
 from pipeplan.extensions.planning.flags.megatron_hybrid import RELEASES as HYBRID_RELEASES
 from pipeplan.extensions.planning.flags.megatron_hybrid import SCRIPT as HYBRID_SCRIPT
 from pipeplan.extensions.planning.flags.megatron_hybrid import (
@@ -215,13 +215,16 @@ def _degree_flags(model: ModelShape, configuration: Configuration) -> Iterator[s
 
 
 def _sharding_flags(configuration: Configuration) -> Iterator[str]:
-    hides = software(configuration.software).hides
-    if not software(configuration.software).fp32_gradients:
+    trainer = software(configuration.software)
+    hides = trainer.hides
+    if not trainer.fp32_gradients:
         yield "--grad-reduce-in-bf16"
     elif configuration.precision == "fp16":
         yield "--accumulate-allreduce-grads-in-fp32"
     if "data" in hides:
         yield "--overlap-grad-reduce"
+    if adds_apart(configuration):
+        yield "--no-gradient-accumulation-fusion"
     if not configuration.zero:
         return
     yield "--use-distributed-optimizer"
@@ -238,7 +241,6 @@ def _sharding_flags(configuration: Configuration) -> Iterator[str]:
         yield "--use-megatron-fsdp"
         yield "--ckpt-format fsdp_dtensor"
         yield f"--data-parallel-sharding-strategy {FSDP[configuration.zero]}"
-        yield "--no-gradient-accumulation-fusion"
 
 
 def _run_flags(model: ModelShape, configuration: Configuration, release: str) -> Iterator[str]:
