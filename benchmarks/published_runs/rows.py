@@ -263,7 +263,7 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         schedule=schedule.strategy,
         in_flight=None if schedule.in_flight is None else schedule.in_flight * pipeline,
         layers=layout_from(document.get("layout"), pipeline, chunks, model.layers),
-        sequence_parallel=bool(parallel.get("sp", trainer not in EARLY)) and tensor > 1,
+        sequence_parallel=bool(parallel.get("sp", not trainer.startswith(EARLY))) and tensor > 1,
         zero=_zero(document, trainer),
         replicate=parallel.get("dp_replicate", 1),
         lora_rank=document.get("lora_rank") or 0,
@@ -431,4 +431,4 @@ def _zero(row: Mapping[str, Any], trainer: str) -> Any:
         return 2 if "GRAD" in str(sharded).upper() else 3
     if parallel.get("zero") is not None:
         return int(parallel["zero"])
-    return 0 if trainer in EARLY else 1
+    return 0 if trainer.startswith(EARLY) else 1

@@ -16,10 +16,10 @@ from pipeplan.foundation.errors import InputError
 # Specific names come before general ones: "torchtitan ... eager" before "torchtitan".
 _BY_WORDS = (
     (r"torchtitan.*\beager\b", "torchtitan-eager"),
-    (r"torchtitan.*row-?wise.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-row-wise-async-tp"),
+    (r"torchtitan.*row-?wise.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-row-wise+hidden-tensor"),
     (r"torchtitan.*row-?wise", "torchtitan-row-wise"),
-    (r"torchtitan.*(?:2024|one-stop).*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-2024-async-tp"),
-    (r"torchtitan.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-async-tp"),
+    (r"torchtitan.*(?:2024|one-stop).*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan-2024+hidden-tensor"),
+    (r"torchtitan.*\basync\s*-?tp\b(?!.*vanilla)", "torchtitan+hidden-tensor"),
     (r"torchtitan.*(?:2024|one-stop)", "torchtitan-2024"),
     (r"torchtitan", "torchtitan"),
     (r"megatron[ -]bridge", "megatron-bridge"),
@@ -33,10 +33,10 @@ _BY_WORDS = (
     (r"primus", "primus"),
     (r"megascale", "megascale"),
     (r"simumax", "megatron-core-plain"),
-    (r"golden values", "megatron-core-unfused-loss"),
+    (r"golden values", "megatron-core+unfused-loss"),
     (r"megatron[ -]core|parallel folding", "megatron-core"),
     (r"turing nlg|deepspeed|vtrain", "megatron-deepspeed"),
-    (r"efficient large-scale language model training", "megatron-lm-2021-unfused"),
+    (r"efficient large-scale language model training", "megatron-lm-2021+gradients-added-apart"),
     (r"zero bubble|megatron-lm|activation recomputation", "megatron-lm-2021"),
 )
 """Patterns of a row's framework, source and precision; the first match decides."""
@@ -81,7 +81,7 @@ def _by_words(text: str, row: Mapping[str, Any], *, studied: bool) -> tuple[str,
     name = next((name for pattern, name in _BY_WORDS if text and re.search(pattern, words, re.IGNORECASE)), None)
     if name is None:
         return None
-    if studied and name.startswith("torchtitan") and "async-tp" not in name:
+    if studied and name.startswith("torchtitan") and "hidden-tensor" not in name:
         return name, "software: without asynchronous tensor parallelism"
     return _released(name, row)
 

@@ -77,6 +77,7 @@ Functions take any text in place of them: plugins have further names.
 
 from typing import Literal
 
+# fmt: off
 {literals}'''
 
 _IMPORTS = {
@@ -327,8 +328,9 @@ def names_of_planning() -> str:
 
 
 def _literal(kind: str, about: str, named: Iterable[str]) -> str:
-    lines = "".join(f'    "{name}",\n' for name in named)
-    return f'{kind} = Literal[\n{lines}]\n"""{about}"""\n'
+    names = ", ".join(f'"{name}"' for name in named)
+    lines = fill(names, 120, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+    return f'{kind} = Literal[\n{lines}\n]\n"""{about}"""\n'
 
 
 def documented(source: str, function: str, records: Sequence[type[Options]]) -> str:

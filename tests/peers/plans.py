@@ -42,7 +42,7 @@ PLANS: dict[str, tuple[str, Configuration]] = {
     "long": ("llama-3-70b", replace(DENSE, context=2, data=2, sequence=32768)),
     "without sequence parallelism": ("llama-3-70b", replace(DENSE, sequence_parallel=False)),
     "fp8": ("llama-3-70b", replace(DENSE, precision="fp8")),
-    "asynchronous": ("llama-3-70b", replace(DENSE, software="torchtitan-async-tp")),
+    "asynchronous": ("llama-3-70b", replace(DENSE, software="torchtitan+hidden-tensor")),
     "one rank": ("llama-3-70b", replace(DENSE, pipeline=1, data=16, zero=2)),
     "one rank, all sharded": ("llama-3-70b", replace(DENSE, pipeline=1, data=16, zero=3)),
     "replicated": ("llama-3-8b", replace(DENSE, zero=0)),

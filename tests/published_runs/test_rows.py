@@ -256,7 +256,7 @@ def test_layouts_in_words():
         ({"framework": "NeMo", "source": {"title": "NeMo", "version": "24.07"}}, "nemo-2024"),
         ({"framework": "NeMo", "source": {"title": "NeMo", "date": "2024-07-15"}}, "nemo-2024"),
         ({"framework": "NeMo", "software": "hai-llm"}, "hai-llm"),
-        ({"framework": "torchtitan, async TP", "precision": "bf16"}, "torchtitan-async-tp"),
+        ({"framework": "torchtitan, async TP", "precision": "bf16"}, "torchtitan+hidden-tensor"),
         ({"source": {"title": "torchtitan benchmarks, asyncTP 2025-06"}, "notes": "async TP"}, "torchtitan"),
         ({"source": {"title": "torchtitan benchmarks"}, "precision": "bf16, eager"}, "torchtitan-eager"),
         ({"source": {"title": "MPT training benchmarks"}, "precision": "bf16, PURE bf16"}, "llm-foundry-pure"),

@@ -106,7 +106,7 @@ def test_review_reads_the_flags_of_every_trainer_as_the_configuration_that_they_
             "megatron-core-overlapped",
             "megatron-bridge-26.04",
             "megatron-core-plain",
-            "megatron-core-unfused-loss",
+            "megatron-core+unfused-loss",
         ),
         "bridge": ("megatron-bridge-26.04", "megatron-bridge-26.04+tokens-by-expert"),
         "torchtitan": ("torchtitan",),

@@ -99,7 +99,7 @@ def test_every_planted_value_is_found(ran: Callable[[str], None]):
     ran(f"{count} wrong values planted in flags")
 
 
-DRAWN = drawn(50, ("torchtitan", "torchtitan-eager", "torchtitan-async-tp"), seed=1)
+DRAWN = drawn(50, ("torchtitan", "torchtitan-eager", "torchtitan+hidden-tensor"), seed=1)
 OF_MODULES = {(): type(None), ("full",): FullAC.Config, ("selective-op",): SelectiveAC.Config}
 
 

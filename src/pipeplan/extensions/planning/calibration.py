@@ -29,18 +29,9 @@ _FIELD = "calibration"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
-    """Measured and predicted time of one kind of work.
+    """Measured and predicted seconds of one kind of work (:data:`KINDS`), and a description of what was measured.
 
-    Attributes
-    ----------
-    kind
-        One of :data:`KINDS`.
-    measured, analytic
-        Seconds of the same work, measured and predicted.
-    source
-        Description of what was measured.
-    uncertainty
-        Relative standard deviation of the factor; 0: unknown.
+    ``uncertainty`` is the relative standard deviation of the factor; 0: unknown.
     """
 
     kind: str
@@ -89,18 +80,10 @@ class CalibrationRecord(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Correction factors of one machine.
+    """Correction factors of one machine, at most one per kind of work.
 
-    Attributes
-    ----------
-    gpu
-        Name of the GPU whose predicted times are corrected.
-    corrections
-        At most one correction per kind of work.
-    model, sequence, microbatch_size, precision
-        Model and batch whose layers were measured.
-    measured_on
-        Device and software, in words.
+    ``model``, ``sequence``, ``microbatch_size`` and ``precision`` are those of the measured layers, ``measured_on`` the
+    device and software in words.
     """
 
     gpu: str
@@ -191,13 +174,7 @@ class Calibration:
 
 
 def write_calibration(path: Path, calibration: Calibration) -> None:
-    """Write a calibration as YAML or JSON, by the file's suffix.
-
-    Raises
-    ------
-    InputError
-        If the suffix is another one or the file cannot be written.
-    """
+    """Write a calibration as YAML or JSON. Raises InputError for another suffix and a file that cannot be written."""
     require_calibration_file(path)
     record = calibration.record.to_dict()
     if path.suffix == ".json":
@@ -221,16 +198,7 @@ def require_calibration_file(path: Path) -> None:
 def read_calibration(path: Path) -> Calibration:
     """Return the calibration in a file that :func:`write_calibration` wrote, or one that lists factors without seconds.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read.
-    FormatError
-        If the file is not a calibration.
-    UnknownNameError
-        If a key or a kind of work is unknown; names the nearest one.
-    CostError
-        If a factor is out of range.
+    Raises InputError for a file that cannot be read or is no calibration: FormatError, UnknownNameError or CostError.
     """
     content = read_document(path, _FIELD)
     where = f"calibration {path}"

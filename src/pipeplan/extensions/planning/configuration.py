@@ -167,6 +167,11 @@ class Configuration:
         return self.pipeline * self.chunks
 
     @property
+    def most_offloaded(self) -> float:
+        """Fraction of its activations that a stage offloads to the host, of the stage that offloads the most."""
+        return max(self.offload, default=0.0) if isinstance(self.offload, tuple) else self.offload
+
+    @property
     def expert_data(self) -> int:
         """Number of replicas of each expert: the ranks of a stage divided by e etp."""
         return self.tensor * self.context * self.data // (self.expert * self.expert_tensor)

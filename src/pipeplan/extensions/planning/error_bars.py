@@ -31,15 +31,7 @@ PER_DOUBLING = 0.25
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """Kind of a run.
-
-    Attributes
-    ----------
-    generation
-        Generation of its GPUs; empty: any.
-    experts, long
-        Whether the model has experts, and whether a sequence has more than :data:`LONG` tokens.
-    """
+    """Kind of a run: generation of its GPUs (empty: any), and whether it has experts and more than :data:`LONG` tokens."""
 
     generation: str
     experts: bool
@@ -53,18 +45,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ErrorRange(msgspec.Struct, frozen=True, kw_only=True):
-    """Range of measured over predicted step times of the runs of a kind.
+    """Range of measured over predicted step times of the runs of a kind, without the lowest and the highest tenth.
 
-    Attributes
-    ----------
-    kind
-        Their kind.
-    low, high
-        Range of the ratios without the lowest and the highest tenth.
-    runs, sources
-        Number of the runs, and of their sources.
-    sequence, gpus
-        Longest sequence in tokens, and most GPUs, of these runs.
+    ``runs`` and ``sources`` are their numbers, ``sequence`` and ``gpus`` the longest sequence in tokens and most GPUs.
     """
 
     kind: Kind
@@ -86,14 +69,8 @@ class MemoryRange(msgspec.Struct, frozen=True, kw_only=True):
 class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
     """Table that is shipped with the package.
 
-    Attributes
-    ----------
-    ranges
-        Range of each kind of which several sources have runs, and of runs on any generation.
-    held
-        Fraction of the runs that lie within the range made of other sources' runs.
-    memory
-        Range of peak memory.
+    ``ranges`` are those of each kind of which several sources have runs, and of runs on any generation; ``held`` is the
+    fraction of the runs that lie within the range made of other sources' runs.
     """
 
     ranges: tuple[ErrorRange, ...]
@@ -111,20 +88,12 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
 def kind_of(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Kind:
     """Return the kind of a run."""
     return Kind(
-        generation=cluster.gpu.generation,
-        experts=model.experts is not None,
-        long=configuration.sequence > LONG,
+        generation=cluster.gpu.generation, experts=model.experts is not None, long=configuration.sequence > LONG
     )
 
 
 def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration, step_time: float) -> ErrorBar | None:
-    """Return the error bar of a predicted step time in seconds, from published runs of the same kind.
-
-    Returns
-    -------
-    ErrorBar | None
-        None only if the shipped table is missing.
-    """
+    """Return the error bar of a predicted step time in seconds, from published runs of its kind; None without a table."""
     kind = kind_of(model, cluster, configuration)
     found, wider = table().of(kind)
     if found is None:

@@ -38,17 +38,7 @@ def comfortable(limit: float) -> float:
 
 
 def fit_of(peak: float, limit: float, widest: float) -> Fit:
-    """Return whether a predicted peak fits.
-
-    Parameters
-    ----------
-    peak
-        Predicted peak in bytes.
-    limit
-        Bytes that may be allocated in comfort.
-    widest
-        Largest predicted peak that could still fit; see :func:`widest_limit`.
-    """
+    """Return whether a predicted peak in bytes fits within a limit, or could still fit (:func:`widest_limit`)."""
     if peak <= comfortable(limit):
         return "fits"
     return "tight" if peak <= max(limit, widest) else "does not fit"

@@ -27,25 +27,11 @@ _MOST_RUNS = 1000
 def kernel_timer(
     device: str = "auto", *, precision: str = "bf16", threads: int = 1, name: str = "", samples: int = 5
 ) -> KernelTimer:
-    """Return a timer for this host's GPU, or its CPU.
+    """Return a timer for this host's GPU or CPU (``device`` cpu, cuda or auto), for bf16 or fp16 products.
 
-    Parameters
-    ----------
-    device
-        ``cpu``, ``cuda`` or ``auto``: cuda if there is a GPU.
-    precision
-        Precision of products and activations: bf16 or fp16.
-    threads
-        Number of CPU threads.
-    name
-        Required GPU, such as ``h100-sxm``; empty: any.
-    samples
-        Number of samples, of which the median counts.
+    ``name`` is the required GPU, such as ``h100-sxm``; empty: any. The median of the samples counts.
 
-    Raises
-    ------
-    InputError
-        If there is no GPU or another one than required, or the precision is unsupported.
+    Raises InputError if there is no GPU or another one than required, or the precision is unsupported.
     """
     if precision not in ("bf16", "fp16"):
         raise InputError(f"invalid precision '{precision}': expected bf16 or fp16", field="precision")
@@ -71,17 +57,7 @@ def _require(device: torch.device, name: str) -> None:
 
 
 class KernelTimer:
-    """Timer of single kernels.
-
-    Parameters
-    ----------
-    device
-        ``cpu`` or a GPU of PyTorch.
-    dtype
-        Type of products and activations.
-    samples
-        Number of samples, of which the median counts.
-    """
+    """Timer of single kernels on ``cpu`` or a GPU of PyTorch: the median of a number of samples."""
 
     def __init__(self, device: torch.device, *, dtype: torch.dtype = torch.bfloat16, samples: int = 5) -> None:
         self._device = device
@@ -97,13 +73,7 @@ class KernelTimer:
         return f"{name}, PyTorch {torch.__version__}"
 
     def __call__(self, work: Work) -> float:
-        """Return the seconds of one kernel, or of the kernels of one pass over memory.
-
-        Raises
-        ------
-        InputError
-            If it does not fit into the device's memory.
-        """
+        """Return the seconds of one kernel, or of one pass over memory. Raises InputError if it does not fit into memory."""
         with _fitting(work.name):
             match work:
                 case Gemm():

@@ -133,18 +133,8 @@ class Assumption(Record, frozen=True, kw_only=True):
 class Sensitivity:
     """Effect of one changed input on the chosen plan.
 
-    Attributes
-    ----------
-    input
-        Name of the input, such as ``bandwidth between nodes``.
-    factor
-        Factor on the input; 1 if the name already contains the value.
-    step_time
-        Step time of the chosen configuration with the changed input, in seconds.
-    changes
-        Whether another configuration is better with the changed input.
-    instead
-        That configuration in a few words; empty if the plan stays the best.
+    ``factor`` is the factor on the input (1 if its name contains the value), ``step_time`` the chosen configuration's step
+    in seconds then, ``instead`` the configuration that is better then, in a few words, if the choice ``changes``.
     """
 
     input: str
@@ -161,17 +151,7 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Numbers of configurations that the planner considered.
-
-    Attributes
-    ----------
-    legal
-        Configurations that satisfy all rules.
-    over_memory, too_slow
-        Configurations ruled out by a bound on memory or on time, without a simulation.
-    estimated
-        Configurations that were simulated.
-    """
+    """Numbers of valid configurations, of those that bounds on memory or time ruled out, and of those simulated."""
 
     legal: int
     over_memory: int
@@ -184,17 +164,7 @@ DAY, HOUR = 86_400, 3_600
 
 
 class Totals(Record, frozen=True, kw_only=True):
-    """Duration and price of a whole training run at the predicted step time, without interruptions.
-
-    Attributes
-    ----------
-    tokens, steps
-        Tokens to train on, and steps of the global batch.
-    days, gpu_hours
-        Time, and time of all GPUs together.
-    dollars
-        Cost at the price of a GPU hour; None without a price.
-    """
+    """Duration and price of a whole training run at the predicted step time, without interruptions; no price: no dollars."""
 
     tokens: float
     steps: float
@@ -242,13 +212,7 @@ class ClusterRecord(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedModel(ModelShape):
-    """Model of a plan with the numbers of its parameters.
-
-    Attributes
-    ----------
-    parameters, active_parameters
-        Parameters of the model, and those that a token uses, both without MTP layers.
-    """
+    """Model of a plan with the numbers of its parameters: all, and those that a token uses, both without MTP layers."""
 
     parameters: int
     active_parameters: int
@@ -267,29 +231,23 @@ class PlanResult(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     headline
-        The answer in a sentence: the best configuration, its step time and memory, and the rule that chose it; why nothing
-        fits if nothing does.
+        The answer in a sentence: the best configuration, its step time and memory, and the rule that chose it, or why
+        nothing fits.
     heading
         Model, cluster and batch in words.
-    trainer
-        Trainer that the best is for; empty if nothing fits.
-    by_trainer
-        Own plans of the trainers among which the best was chosen, in their order; the best is one of them.
-    miss
-        Why nothing fits, and the nearest request that would; empty if something fits.
+    trainer, by_trainer
+        Trainer that the best is for (empty if nothing fits), and the own plans of all trainers in question, in their order.
+    miss, closest_miss
+        Why nothing fits and the nearest request that would, and the nearest configuration; empty and None if something fits.
     model_record, cluster_record
         Model with its numbers of parameters, and cluster.
-    objective
-        Objective that was minimized.
     memory_limit_gib
         GiB per GPU that may be allocated in comfort; the peak of a tight plan may be above.
     best
         Estimate of the best configuration; None if no configuration fits.
-    given_up
-        Fraction by which the best is slower than the fastest configuration that fits: it is the simplest of those that
-        predictions cannot tell apart.
-    simpler_because
-        Why it is preferred to the fastest one, in a few words; empty if it is the fastest.
+    given_up, simpler_because
+        Fraction by which the best is slower than the fastest configuration that fits, and in what it is simpler; empty if
+        it is the fastest.
     fit
         Whether its peak fits at the upper end of its error bar, too; None if no configuration fits.
     unusual
@@ -297,29 +255,18 @@ class PlanResult(Record, frozen=True, kw_only=True):
         the user allowed or fixed them.
     pipelined
         Best configuration with a pipeline, and why it won or lost; None if none fits.
-    runners_up
-        Other configurations, the best first.
-    front
-        Pareto front of step time and peak memory, sorted by step time.
-    assumptions
-        Assumptions whose opposite changes the best's step time or peak memory by 3% or more, the largest effect first.
-    sensitivity
-        Effects of changed inputs on the plan.
-    closest_miss
-        Nearest configuration if none fits.
-    counts
-        Numbers of configurations considered.
-    seconds
-        Planning time.
-    complete
-        Whether every valid configuration was estimated or ruled out by a bound; False if the budget ended first.
+    runners_up, front
+        Other configurations, the best first; Pareto front of step time and peak memory, sorted by step time.
+    assumptions, sensitivity
+        Assumptions whose opposite changes the best's step time or peak memory by 3% or more, the largest effect first;
+        effects of changed inputs on the plan.
+    seconds, complete
+        Planning time, and whether every valid configuration was estimated or ruled out before the budget ended.
     searched
         Better order for a finalist, if the order search found one.
-    optimality_gap
-        Upper bound on the distance of the plan from the best configuration, as a fraction; 0 if the search is complete. The
-        values of ``left_out`` are not covered.
-    left_out
-        Valid values that are tried only if the user fixes them, in words.
+    optimality_gap, left_out
+        Upper bound on the distance of the plan from the best configuration, as a fraction; 0 if the search is complete. It
+        does not cover the valid values that are tried only if the user fixes them: ``left_out``, in words.
     totals
         Duration and cost of the whole training with the best; None if no configuration fits.
     remarks
@@ -363,6 +310,3 @@ class PlanResult(Record, frozen=True, kw_only=True):
 
     interrupted = Evidence[bool]()
     """True if the user interrupted the planner before its budget ended."""
-
-    timed_out = Evidence[bool]()
-    """True if the clock ended the planner before its budget, on a busy machine."""

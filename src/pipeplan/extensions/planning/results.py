@@ -23,8 +23,6 @@ class GpuMemory(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    weights, gradients, optimizer
-        Weights, gradients and optimizer state.
     activations
         Activations kept for the backward, at the schedule's peak.
     transient
@@ -60,20 +58,13 @@ class StepTime(Record, frozen=True, kw_only=True, rename=lambda name: f"{name}_s
 
     Attributes
     ----------
-    compute
-        Kernels of F, I and W, without recomputation.
-    recompute
-        Kernels that are run a second time.
-    tensor, context, expert
-        Exposed communication of tensor, context and expert groups inside layers.
-    bubble
-        Idle time of all ranks over their number, including transfers between stages.
-    overhead
-        Overhead between ops.
-    data
-        Exposed reduction of gradients and gathering of weights.
-    optimizer
-        Optimizer step.
+    compute, recompute
+        Kernels of F, I and W, and kernels that are run a second time.
+    tensor, context, expert, data
+        Exposed communication of tensor, context and expert groups inside layers; exposed reduction of gradients and
+        gathering of weights.
+    bubble, overhead
+        Idle time of all ranks over their number, including transfers between stages; overhead between ops.
     """
 
     compute: Annotated[float, Meta(title="compute")]
@@ -119,27 +110,17 @@ class Estimate(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    step_time
-        Step time in seconds.
     peak_memory_gib, peak_memory_by_rank_gib
         Peak memory of the fullest pipeline rank, and of every rank.
-    time
-        Step time, by what it is spent on.
-    memory
-        Peak memory of every rank, by what holds it.
-    tokens_per_second
-        Tokens per second of the whole cluster.
+    time, memory
+        Step time by what it is spent on, and peak memory of every rank by what holds it.
     flops
         FLOPs of the model in one step on all GPUs: causal attention counted half, recomputation not counted.
     mfu
         Model FLOPs utilization: ``flops`` divided by GPUs, step time and dense 16-bit peak; for products in 8 or 4 bits, by
         the peak of that format.
-    error_bar
-        Error bar from published runs of the same kind.
-    costs_from
-        Source of the times, by kind of work.
-    assumed
-        Assumptions, one sentence each.
+    costs_from, assumed
+        Source of the times by kind of work, and assumptions, one sentence each.
     settings
         Configuration of the prediction, with its layout filled in.
     """

@@ -118,3 +118,15 @@ def test_a_frame_is_bounded_with_the_fill_of_its_pipeline():
         if configuration.recompute == () and not configuration.offload:
             result = estimate(requested.model, requested.cluster, configuration, with_error_bar=False)
             assert least <= result.step_time * ROUNDING, configuration
+
+
+@pytest.mark.parametrize("name", ["dense", "latent, experts, MTP", "sharded parameters"])
+def test_a_family_is_bounded_for_every_microbatch_size(name):
+    requested = QUESTIONS[name]
+    space, closeness = Space.of(requested), []
+    for family in random.Random(7).sample(space.families(), 8):
+        least = space.of_family(family)
+        times = [space.bounds(frame).of_saving((), 0.0).seconds for frame in family]
+        assert least <= min(times) * ROUNDING, family[0]
+        closeness.append(least / min(times))
+    assert median(closeness) > 0.9

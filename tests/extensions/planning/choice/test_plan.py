@@ -1,6 +1,7 @@
 """Plans: what is chosen, why others lost, and what is said where nothing can be chosen."""
 
-from math import inf
+import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pipeplan.extensions.planning.hardware import cluster
 from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import model
 from pipeplan.foundation.errors import InfeasibleError, InputError, ShapeError
+from pipeplan.foundation.records import replaced
 
 MODEL, CLUSTER = model("llama3-8b"), cluster("h100-sxm:8x2")
 
@@ -99,13 +101,13 @@ def test_a_complete_plan_is_no_worse_than_one_with_a_microbatch_size_of_three():
 
 
 @pytest.mark.slow
-def test_two_workers_choose_what_one_does(result):
-    other = planned(workers=2)
-    assert other.complete
-    assert other.best == result.best
-    assert other.runners_up == result.runners_up
-    assert other.front == result.front
-    assert other.sensitivity == result.sensitivity
+@pytest.mark.parametrize("seconds", [20.0, 0.5])
+def test_two_workers_choose_what_one_does(result, monkeypatch, seconds):
+    monkeypatch.setattr(planning, "STARTING", 0.0)
+    one = result if seconds == 20.0 else planned(seconds=seconds)
+    two = planned(workers=2, seconds=seconds)
+    assert two.complete == (seconds == 20.0)
+    assert replaced(two, seconds=0.0) == replaced(one, seconds=0.0)
 
 
 @pytest.mark.slow
@@ -121,14 +123,14 @@ def test_a_store_keeps_estimates_for_another_question(tmp_path: Path, result):
     assert all(0 <= entry.share <= 1 for entry in heard)
 
 
-def test_a_loaded_machine_gives_the_same_answer(result, monkeypatch):
-    """Time is no budget but for the outermost limit: here every phase begins ages after the budget has ended."""
-    monkeypatch.setattr(planning, "OUTERMOST", inf)
-    monkeypatch.setattr(planning.Planning, "spent", property(lambda _: 1e9))
-    late = planned()
-    assert late.best == result.best
-    assert late.runners_up == result.runners_up
-    assert late.counts == result.counts
+def test_a_loaded_machine_gives_the_same_answer(monkeypatch):
+    """With a budget that ends early; every reading of the clock is ages after the one before."""
+    usual, readings = planned(seconds=0.5), count(step=1e6)
+    monkeypatch.setattr(time, "monotonic", lambda: next(readings))
+    late = planned(seconds=0.5)
+    assert not late.complete
+    assert late.counts.estimated > 20
+    assert replaced(late, seconds=0.0) == replaced(usual, seconds=0.0)
 
 
 def test_the_best_with_a_pipeline_is_compared_with_the_best_without(result):

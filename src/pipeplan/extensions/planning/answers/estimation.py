@@ -92,10 +92,7 @@ def estimate(
 
 
 def estimated(
-    source: FilePath | Mapping[str, Any],
-    options: EstimateOptions,
-    *,
-    progress: Callable[[float], None] | None = None,
+    source: FilePath | Mapping[str, Any], options: EstimateOptions, *, progress: Callable[[float], None] | None = None
 ) -> Estimates:
     """See :func:`estimate`."""
     calibration = calibration_of(options.calibration)

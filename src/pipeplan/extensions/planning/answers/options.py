@@ -134,7 +134,7 @@ class PlanOptions(PredictionOptions):
     seconds: float | None = option(
         kind="number", group="work", unit="seconds",
         range=Range(0, open=True, most=MOST_SECONDS),
-        help="Budget: as much work as two idle cores do in these seconds; a loaded machine may take three times as long.",
+        help="Budget: as much work as two idle cores do in these seconds; a loaded machine takes longer.",
         default="30", hint="Amount of work, as the seconds that it takes on two idle cores.",
     )
     # fmt: on

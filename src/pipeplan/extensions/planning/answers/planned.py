@@ -87,8 +87,7 @@ def plan(
         than 4 per rank, or fewer than 2 layers each), any-schedule (also those that no trainer runs), any-precision
         (also other than the model's), or all. Without it, they are made only if nothing else fits.
     seconds
-        Budget: as much work as two idle cores do in these seconds; a loaded machine may take three times as long
-        (default: 30).
+        Budget: as much work as two idle cores do in these seconds; a loaded machine takes longer (default: 30).
 
     Raises
     ------

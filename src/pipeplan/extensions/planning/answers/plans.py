@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 
     from pipeplan.drawing.plan import PlanView
 
-OWN_ENDINGS = (
-    ".searched.csv",
-    ".yaml",
-    ".yml",
-    *(f".{trainer}.sh" for trainer in plan_trainers()),
-    ".sh",
-)
+OWN_ENDINGS = (".searched.csv", ".yaml", ".yml", *(f".{trainer}.sh" for trainer in plan_trainers()), ".sh")
 """Suffixes of files that hold the searched order, the best configuration, or the flags of one trainer (``.sh`` alone: of the
 assumed one)."""
 
@@ -172,9 +166,7 @@ class Plan(PlanResult, AnswerRecord, frozen=True, kw_only=True, eq=False):
 
 
 def plan_of(
-    result: PlanResult,
-    calibration: Calibration | None = None,
-    versions: Mapping[str, str] = MappingProxyType({}),
+    result: PlanResult, calibration: Calibration | None = None, versions: Mapping[str, str] = MappingProxyType({})
 ) -> Plan:
     """Return the planner's result as an answer, with the flags and the schedule of the best configuration.
 
@@ -192,7 +184,6 @@ def plan_of(
         model=result.model,
         cluster=result.cluster,
         interrupted=result.interrupted,
-        timed_out=result.timed_out,
         calibration=calibration,
         flags=flags,
         best_result=simulation,

@@ -128,10 +128,7 @@ def _opposites(model: ModelShape, cluster: Cluster, chosen: Configuration) -> It
     if model.experts is not None and chosen.expert > 1:
         full = ChangedInput(input="tokens", factor=FULLEST, kinds=("grouped_gemm",), cost=True)
         yield _Opposite("experts get equally many tokens", f"fullest rank {FULLEST:g} x the mean", "", chosen, full)
-    halves = {
-        "between nodes": (ChangedInput(input="", factor=0.5, bandwidth_between=True), cluster.between),
-        "inside nodes": (ChangedInput(input="", factor=0.5, bandwidth_inside=True), cluster.inside),
-    }
-    for where, (half, link) in halves.items():
-        words = f"{link.bandwidth / 1e9:,.4g} GB/s per GPU {where}"
+    for name in ("between", "inside"):
+        words = f"{getattr(cluster, name).bandwidth / 1e9:,.4g} GB/s per GPU {name} nodes"
+        half = ChangedInput(input="", factor=0.5, links=(name,))
         yield _Opposite(words, "half", "--cluster FILE", chosen, half)

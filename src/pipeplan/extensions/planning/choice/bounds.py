@@ -283,6 +283,17 @@ class Bounds:
         """Return the layout of this many stages that is tried; None: an even one. See :meth:`Sums.balanced`."""
         return self._sums(()).balanced(count) if count > 1 else None
 
+    def of_sizes(self) -> float:
+        """Return the bound on a step with any microbatch size that divides this frame's, whatever the order and savings.
+
+        Kernels, messages and launches of n times the size take at most n times as long, so a sequence takes the least time
+        in the largest microbatch.
+        """
+        frame, total = self.frame, self._sums(()).total
+        work = float(total[FORWARD] + total[INPUT] + total[WEIGHT]) / frame.microbatch_size
+        optimizer = self._optimizer(total[DENSE] / frame.pipeline, total[EXPERT] / frame.pipeline)
+        return frame.global_batch / (frame.data * frame.pipeline) * work + optimizer
+
     def of_orders(self, orders: Sequence[Mapping[str, Any]]) -> float:
         """Return the bound on a step with any of these orders, without savings of memory.
 

@@ -1,8 +1,9 @@
 """Branch and bound over all valid configurations, the most promising first (Land and Doig 1960).
 
-The tree has three levels. A frame (degrees, microbatch size) is priced once for all of its variants (chunks and schedule); a
-variant represents all savings of memory. A node is bounded before it is opened, and what a bound rules out is never
-simulated. Among its savings of memory, a variant takes the first one that fits, in the order of their cost in time.
+The tree has four levels. A family of frames (degrees) is bounded with one large microbatch. A frame (degrees, microbatch
+size) is priced once for all of its variants (chunks and schedule); a variant represents all savings of memory. A node is
+bounded before it is opened, and what a bound rules out is never simulated. Among its savings of memory, a variant takes the
+first one that fits, in the order of their cost in time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import chain, count, islice
-from math import inf
+from math import inf, lcm
 from typing import Any
 
 from pipeplan.extensions.planning.choice.bounds import Bounds, Least, Pricing
@@ -61,6 +62,7 @@ class Space:
     request: PlanRequest
     pricing: Pricing
     sensible: bool = False
+    _families: list[list[dict[str, Any]]] | None = None
     _orders: dict[tuple[Any, ...], list[dict[str, Any]]] = field(default_factory=dict)
     _savings: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     _bounds: dict[tuple[Any, ...], Bounds] = field(default_factory=dict)
@@ -85,11 +87,13 @@ class Space:
 
     def restricted(self, **fixed: tuple[Any, ...]) -> Space:
         """Return the part of the space with these values of fields; it shares prices and bounds with this space."""
-        return replace(self, request=replace(self.request, fixed={**self.request.fixed, **fixed}), _orders={})
+        return replace(
+            self, request=replace(self.request, fixed={**self.request.fixed, **fixed}), _families=None, _orders={}
+        )
 
     def sensible_part(self) -> Space:
         """Return the starting part, which shares prices and bounds with this space."""
-        return replace(self, sensible=True, _orders={})
+        return replace(self, sensible=True, _families=None, _orders={})
 
     @property
     def floor(self) -> float:
@@ -97,24 +101,29 @@ class Space:
         request = self.request
         tokens = request.global_batch * request.sequence
         flops = token_flops(request.model, request.sequence).training * tokens
-        formats = request.fixed.get("precision", ("bf16",))
+        formats = request.fixed.get("precision") or FRAME_FIELDS["precision"](request, {})
         return flops / (request.gpus * max(format_peak(request.cluster.gpu, precision) for precision in formats))
 
-    def families(self) -> Iterator[list[dict[str, Any]]]:
-        """Yield frames that differ only in the microbatch size, the smallest first.
+    def families(self) -> list[list[dict[str, Any]]]:
+        """Return frames that differ only in the microbatch size, the smallest first.
 
         Families that split the model least come first, because they are likely to be good. The starting part has only the
         smallest microbatch of each.
         """
+        if self._families is None:
+            self._families = self._all_families()
+        return self._families
+
+    def _all_families(self) -> list[list[dict[str, Any]]]:
         families: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         for frame in frames(self.request):
             others = tuple(value for name, value in frame.items() if name != "microbatch_size")
             families.setdefault(others, []).append(frame)
         likely = sorted(families.values(), key=lambda family: _likely(family[0]))
         if not self.sensible:
-            return iter(likely)
+            return likely
         limit = self.request.memory_limit
-        return islice(([family[0]] for family in likely if self.bounds(family[0]).state <= limit), STARTS)
+        return list(islice(([family[0]] for family in likely if self.bounds(family[0]).state <= limit), STARTS))
 
     def frames(self) -> Iterator[dict[str, Any]]:
         """Yield all frames."""
@@ -142,6 +151,11 @@ class Space:
             self._savings[key] = choices
         return self._savings[key]
 
+    def may_fit(self, frame: dict[str, Any], limit: float) -> bool:
+        """Return False if a frame exceeds a memory limit even with whole layers recomputed, which keeps the least."""
+        whole = [saving for saving in self.savings(frame) if "full" in saving["recompute"]]
+        return not whole or any(self.bounds(frame).of_saving(**saving).bytes <= limit for saving in whole)
+
     def laid_orders(self, frame: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield the orders that are valid for a frame, each with the layouts that are tried with it."""
         return chain.from_iterable(self.laid(frame, order) for order in self.orders(frame))
@@ -163,6 +177,11 @@ class Space:
         frame = {name: getattr(configuration, name) for name in FRAME_FIELDS}
         order = {name: getattr(configuration, name) for name in VARIANT_FIELDS}
         return (replace(configuration, layers=laid["layers"]) for laid in self.laid(frame, order))
+
+    def of_family(self, family: Sequence[dict[str, Any]]) -> float:
+        """Return the bound on a step of any frame of a family."""
+        size = lcm(*(frame["microbatch_size"] for frame in family))
+        return self.bounds({**family[0], "microbatch_size": size}).of_sizes()
 
     def bounds(self, frame: dict[str, Any]) -> Bounds:
         """Return the bounds for a frame's configurations."""
@@ -195,6 +214,7 @@ class VariantGroup:
     order: dict[str, Any]
     next: int = 0
     seconds: float = 0.0
+    settled: bool = False
 
     @property
     def configuration(self) -> Configuration:
@@ -207,10 +227,14 @@ class VariantGroup:
         bounds = self.space.bounds(self.frame)
         for saving in self.space.savings(self.frame)[self.next :]:
             if bounds.of_saving(**saving).bytes <= limit and bounds.bytes(self.order, **saving) <= limit:
-                self.seconds = bounds.seconds(self.order, **saving)
+                self.seconds, self.settled = bounds.seconds(self.order, **saving), True
                 return True
             self.next += 1
         return False
+
+
+Node = VariantGroup | tuple[Space, dict[str, Any]] | tuple[Space, list[dict[str, Any]]]
+"""Node of the search: a variant, or a frame or a family of frames with its space."""
 
 
 class Branching:
@@ -239,6 +263,8 @@ class Branching:
         Whether nothing is left that could be within the slack of the best.
     legal, over_memory, estimated
         Numbers of configurations that are valid, that memory bounds ruled out, and that were estimated.
+    priced
+        Number of frames that were bounded.
     """
 
     def __init__(
@@ -253,12 +279,12 @@ class Branching:
     ) -> None:
         self.best = best
         self.exhausted = False
-        self.legal = self.over_memory = self.estimated = 0
+        self.legal = self.over_memory = self.estimated = self.priced = 0
         self._value, self._limit, self._slack, self._comfort = value, limit, slack, comfort
         self._floor = min((value(space.request, space.floor) for space in spaces), default=inf)
         self._under_way: dict[VariantGroup, float] = {}
         self._numbers = count()
-        self._heap: list[tuple[float, int, VariantGroup | tuple[Space, dict[str, Any]]]] = []
+        self._heap: list[tuple[float, int, Node]] = []
         self._families = ((space, family) for space in spaces for family in space.families())
         self._priced_all = False
 
@@ -269,16 +295,21 @@ class Branching:
             if family is None:
                 self._priced_all = True
                 return False
-            self._price(*family)
+            self._bound(*family)
         return True
 
-    def _price(self, space: Space, family: Sequence[dict[str, Any]]) -> None:
+    def _bound(self, space: Space, family: Sequence[dict[str, Any]]) -> None:
         numbers = [len(space.orders(frame)) * len(space.savings(frame)) for frame in family]
         self.legal += sum(numbers)
         if space.bounds(family[0]).state > self._limit:
             self.over_memory += sum(numbers)
             return
         frames = [frame for frame, number in zip(family, numbers, strict=True) if number]
+        if frames:
+            self.priced += 1
+            self._push(self._value(space.request, space.of_family(frames)), (space, frames))
+
+    def _price(self, space: Space, frames: Sequence[dict[str, Any]]) -> None:
         powers = {size: frame for frame in frames if (size := frame["microbatch_size"]) & (size - 1) == 0}
         best = self._price_sizes(space, powers.values())
         # Other sizes only beside the best power of two.
@@ -296,6 +327,7 @@ class Branching:
         """Bound frames of growing microbatches while these compute faster; return the fastest size."""
         least, best = inf, 1
         for frame in frames:
+            self.priced += 1
             value = self._value(space.request, space.bounds(frame).of_orders(space.orders(frame)))
             self._push(value, (space, frame))
             if value > (1 - GAIN) * least:
@@ -303,24 +335,39 @@ class Branching:
             least, best = value, frame["microbatch_size"]
         return best
 
-    def round(self, most: int) -> list[VariantGroup]:
+    def round(self, most: int, families: float = inf) -> list[VariantGroup]:
         """Return at most this many groups to estimate, the most promising first, after opening as many frames.
 
-        A round may be empty although later ones are not: ``exhausted`` says whether nothing left could be better.
+        At most ``families`` families are opened. A round may be empty although later ones are not: ``exhausted`` says
+        whether nothing left could be better.
         """
         taken: list[VariantGroup] = []
         opened = 0
-        # Best-first: the heap holds frames (bounded without their variants) and variants; a frame is replaced by its
-        # variants when it reaches the top.
+        # Best-first: a family is replaced by its frames when it reaches the top of the heap, a frame by its variants, and a
+        # variant is bounded again with a saving that fits.
         while self._promising and len(taken) < most and opened < most:
             bound, _, node = heappop(self._heap)
             if isinstance(node, VariantGroup):
-                taken.append(node)
-                self._under_way[node] = bound
-            else:
-                opened += 1
-                for order in node[0].laid_orders(node[1]):
-                    self._go_on(VariantGroup(*node, order))
+                if node.settled:
+                    taken.append(node)
+                    self._under_way[node] = bound
+                else:
+                    self._go_on(node, bound)
+                continue
+            space, frame = node
+            if isinstance(frame, list):
+                families -= 1
+                self._price(space, frame)
+                if families <= 0:
+                    break
+                continue
+            opened += 1
+            if not space.may_fit(frame, self._limit):
+                self.over_memory += len(space.orders(frame)) * len(space.savings(frame))
+                continue
+            for order in space.laid_orders(frame):
+                least = self._value(space.request, space.bounds(frame).of_orders([order]))
+                self._push(max(bound, least), VariantGroup(space, frame, order))
         self.exhausted = self._priced_all and not taken and not self._promising
         return taken
 
@@ -340,15 +387,15 @@ class Branching:
         """True if the most promising waiting node could be within the slack of the best."""
         return bool(self._heap) and self._heap[0][0] <= self._slack * self.best
 
-    def _go_on(self, group: VariantGroup) -> None:
+    def _go_on(self, group: VariantGroup, bound: float = 0.0) -> None:
         before = group.next
         if group.settle(self._limit):
-            self._push(self._value(group.space.request, group.seconds), group)
+            self._push(max(bound, self._value(group.space.request, group.seconds)), group)
         # Layouts of one configuration count once.
         if group.order["layers"] is None or "layers" in group.space.request.fixed:
             self.over_memory += group.next - before
 
-    def _push(self, value: float, node: VariantGroup | tuple[Space, dict[str, Any]]) -> None:
+    def _push(self, value: float, node: Node) -> None:
         heappush(self._heap, (value, next(self._numbers), node))
 
     def learn(self, group: VariantGroup, estimate: Estimate | None) -> None:

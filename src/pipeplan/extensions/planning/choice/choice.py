@@ -31,16 +31,8 @@ def simplest(
 ) -> Estimate | None:
     """Return the simplest estimate within :data:`INDISTINGUISHABLE` of the best value; None if there is none.
 
-    Parameters
-    ----------
-    fitting
-        Estimates that fit, the best value first.
-    value
-        Objective value of an estimate.
-    is_unusual
-        Whether a configuration has choices that hardly any published run makes.
-    is_tight
-        Whether an estimate's memory could exceed the limit within its error bar.
+    ``fitting`` has the best value first; :data:`Judgement` functions tell unusual choices, and memory that could exceed the
+    limit within its error bar.
     """
     if not fitting:
         return None

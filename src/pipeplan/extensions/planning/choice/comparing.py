@@ -126,10 +126,7 @@ def _best_of_each(groups: Iterable[VariantGroup], *, by_schedule: bool) -> Itera
 
 
 def runners_up(
-    estimates: Sequence[Estimate],
-    best: Estimate,
-    value: Callable[[Estimate], float],
-    limit: float,
+    estimates: Sequence[Estimate], best: Estimate, value: Callable[[Estimate], float], limit: float
 ) -> list[Estimate]:
     """Return the best of every other family of degrees or schedule, and faster configurations that do not fit."""
     fitting = sorted((estimate for estimate in estimates if estimate.peak_bytes <= limit), key=value)
@@ -168,10 +165,10 @@ def front(estimates: Iterable[Estimate], value: Callable[[Estimate], float], lim
 
 
 CHANGES: tuple[ChangedInput, ...] = (
-    ChangedInput(input="bandwidth between nodes", factor=0.5, bandwidth_between=True),
-    ChangedInput(input="bandwidth between nodes", factor=2.0, bandwidth_between=True),
-    ChangedInput(input="bandwidth inside nodes", factor=0.5, bandwidth_inside=True),
-    ChangedInput(input="bandwidth inside nodes", factor=2.0, bandwidth_inside=True),
+    ChangedInput(input="bandwidth between nodes", factor=0.5, links=("between",)),
+    ChangedInput(input="bandwidth between nodes", factor=2.0, links=("between",)),
+    ChangedInput(input="bandwidth inside nodes", factor=0.5, links=("inside",)),
+    ChangedInput(input="bandwidth inside nodes", factor=2.0, links=("inside",)),
     ChangedInput(input="speed of matrix products", factor=0.8, kinds=("gemm", "grouped_gemm")),
     ChangedInput(input="speed of matrix products", factor=1.25, kinds=("gemm", "grouped_gemm")),
     ChangedInput(input="attention speed", factor=0.8, kinds=("attention",)),

@@ -44,15 +44,9 @@ def recompute_in_words(configuration: Configuration) -> str:
             for modules in dict.fromkeys(by_stage)
             if modules
         )
-    share = offloaded_share(configuration)
+    share = configuration.most_offloaded
     moves = f"{share:.0%} offloaded"
     return words if not share else moves if words in ("", "none") else f"{words}, {moves}"
-
-
-def offloaded_share(configuration: Configuration) -> float:
-    """Return the fraction of its activations that a stage offloads, of the stage that offloads the most."""
-    moved = configuration.offload
-    return max(moved, default=0.0) if isinstance(moved, tuple) else moved
 
 
 def in_words(configuration: Configuration) -> str:
@@ -97,7 +91,7 @@ def differences(here: Configuration, there: Configuration) -> str:
     recompute = "recompute stage by stage"
     if here.recompute_by_stage is None:
         recompute = f"recompute {'+'.join(here.recompute)}" if here.recompute else "no recomputation"
-    share = offloaded_share(here)
+    share = here.most_offloaded
     parts = [
         " ".join(f"{short_name(name)}{getattr(here, name)}" for name in _DEGREES if differ(name)),
         schedule if differ("schedule", "chunks") else "",

@@ -278,15 +278,12 @@ OPS_A_SECOND = 4_000_000
 """Ops that the order search evaluates per nominal second: its budget is a number of evaluations of the whole step, so the
 machine's load does not change the result."""
 
-ENDED = 1e6
-"""Seconds of the order search's clock once the outermost limit is reached: after the end of any budget."""
-
 SEARCHED = 2
 """Number of finalists in the order search, each with another placement."""
 
 
 def better_order(
-    request: PlanRequest, finalists: Iterable[Estimate], *, seconds: float, at_most: float, workers: int = 1
+    request: PlanRequest, finalists: Iterable[Estimate], *, seconds: float, workers: int = 1
 ) -> SearchedRecord | None:
     """Return the best order that a search finds for the finalists if it beats their own; otherwise None.
 
@@ -294,8 +291,8 @@ def better_order(
     ----------
     finalists
         Estimates, the best first; those with one rank or very many ops are skipped.
-    seconds, at_most
-        Budget for all finalists together in nominal seconds, and in seconds of the clock.
+    seconds
+        Budget for all finalists together in nominal seconds.
     """
     # One finalist for each placement: finalists with the same placement would lead to the same search.
     suited: dict[object, Estimate] = {}
@@ -305,17 +302,14 @@ def better_order(
             suited.setdefault(placed(configuration).rank_of, finalist)
     chosen = list(islice(suited.values(), SEARCHED))
     orders = []
-    end = time.monotonic() + at_most
     for start in chosen:
-        order = _searched(request, start, seconds / len(chosen), end - time.monotonic(), workers)
+        order = _searched(request, start, seconds / len(chosen), workers)
         if order is not None:
             orders.append(order)
     return min(orders, key=lambda order: order.step_time, default=None)
 
 
-def _searched(
-    request: PlanRequest, start: Estimate, seconds: float, at_most: float, workers: int
-) -> SearchedRecord | None:
+def _searched(request: PlanRequest, start: Estimate, seconds: float, workers: int) -> SearchedRecord | None:
     configuration = start.configuration
     ops = 3 * configuration.stages * configuration.microbatches
     stages = stage_costs(request.model, request.cluster, configuration, calibration=request.calibration)
@@ -329,14 +323,13 @@ def _searched(
             costs,
             Limits(request.memory_limit - besides, in_activations=False),
         )
-        # The clock stands still until the search must end: a search that divides seconds depends on the machine's load.
-        end = time.monotonic() + at_most
+        # The clock stands still: a search that divides seconds depends on the machine's load.
         result = search(
             problem,
             seconds=1.0,
             evaluations=ceil(seconds * OPS_A_SECOND / ops),
             workers=workers,
-            clock=lambda: 0.0 if time.monotonic() < end else ENDED,
+            clock=lambda: 0.0,
         )
         order = request.estimate(configuration, result.schedule)
     except PipeplanError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +15,7 @@ from pipeplan.extensions.planning.choice.candidates import FRAME_FIELDS, as_conf
 from pipeplan.extensions.planning.choice.describing import described
 from pipeplan.extensions.planning.choice.legality import RULES, Rule
 from pipeplan.extensions.planning.choice.request import PlanRequest, short_name, written
+from pipeplan.extensions.planning.choice.work import Work
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.plan_records import MissRecord
 from pipeplan.extensions.planning.results import Estimate
@@ -102,7 +102,7 @@ MORE_GPUS = (2, 4, 8, 16, 32, 64)
 """Factors on the number of nodes that are tried."""
 
 
-def thriftiest(request: PlanRequest, *, must_fit: bool = False, seconds: float = inf) -> Estimate | None:
+def thriftiest(request: PlanRequest, *, must_fit: bool = False, work: Work | None = None) -> Estimate | None:
     """Return the configuration with the lowest peak, or the first that fits; None if none is valid.
 
     Configurations are estimated in the order of their memory bounds, until no bound is below the lowest peak.
@@ -111,20 +111,21 @@ def thriftiest(request: PlanRequest, *, must_fit: bool = False, seconds: float =
     ----------
     must_fit
         Return None if nothing fits, and skip configurations whose parameters alone do not.
-    seconds
-        Time limit, beyond which the lowest peak so far is returned; at least one configuration is estimated. With
-        ``must_fit``, None is then returned.
+    work
+        Work so far, and its limit, beyond which the lowest peak so far is returned; at least one configuration is estimated.
+        With ``must_fit``, None is then returned.
     """
     best: Estimate | None = None
     largest = request.memory_limit if must_fit else inf
-    until = time.monotonic() + seconds
-    if must_fit and seconds <= 0:
+    work = Work() if work is None else work
+    if must_fit and work.over:
         return None
-    for least, configuration in islice(_by_memory(request, largest, until), MOST_ESTIMATES):
-        if time.monotonic() > until and (must_fit or best is not None):
+    for least, configuration in islice(_by_memory(request, largest, work), MOST_ESTIMATES):
+        if work.over and (must_fit or best is not None):
             break
         if best is not None and (best.peak_bytes <= least or best.peak_bytes <= request.memory_limit):
             break
+        work.add(estimated=1)
         try:
             estimate = request.estimate(configuration)
         except PipeplanError:
@@ -136,10 +137,10 @@ def thriftiest(request: PlanRequest, *, must_fit: bool = False, seconds: float =
     return best
 
 
-def _by_memory(request: PlanRequest, largest: float, until: float) -> Iterator[tuple[float, Configuration]]:
+def _by_memory(request: PlanRequest, largest: float, work: Work) -> Iterator[tuple[float, Configuration]]:
     """Yield configurations in the order of their memory bounds, up to the largest: frames first, then their variants.
 
-    From the time ``until`` on, frames are left out, unless none has given a configuration.
+    From the limit of the work on, frames are left out, unless none has given a configuration.
     """
     space = Space.of(request)
     numbers = count()
@@ -154,8 +155,9 @@ def _by_memory(request: PlanRequest, largest: float, until: float) -> Iterator[t
         if isinstance(node, Configuration):
             yield least, node
             continue
-        if any_configuration and time.monotonic() > until:
+        if any_configuration and work.over:
             continue
+        work.add(bounded=1)
         frame, bounds = node  # type: ignore[misc]
         saving = _most_saving(space.savings(frame))
         if saving is None:
@@ -177,40 +179,41 @@ def _most_saving(choices: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def closest_miss(request: PlanRequest, limit: float, seconds: float = inf) -> MissRecord | None:
-    """Return the lowest peak of a request and what would fit, searched for within some seconds; None if none is valid.
+    """Return the lowest peak of a request and what would fit, searched for with the work of some nominal seconds.
+
+    None if no configuration is valid.
 
     ``limit`` is the memory that the peak is compared with: the request's may be wider, by the error of predictions.
     """
-    until = time.monotonic() + seconds
-    lowest = thriftiest(request, seconds=seconds / 2)
+    lowest = thriftiest(request, work=Work(seconds / 2))
     if lowest is None:
         return None
     return MissRecord(
         **described(request.model, request.cluster, lowest),
         over_by_gib=(lowest.peak_bytes - limit) / GIBIBYTE,
-        change="; or ".join(islice(_changes(request, lowest, until), 2)),
+        change="; or ".join(islice(_changes(request, lowest, Work(seconds / 2)), 2)),
     )
 
 
-def _changes(request: PlanRequest, lowest: Estimate, until: float) -> Iterator[str]:
-    """Yield changes with which something fits, the cheapest first, each confirmed by an estimate before ``until``."""
-    yield from _without_fixed(request, until)
+def _changes(request: PlanRequest, lowest: Estimate, work: Work) -> Iterator[str]:
+    """Yield changes with which something fits, the cheapest first, each confirmed by an estimate within the work's limit."""
+    yield from _without_fixed(request, work)
     whole = _with_all_moved(request, lowest)
     if whole is not None:
         yield f"offloading all activations needs {_gibibytes(whole)}"
-    more = _on_more_gpus(request, until)
+    more = _on_more_gpus(request, work)
     if more is not None:
         yield f"with {more.configuration.gpus:,} GPUs, {_degrees(more)} needs {_gibibytes(more)}"
     yield f"with {_gibibytes(lowest)} of usable memory per GPU, {_degrees(lowest)} fits"
-    shorter = _shorter(request, until)
+    shorter = _shorter(request, work)
     if shorter is not None:
         yield f"with sequences of {shorter.configuration.sequence:,} tokens it needs {_gibibytes(shorter)}"
 
 
-def _without_fixed(request: PlanRequest, until: float) -> Iterator[str]:
+def _without_fixed(request: PlanRequest, work: Work) -> Iterator[str]:
     for field, values in request.fixed.items():
         rest = {name: other for name, other in request.fixed.items() if name != field}
-        estimate = thriftiest(replace(request, fixed=rest), must_fit=True, seconds=until - time.monotonic())
+        estimate = thriftiest(replace(request, fixed=rest), must_fit=True, work=work)
         if estimate is not None:
             name = short_name(field)
             better = written(field, getattr(estimate.configuration, field, ""))
@@ -226,22 +229,20 @@ def _with_all_moved(request: PlanRequest, lowest: Estimate) -> Estimate | None:
     return estimate if estimate.peak_bytes <= request.memory_limit else None
 
 
-def _on_more_gpus(request: PlanRequest, until: float) -> Estimate | None:
+def _on_more_gpus(request: PlanRequest, work: Work) -> Estimate | None:
     for factor in MORE_GPUS:
         cluster = replace(request.cluster, nodes=factor * request.cluster.nodes)
         fixed = {name: values for name, values in request.fixed.items() if name not in {"data"}}
-        estimate = thriftiest(
-            replace(request, cluster=cluster, fixed=fixed), must_fit=True, seconds=until - time.monotonic()
-        )
+        estimate = thriftiest(replace(request, cluster=cluster, fixed=fixed), must_fit=True, work=work)
         if estimate is not None:
             return estimate
     return None
 
 
-def _shorter(request: PlanRequest, until: float) -> Estimate | None:
+def _shorter(request: PlanRequest, work: Work) -> Estimate | None:
     sequence = request.sequence // 2
     while sequence >= 512:
-        estimate = thriftiest(replace(request, sequence=sequence), must_fit=True, seconds=until - time.monotonic())
+        estimate = thriftiest(replace(request, sequence=sequence), must_fit=True, work=work)
         if estimate is not None:
             return estimate
         sequence //= 2

@@ -29,6 +29,7 @@ from pipeplan.extensions.planning.choice.request import (
     PlanRequest,
 )
 from pipeplan.extensions.planning.choice.trials import LayoutTask, Rounds, Trial, identity, tried
+from pipeplan.extensions.planning.choice.work import BOUNDED, Work
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.error_bars import error_bar
 from pipeplan.extensions.planning.fitting import comfortable
@@ -40,7 +41,6 @@ from pipeplan.extensions.planning.plan_records import (
     Totals,
 )
 from pipeplan.extensions.planning.results import Estimate, Fit
-from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.records import replaced
 from pipeplan.foundation.sweeps import sweep
@@ -57,15 +57,15 @@ START_ROUND, START_ROUNDS = 8, 6
 second or two."""
 
 PRICED = 40
-"""Families of frames that are bounded before each round: the likeliest are estimated while the others wait."""
+"""Families of frames that are bounded, and then opened, between two looks at the budget."""
 
 FINALISTS = 8
 """Number of configurations, each of another family, that get a layout search."""
 
 BOUNDING = 5.0
-"""Maximum seconds of bounding the rest after the budget has ended, so that the gap does not refer to the GPUs' peak."""
+"""Nominal seconds of bounding the rest after the budget has ended, so that the gap does not refer to the GPUs' peak."""
 
-LAYOUT_SHARE, LAYOUT_SECONDS = 0.01, 0.3
+LAYOUT_SHARE, LAYOUT_SECONDS = 0.01, 0.15
 """Fraction of the budget for one layout search, and its maximum in nominal seconds: longer searches mostly prove
 optimality."""
 
@@ -83,18 +83,13 @@ RIVAL_ROUNDS, MOST_RIVAL_ROUNDS = 4, 16
 nothing fits so far."""
 
 OUTERMOST = 3.0
-"""Maximum time as a multiple of the budget. The budget is an amount of work; a loaded machine takes longer for it, up to
-this limit, so that the answer is the same."""
+"""Maximum work as a multiple of the budget: for a best that is far from its bound, and for comparisons with the best."""
 
-FAR = 1.25
+FAR = 1.1
 """Value of the best over the lower bound from which on the search goes on beyond its budget, up to the outermost limit."""
 
-ROUNDS_A_SECOND = 1.0
-"""Rounds of branch and bound per second of the budget. Counting work instead of time gives the same answer on a loaded
-machine; on two idle cores, a round takes a quarter of a second or less."""
-
 AFTERWARDS = 8.0
-"""Minimum number of seconds for the closest miss if nothing fits, even if the budget has ended."""
+"""Minimum number of nominal seconds until something fits, and for the closest miss, even if the budget has ended."""
 
 ORDER_SHARE = 0.15
 """Fraction of the budget for the order search, in nominal seconds."""
@@ -103,16 +98,17 @@ ORDER_SHARE = 0.15
 class Planning:
     """Run of one planning request.
 
-    It starts with a small sensible part of the space, continues with branch and bound over all configurations, and then
-    estimates neighbors, points of the front, layouts of the finalists, changed inputs, and better orders. A plan has one for
-    each trainer (:mod:`~pipeplan.extensions.planning.choice.trainers`).
+    It starts with recipes, continues with branch and bound over all configurations (over a small sensible part of them if
+    the budget ends before), and then estimates neighbors, points of the front, layouts of the finalists, changed inputs, and
+    better orders. A plan has one for each trainer (:mod:`~pipeplan.extensions.planning.choice.trainers`). The budget is
+    counted in work: neither time nor the number of workers decides what is estimated.
 
     Parameters
     ----------
     requests, value
         Requests, one for each number of GPUs with the whole cluster last, and the objective.
-    seconds, latest
-        Budget, and the time at which this run ends on a loaded machine; None: the outermost limit.
+    seconds
+        Budget in nominal seconds.
     progress
         Called after each estimate.
     tokens, deadline, comfort
@@ -132,11 +128,10 @@ class Planning:
         deadline: float | None = None,
         comfort: float | None = None,
         known: dict[str, Estimate | None] | None = None,
-        latest: float | None = None,
     ) -> None:
         self._begin = time.monotonic()
-        self._latest = self._begin + OUTERMOST * seconds if latest is None else latest
         self._seconds = seconds
+        self._work = Work(OUTERMOST * seconds)
         self._whole = requests[-1]
         self._value = value
         self._progress = progress
@@ -153,18 +148,13 @@ class Planning:
         self._tried: set[str] = set()
         self._varied: list[Sensitivity] = []
         self.searched: SearchedRecord | None = None
-        self.stopped = self.timed_out = False
+        self.stopped = False
         self.refused = ""
 
     @property
     def _any_schedule(self) -> bool:
         """True if the answer may be something that no trainer runs."""
         return "any-schedule" in self._whole.allowed and not {"trainer", "schedule"} & self._whole.fixed.keys()
-
-    @property
-    def _late(self) -> bool:
-        """True from the outermost limit on."""
-        return time.monotonic() > self._latest
 
     @property
     def spent(self) -> float:
@@ -200,8 +190,6 @@ class Planning:
         model, cluster = self._whole.model, self._whole.cluster
         rounds = Rounds(trials)
         try:
-            if self._phase == "choosing":
-                self._start()
             finished = sweep(
                 partial(tried, model=model, cluster=cluster, calibration=self._whole.calibration),
                 rounds,
@@ -209,14 +197,14 @@ class Planning:
                 asked=identity(model, cluster, self._whole.calibration),
                 workers=workers if self._seconds >= STARTING else 1,
                 store=store,
-                seconds=max(self._latest - time.monotonic(), 0.0),
             )
             with closing(finished):
                 for result in finished:
                     if result.failure is not None and result.failure.kind != "refused":
                         result.required()
                     elif result.failure is not None:
-                        self.refused = result.failure.message
+                        # Any of the messages, but not that of the worker which finished last.
+                        self.refused = min(filter(None, (self.refused, result.failure.message)))
                     self._known[result.key] = result.answer
                     self._tried.add(result.key)
                     rounds.finished()
@@ -226,27 +214,20 @@ class Planning:
                 raise
             self.stopped = True
 
-    def _start(self) -> None:
-        """Estimate recipes and the best of the sensible parts: an answer for short budgets, and a value to prune by.
+    def _recipes(self) -> Iterator[list[Trial]]:
+        """Yield trials of recipes: a value to prune by."""
+        ordered = sorted(self._of_practice(), key=lambda candidate: candidate[0])
+        for start in range(0, len(ordered), START_ROUND):
+            some = ordered[start : start + START_ROUND]
+            yield from self._estimates([entry for bound, entry in some if bound <= SLACK * self._pool.least])
 
-        This takes the same work regardless of the budget and runs in this process, so the load of the machine does not
-        change it.
-        """
-        for bound, space, configuration in sorted(self._of_practice(), key=lambda candidate: candidate[0]):
-            if bound > SLACK * self._pool.least:
-                break
-            self._estimate_here(space.request, configuration)
+    def _sensible(self) -> Iterator[list[Trial]]:
+        """Yield trials of the best of the sensible parts, with the same work regardless of the budget."""
         for spaces in self._by_software([space.sensible_part() for space in self._spaces]):
             starting = Branching(spaces, self._value, self._pool.limit, slack=1.0, best=self._pool.least)
-            starting.price(10**9)
-            for _ in range(START_ROUNDS):
-                for group in starting.round(START_ROUND):
-                    self._estimate_here(group.space.request, group.configuration)
-                    starting.learn(group, self._pool.plain.get(group.configuration))
-                if starting.exhausted:
-                    break
+            yield from self._choose(starting, START_ROUNDS, START_ROUND)
 
-    def _of_practice(self) -> Iterator[tuple[float, Space, Configuration]]:
+    def _of_practice(self) -> Iterator[tuple[float, Configuration]]:
         """Yield recipes that may fit, as published and with shorter ends, with lower bounds on their values."""
         spaces = {space.software: space for space in self._spaces if space.request.gpus == self._whole.gpus}
         for published, recipe in of_practice(self._whole):
@@ -255,7 +236,7 @@ class Planning:
             for configuration in space.layouts(published):
                 least = space.bound(configuration)
                 if least.bytes <= self._pool.limit:
-                    yield self._value(space.request, least.seconds), space, configuration
+                    yield self._value(space.request, least.seconds), configuration
 
     @staticmethod
     def _by_software(spaces: Sequence[Space]) -> list[list[Space]]:
@@ -263,37 +244,25 @@ class Planning:
         names = dict.fromkeys(space.software for space in spaces)
         return [[space for space in spaces if space.software == name] for name in names]
 
-    def _estimate_here(self, request: PlanRequest, configuration: Configuration) -> None:
-        if configuration not in self._pool.plain:
-            try:
-                self._keep(configuration, request.estimate(configuration))
-            except PipeplanError as error:
-                self.refused = str(error)
-            self._tell()
-
-    def _keep(self, configuration: Configuration, estimate: Estimate) -> None:
-        """Add an estimate that was made in this process, outside a sweep."""
-        self._pool.keep(configuration, estimate)
-        self._tried.add(self._trial(configuration).key)
-
     def fall_back(self) -> None:
         """Estimate the configuration with the least memory if the budget ended before anything was found that fits."""
         if self.best is not None or self.exhausted:
             return
         estimate = thriftiest(self._whole)
         if estimate is not None:
-            self._keep(estimate.configuration, estimate)
+            self._pool.keep(estimate.configuration, estimate)
+            self._tried.add(self._trial(estimate.configuration).key)
 
     def search_orders(self, seconds: float, workers: int) -> None:
         """Search better orders for the finalists, if the user allows what no trainer runs."""
         best = self.best
-        if best is None or self.stopped or not self._any_schedule or seconds <= 0 or self._late:
+        if best is None or self.stopped or not self._any_schedule or seconds <= 0 or self._work.over:
             return
         self._phase = "orders"
         self._tell()
         same = [estimate for estimate in self._pool.fitting if estimate.configuration.gpus == best.configuration.gpus]
-        request, left = self._pool.requests[best.configuration.gpus], OUTERMOST * self._seconds - self.spent
-        self.searched = better_order(request, same, seconds=seconds, at_most=left, workers=workers)
+        request = self._pool.requests[best.configuration.gpus]
+        self.searched = better_order(request, same, seconds=seconds, workers=workers)
 
     def _tell(self) -> None:
         if self._progress is not None:
@@ -302,16 +271,23 @@ class Planning:
 
     def _chosen(self) -> Iterator[list[Trial]]:
         """Yield the trials that choose, round by round; the answers of a round are known when the next is drawn."""
-        for branching in self._branchings:
+        yield from self._recipes()
+        for number, branching in enumerate(self._branchings, start=1):
             branching.best = self._pool.least
-            yield from self._choose(branching, max(1, round(ROUNDS_A_SECOND * self._seconds)))
+            share = self._seconds * number / len(self._branchings)
+            while self._work.done < share and not branching.exhausted:
+                yield from self._choose(branching, 1)
+        if not self.exhausted:
+            yield from self._sensible()
         for branching in self._branchings:
-            while self.best is None and not branching.exhausted:
-                yield from self._choose(branching, 1, overtime=True)
-            while self._pool.least > FAR * branching.least and not (branching.exhausted or self._late):
+            branching.best = min(branching.best, self._pool.least)
+            while not branching.exhausted:
+                far = self._pool.least > FAR * branching.least and not self._work.over
+                if not far and (self.best is not None or self._work.done >= AFTERWARDS):
+                    break
                 yield from self._choose(branching, 1)
         best = self.best
-        if best is None or self._late:
+        if best is None or self._work.over:
             return
         self._phase = "comparing"
         spaces = [space for space in self._spaces if space.request.gpus == best.configuration.gpus]
@@ -346,15 +322,19 @@ class Planning:
             if branching.best < inf:
                 return
 
-    def _choose(self, branching: Branching, rounds: int, *, overtime: bool = False) -> Iterator[list[Trial]]:
-        """Yield rounds of branch and bound until it is exhausted, their number is reached, or the time is up."""
-        priced = PRICED if branching in self._branchings else 10**9
+    def _choose(self, branching: Branching, rounds: int, size: int = ROUND) -> Iterator[list[Trial]]:
+        """Yield rounds of branch and bound until it is exhausted or their number is reached.
+
+        First everything is bounded, so that the most promising are estimated first; that may take several rounds of the
+        search over all configurations.
+        """
         for _ in range(rounds):
-            if self._late and not overtime:
-                self.timed_out = True
-                return
-            branching.price(priced)
-            groups = branching.round(ROUND)
+            most, before = (PRICED if branching in self._branchings else 10**9), branching.priced
+            left = branching.price(most)
+            groups = [] if left else branching.round(size, most)
+            self._work.add(bounded=branching.priced - before)
+            if left:
+                continue
             if branching.exhausted:
                 return
             yield from self._estimates([group.configuration for group in groups])
@@ -367,6 +347,7 @@ class Planning:
         ]
         trials = [self._trial(configuration) for configuration in new]
         self._tried.update(trial.key for trial in trials)
+        self._work.add(estimated=len(trials))
         yield [trial for trial in trials if trial.key not in self._known]
         for configuration, trial in zip(new, trials, strict=True):
             estimate = self._known.get(trial.key)
@@ -395,9 +376,10 @@ class Planning:
         others = [other for other in self._pool.finalists(VARIED) if other != best.configuration]
         others += [other.configuration for other in self._pool.laid if other is not best]
         for change in CHANGES:
-            if self._late:
+            if self._work.over:
                 return
             trials = [self._trial(other, change=change) for other in (best.configuration, *others)]
+            self._work.add(estimated=len(trials))
             yield trials
             estimates = [self._known.get(trial.key) for trial in trials]
             if estimates[0] is not None:
@@ -424,13 +406,12 @@ class Planning:
         best, comfort = self.best, self._pool.comfort
         answer: dict[str, Any]
         if best is None:
-            seconds = max(self._seconds - self.spent, AFTERWARDS)
+            seconds = max(self._seconds - self._work.done, AFTERWARDS)
             answer = {"closest_miss": closest_miss(self._whole, comfort, seconds), "optimality_gap": None}
         else:
             cluster = self._pool.requests[best.configuration.gpus].cluster
             bar = error_bar(self._whole.model, cluster, best.configuration, best.step_time)
-            until = time.monotonic() + BOUNDING
-            least = min(planning.least(until) for planning in plannings)
+            least = min(planning.least() for planning in plannings)
             answer = {
                 **self._pool.comparisons(best, self._varied),
                 "best": BestConfiguration(**self._pool.described(replaced(best, error_bar=bar)), flags={}),
@@ -447,15 +428,14 @@ class Planning:
             "complete": all(planning.exhausted for planning in plannings) or answer["optimality_gap"] == 0,
             "left_out": left_out(self._whole),
             "interrupted": any(planning.stopped for planning in plannings),
-            "timed_out": any(planning.timed_out for planning in plannings),
         }
 
-    def least(self, until: float) -> float:
-        """Return a lower bound on the value of every configuration, which is tightened until a time."""
+    def least(self) -> float:
+        """Return a lower bound on the value of every configuration, which is tightened with some more work."""
         for branching in self._branchings:
-            left = not branching.exhausted
-            while left and time.monotonic() < until:
-                left = branching.price(PRICED)
+            most = branching.priced + BOUNDING / BOUNDED
+            while not branching.exhausted and branching.priced < most and branching.price(PRICED):
+                pass
         return min(branching.least for branching in self._branchings)
 
     def counts(self) -> Counts:

@@ -35,10 +35,7 @@ ALIASES = {"many-chunks": "small-chunks", "schedules": "any-schedule", "precisio
 def read_allowed(names: Collection[str]) -> frozenset[str]:
     """Return the rules of practice that a user waives, by name; each text may hold several names joined by commas.
 
-    Raises
-    ------
-    UnknownNameError
-        If a name is not one of :data:`~pipeplan.extensions.planning.choice.legality.UNUSUAL` or ``all``.
+    Raises UnknownNameError for another name.
     """
     words = [ALIASES.get(word, word) for text in names for name in text.split(",") if (word := name.strip().lower())]
     for word in words:
@@ -77,29 +74,17 @@ def plan(
     ----------
     memory_limit
         Bytes that the framework may allocate per GPU; None: :func:`default_limit`.
-    objective
+    objective, deadline
         See :func:`value_of`; ``cost`` and ``gpus`` also consider parts of the cluster.
-    deadline
-        Maximum seconds per step. Training on N tokens in T seconds allows T x global batch x sequence / N.
-    tokens
-        Tokens of the whole training, for the totals.
     order_seconds
         Seconds of the budget for the order search; None: a fraction of it (:data:`ORDER_SHARE`).
-    allow
-        Unusual choices to try: names of :data:`~pipeplan.extensions.planning.choice.legality.UNUSUAL`, or ``all``.
-    calibration
-        Correction factors of the user's machine.
     trainers
         Trainers that ``fix`` may name, by name.
 
     Raises
     ------
-    ShapeError
-        If no configuration is valid; names the broken rule.
-    InfeasibleError
-        If no configuration meets the deadline.
-    InputError
-        If the budget, the objective or a fixed value is invalid.
+    PipeplanError
+        If no configuration is valid (ShapeError) or meets the deadline (InfeasibleError), or an input is invalid.
     """
     if not seconds > 0:
         raise InputError(f"invalid time budget {seconds:g}: expected more than 0 seconds", field="seconds")

@@ -30,25 +30,7 @@ NEAREST = 24
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """Published configuration.
-
-    Attributes
-    ----------
-    model, source
-        Name of the model, and where the configuration was published.
-    layers, hidden, experts
-        Size of the model: layers, width, and number of routed experts.
-    memory_gib
-        Memory of the GPUs.
-    sequence
-        Tokens per sequence.
-    tensor, pipeline, context, expert, expert_tensor, chunks, microbatch_size
-        Degrees, chunks per rank, and sequences per microbatch.
-    recompute
-        Recomputed modules.
-    sharded
-        Whether parameters are fully sharded (FSDP).
-    """
+    """Published configuration: the model's size, the GPUs' memory, and degrees, chunks, savings and FSDP (``sharded``)."""
 
     model: str
     source: str

@@ -47,18 +47,9 @@ MOST = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanChoice:
-    """Field that a plan chooses, with its names and its reader.
+    """Field of a configuration that a plan chooses (``trainer`` restricts others), and its names, the first for messages.
 
-    Attributes
-    ----------
-    field
-        Field of :class:`~pipeplan.extensions.planning.Configuration`, or ``trainer``, which restricts other fields.
-    names
-        Names of the field; messages use the first one.
-    title
-        Description of the field.
-    read
-        Converts a number or a text to a value; raises InputError.
+    ``read`` converts a number or a text to a value, or raises InputError.
     """
 
     field: str
@@ -244,29 +235,10 @@ def _stripped(value: Any) -> Any:
 class PlanRequest:
     """Model to train on all GPUs of a cluster, with a batch and fixed choices.
 
-    Attributes
-    ----------
-    model, cluster
-        Model and cluster.
-    global_batch, sequence
-        Sequences per step, and tokens per sequence.
-    memory_limit
-        Bytes that the framework may allocate per GPU.
-    fixed
-        Allowed values by field.
-    allowed
-        Names of unusual choices to try (:data:`~pipeplan.extensions.planning.choice.legality.UNUSUAL`).
-    trainers
-        Trainers that may be fixed, by name.
-    calibration
-        Correction factors of the user's machine; None: analytic times.
+    ``memory_limit`` is the bytes that the framework may allocate per GPU, ``fixed`` the allowed values by field, ``allowed``
+    the names of unusual choices to try (:data:`~pipeplan.extensions.planning.choice.legality.UNUSUAL`).
 
-    Raises
-    ------
-    ShapeError
-        If there is less than one GPU, one sequence per batch or one token per sequence.
-    InputError
-        If the memory limit is not positive.
+    Raises ShapeError without a GPU, a sequence or a token, and InputError for a memory limit that is not positive.
     """
 
     model: ModelShape
@@ -285,8 +257,7 @@ class PlanRequest:
                 raise ShapeError(f"{name} must be at least 1, not {getattr(self, name)}", field=name)
         if self.gpus < 1:
             raise ShapeError(
-                f"the cluster has no GPUs ({self.cluster.nodes} nodes x {self.cluster.per_node})",
-                field="cluster",
+                f"the cluster has no GPUs ({self.cluster.nodes} nodes x {self.cluster.per_node})", field="cluster"
             )
         if not self.memory_limit > 0:
             raise InputError(
@@ -380,19 +351,7 @@ def parts(cluster: Cluster, objective: Objective) -> list[Cluster]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanProgress:
-    """Progress of a planning run.
-
-    Attributes
-    ----------
-    phase
-        Name of the current phase.
-    share
-        Fraction of the time budget spent, 0 to 1.
-    estimated
-        Number of configurations estimated so far.
-    best
-        Best estimate so far that fits.
-    """
+    """Progress of a planning run: phase, fraction of the budget spent, number of estimates, and the best that fits."""
 
     phase: str
     share: float

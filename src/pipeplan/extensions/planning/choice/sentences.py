@@ -54,7 +54,6 @@ def plan_result(
     trainer: str,
     memory_limit_gib: float,
     interrupted: bool = False,
-    timed_out: bool = False,
     **fields: Any,
 ) -> PlanResult:
     """Return a plan with its sentences; ``fields`` that are left out are those of a plan in which nothing fits."""
@@ -82,28 +81,24 @@ def plan_result(
         }
         | fields
     )
-    holding(plan, model=model, cluster=cluster, interrupted=interrupted, timed_out=timed_out)
+    holding(plan, model=model, cluster=cluster, interrupted=interrupted)
     plan = without_close_calls(plan)
     return replaced(plan, headline=headline_of(plan), remarks=() if best is None else remarks_of(plan))
 
 
 def without_close_calls(plan: PlanResult) -> PlanResult:
-    """Return a plan whose runners-up lost by no small difference if its search stopped at its time limit.
-
-    What it found until then depends on the load of the machine.
-    """
-    if plan.best is None or plan.complete or not plan.timed_out:
+    """Return a plan whose runners-up lost by no small difference if its search ended early."""
+    if plan.best is None or plan.complete:
         return plan
     step = plan.best.step_time
     alike = [
         runner.peak_memory_gib <= plan.memory_limit_gib and abs(runner.step_time / step - 1) <= INDISTINGUISHABLE
         for runner in plan.runners_up
     ]
-    reason = "about as fast: the search stopped at its time limit before it could tell"
+    reason = f"about as fast: {_ended_by(plan)} before it could tell"
     runners = zip(plan.runners_up, alike, strict=True)
     return replaced(
-        plan,
-        runners_up=tuple(replaced(runner, lost_because=reason) if close else runner for runner, close in runners),
+        plan, runners_up=tuple(replaced(runner, lost_because=reason) if close else runner for runner, close in runners)
     )
 
 
@@ -161,9 +156,7 @@ def _chosen_by(plan: PlanResult, best: Estimate) -> str:
 
 def _ended_by(plan: PlanResult) -> str:
     """Return what ended the search before its end."""
-    if plan.interrupted:
-        return "the search was interrupted"
-    return "the search stopped at its time limit" if plan.timed_out else "the budget ended"
+    return "the search was interrupted" if plan.interrupted else "the budget ended"
 
 
 def heading_of(model: ModelShape, cluster: Cluster, shown: Estimate | None) -> str:

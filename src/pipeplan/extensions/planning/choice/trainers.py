@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +13,7 @@ from pipeplan.extensions.planning.choice.assumptions import assumptions
 from pipeplan.extensions.planning.choice.describing import in_words, part_for
 from pipeplan.extensions.planning.choice.legality import UNUSUAL
 from pipeplan.extensions.planning.choice.nothing_fits import refusal, thriftiest
-from pipeplan.extensions.planning.choice.planning import OUTERMOST, Planning
+from pipeplan.extensions.planning.choice.planning import Planning
 from pipeplan.extensions.planning.choice.request import (
     PlanListener,
     PlanProgress,
@@ -96,20 +95,10 @@ def widened(request: PlanRequest, *, strict: bool) -> Iterator[PlanRequest]:
 
 @dataclass(slots=True, eq=False)
 class TrainerRun:
-    """Run for one trainer.
+    """Run for one trainer, or with ``any_trainer`` for schedules of any.
 
-    Attributes
-    ----------
-    trainer, request
-        Name of the trainer, and its request.
-    any_trainer
-        Whether its schedules are not those of one trainer.
-    planning
-        Its last planning run; None before it began, or if no configuration is valid.
-    width
-        Number of times that the request was widened.
-    error
-        Why no configuration is valid.
+    ``planning`` is its last planning run (None before it began, or if no configuration is valid, which ``error`` explains),
+    ``width`` how often the request was widened.
     """
 
     trainer: str
@@ -151,9 +140,8 @@ class TrainerRun:
 class TrainerRuns:
     """Runs of all trainers in question, in one sweep.
 
-    They share the budget: each may do the work of the budget, which takes a part of its time. On a loaded machine each ends
-    when its share of the outermost limit is over. Any trainer joins if none of them has a configuration that fits, or if the
-    user allows schedules that no trainer runs.
+    They share the budget: each may do the work of the budget, which takes a part of its time. Any trainer joins if none of
+    them has a configuration that fits, or if the user allows schedules that no trainer runs.
     """
 
     request: PlanRequest
@@ -168,7 +156,6 @@ class TrainerRuns:
     store: Path | None
     runs: list[TrainerRun] = field(default_factory=list)
     known: dict[str, Estimate | None] = field(default_factory=dict)
-    _begin: float = field(default_factory=time.monotonic)
 
     def run(self, *, strict: bool) -> None:
         """Run all phases but the order search, one trainer after the other; Ctrl-C ends them early.
@@ -179,7 +166,6 @@ class TrainerRuns:
         joins = "any-schedule" in self.request.allowed and not self._is_named
         shares = len(own) + (joins or not own)
         try:
-            # Megatron's spaces are the largest: the last have the time that the others leave.
             for name, request in reversed(own.items()):
                 self._run(TrainerRun(name, request), shares, strict)
             self.runs.reverse()
@@ -234,7 +220,6 @@ class TrainerRuns:
                 deadline=self.deadline,
                 comfort=self.limit,
                 known=self.known,
-                latest=self._begin + OUTERMOST * self.seconds * min(1.0, (place + 1) / shares),
             )
             planning.run(workers=self.workers, store=self.store)
             planning.fall_back()
@@ -258,12 +243,7 @@ class TrainerRuns:
     def result(self, order_seconds: float) -> PlanResult:
         """Return the plan of the best trainer, with every trainer's own; the closest miss if nothing fits.
 
-        Raises
-        ------
-        ShapeError
-            If no configuration is valid.
-        InfeasibleError
-            If none can be estimated, or none meets the deadline.
+        Raises ShapeError if no configuration is valid, InfeasibleError if none can be estimated or meets the deadline.
         """
         run = self._best if self._best.fits else self.runs[-1]
         planning, error = run.planning, run.error

@@ -13,7 +13,7 @@ from pipeplan.extensions.planning.choice.finalists import laid_out
 from pipeplan.extensions.planning.choice.request import PlanRequest, part_of
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.seconds import UNCALIBRATED, TimeFactors
-from pipeplan.extensions.planning.hardware import Cluster
+from pipeplan.extensions.planning.hardware import Cluster, Link
 from pipeplan.extensions.planning.results import Estimate
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.foundation.sweeps import SweepTask
@@ -21,15 +21,7 @@ from pipeplan.foundation.sweeps import SweepTask
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """Correction factors of a machine, with some kinds of work scaled.
-
-    Attributes
-    ----------
-    kinds, by
-        Kinds of work, and the factor on their time.
-    calibration
-        Correction factors of the machine; None: 1.
-    """
+    """Correction factors of a machine (None: 1), by which the time of some kinds of work is multiplied."""
 
     kinds: tuple[str, ...]
     by: float
@@ -52,8 +44,8 @@ class ChangedInput:
         Name of the input.
     factor
         Factor on the input.
-    bandwidth_inside, bandwidth_between
-        Whether the factor applies to the bandwidth of links inside or between nodes.
+    links
+        Links whose bandwidth the factor applies to: ``inside`` or ``between`` nodes.
     kinds
         Kinds of work (of a calibration) that the factor applies to.
     cost
@@ -64,25 +56,19 @@ class ChangedInput:
 
     input: str
     factor: float
-    bandwidth_inside: bool = False
-    bandwidth_between: bool = False
+    links: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     cost: bool = False
     op_gap: float | None = None
 
     def on_cluster(self, cluster: Cluster) -> Cluster:
         """Return the cluster with this change applied."""
-        inside, between = cluster.inside, cluster.between
-        if self.bandwidth_inside:
-            peer = inside.peer_bandwidth
-            inside = replace(
-                inside,
-                bandwidth=inside.bandwidth * self.factor,
-                peer_bandwidth=None if peer is None else peer * self.factor,
-            )
-        if self.bandwidth_between:
-            between = replace(between, bandwidth=between.bandwidth * self.factor)
-        return replace(cluster, inside=inside, between=between)
+        changed: dict[str, Any] = {}
+        for name in self.links:
+            link: Link = getattr(cluster, name)
+            peer = None if link.peer_bandwidth is None else link.peer_bandwidth * self.factor
+            changed[name] = replace(link, bandwidth=link.bandwidth * self.factor, peer_bandwidth=peer)
+        return replace(cluster, **changed)
 
     def on_factors(self, calibration: TimeFactors | None) -> TimeFactors | None:
         """Return the correction factors with the change."""
@@ -97,17 +83,7 @@ class ChangedInput:
 
 @dataclass(frozen=True, slots=True)
 class LayoutTask:
-    """Layout search for a finalist.
-
-    Attributes
-    ----------
-    memory_limit
-        Memory limit per GPU in bytes.
-    seconds
-        Time budget.
-    by_stage
-        Whether stages may recompute different modules.
-    """
+    """Layout search for a finalist: bytes per GPU, seconds, and whether stages may recompute differently."""
 
     memory_limit: float
     seconds: float
@@ -116,17 +92,7 @@ class LayoutTask:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Configuration to estimate.
-
-    Attributes
-    ----------
-    configuration, nodes, per_node
-        Configuration, and the part of the cluster that it runs on.
-    change
-        Changed input; None: all inputs as given.
-    layout
-        Layout search to run; None: the configuration's own layout.
-    """
+    """Configuration to estimate on a part of the cluster, with a changed input or a layout search if there is one."""
 
     configuration: Configuration
     nodes: int

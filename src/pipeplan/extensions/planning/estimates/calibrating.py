@@ -63,24 +63,15 @@ def calibrated(
 
     Parameters
     ----------
-    timer
-        Measures one kernel.
-    sequence, microbatch_size, precision
-        Shape and format of the measured layers; precision ``bf16`` or ``fp16``.
-    loss
-        Measures forward and backward of the cross entropy in 32 bits for a number of tokens and a vocabulary size; None:
-        skip it.
-    optimizer
-        Measures Adam on a number of parameters; None: skip it.
+    timer, loss, optimizer
+        Measure one kernel; forward and backward of the cross entropy in 32 bits, for a number of tokens and a vocabulary
+        size; and Adam on a number of parameters. None: skip it.
+    precision
+        ``bf16`` or ``fp16``.
     measured_on
         Device and software, in words.
     progress
         Called with the fraction of kernels measured so far, 0 to 1.
-
-    Raises
-    ------
-    PipeplanError
-        If the model cannot run with these settings, or the timer raises one.
     """
     execution = Execution(
         microbatch_size=microbatch_size,
@@ -138,21 +129,10 @@ def updated_by_run(
 ) -> Calibration:
     """Return a calibration with the ratio of measured to predicted stage times of a run as the factor ``compute``.
 
-    Parameters
-    ----------
-    calibration
-        Earlier calibration, whose kernel factors are kept; None: start without one.
-    configuration
-        Configuration of the run.
-    stage_seconds
-        Measured compute time of one microbatch on each stage, F and backward with recomputation; shape (stages,).
-    source
-        Name of the run, in words.
+    The kernel factors of an earlier calibration are kept. ``stage_seconds`` is the compute time of one microbatch on each
+    stage, F and backward with recomputation; shape (stages,).
 
-    Raises
-    ------
-    InputError
-        If the calibration is for another GPU, the run has another number of stages, or its ops take no time.
+    Raises InputError if the calibration is for another GPU, or the run has another number of stages or takes no time.
     """
     base = calibration or Calibration(gpu=cluster.gpu.name, corrections=())
     base.require(cluster.gpu)

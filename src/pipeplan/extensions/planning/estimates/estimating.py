@@ -34,14 +34,7 @@ Places = NDArray[np.signedinteger]
 class StepEnd:
     """Time that each pipeline rank spends after its last backward, in seconds; shape (ranks,) each.
 
-    Attributes
-    ----------
-    reduce
-        Exposed reduction of gradients, including those of tied embeddings.
-    optimizer
-        Update of the rank's share of the parameters.
-    gather
-        Exposed gathering of the updated weights.
+    It is the exposed reduction of gradients with those of tied embeddings, the optimizer step, and the exposed gathering.
     """
 
     reduce: Floats
@@ -199,8 +192,6 @@ def estimate(
         Correction factors of the user's machine; None: analytic times.
     schedule
         Schedule to run in place of the configuration's own, with the same ranks, chunks and microbatches.
-    with_error_bar
-        Whether to compute an error bar from the nearest published runs.
 
     Raises
     ------

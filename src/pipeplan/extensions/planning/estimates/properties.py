@@ -32,11 +32,7 @@ class Core:
 
 
 CORES: Mapping[str, Core] = MappingProxyType(
-    {
-        "native": Core(),
-        "flash-2": Core(ported=0.55),
-        "triton": Core(forward=0.7, backward=0.5, ported=0.55),
-    }
+    {"native": Core(), "flash-2": Core(ported=0.55), "triton": Core(forward=0.7, backward=0.5, ported=0.55)}
 )
 """Fused attention libraries by name. native: cuDNN's and FlashAttention's kernels for the generation. flash-2:
 FlashAttention-2 reaches little more than half of FlashAttention-3 on Hopper (arXiv 2407.08608 figures 5 and 6); torchtitan

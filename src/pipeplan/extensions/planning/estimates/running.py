@@ -33,14 +33,9 @@ _SAME = 1e-9
 class StepRun:
     """Simulated pipeline of one step.
 
-    Attributes
-    ----------
-    schedule
-        Simulated schedule; it has fewer microbatches than the step if the pipeline repeats itself.
-    ends, starts
-        End of the last op and start of the first op of each rank, in seconds; shape (ranks,).
-    busy
-        Total time of each rank's ops, including their overhead, in seconds; shape (ranks,).
+    ``schedule`` was simulated; it has fewer microbatches than the step if the pipeline repeats itself. ``starts`` and
+    ``ends`` are those of each rank's first and last op, ``busy`` the time of its ops with their overhead, in seconds; shape
+    (ranks,) each.
     """
 
     schedule: Schedule
@@ -76,10 +71,7 @@ def schedule_of(
 ) -> Schedule:
     """Return the schedule of a configuration, optionally with another number of microbatches.
 
-    Raises
-    ------
-    PipeplanError
-        If the strategy cannot take the shape, or its name is unknown.
+    Raises PipeplanError if the strategy cannot take the shape, or its name is unknown.
     """
     shape = shape_of(configuration, microbatches)
     if not strategy(configuration.schedule).looks_at_costs:
@@ -96,13 +88,7 @@ def _shape_only(name: str, shape: Shape) -> Schedule:
 
 
 def run(stages: StageCosts, configuration: Configuration, schedule: Schedule | None = None) -> StepRun:
-    """Return the run of one step's pipeline.
-
-    Parameters
-    ----------
-    schedule
-        Schedule to run in place of the configuration's own.
-    """
+    """Return the run of one step's pipeline; ``schedule`` replaces the configuration's own."""
     costs = costs_of(stages, configuration)
     if schedule is not None:
         return _simulated(schedule, costs)

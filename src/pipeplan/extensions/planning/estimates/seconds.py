@@ -250,14 +250,7 @@ def _collective_seconds(machine: WorkMachine, work: Collective) -> float:
             nodes = max(1, ceil(reached * stride / machine.cluster.joined))
         size, copies = size * reached / work.copies, max(1, round(reached))
     time = collective_time(
-        machine.cluster,
-        work.operation,
-        size,
-        ranks,
-        stride,
-        steps=work.steps,
-        nodes_a_token=nodes,
-        copies=copies,
+        machine.cluster, work.operation, size, ranks, stride, steps=work.steps, nodes_a_token=nodes, copies=copies
     )
     # DTensor shards the second dimension; its collectives gather and scatter the first one, with a copy in between.
     if machine.software.framework == "pytorch" and work.operation in ("all_gather", "reduce_scatter"):

@@ -22,10 +22,13 @@ from pipeplan.extensions.planning.estimates.properties import (
     ROW_WISE,
     SEPARATOR,
     TRAITS,
+    Hidden,
     Software,
 )
 from pipeplan.extensions.planning.hardware import Gpu
 from pipeplan.foundation.errors import UnknownNameError
+
+_OVERLAPPED: frozenset[Hidden] = frozenset({"tensor", "context", "data", "parameters"})
 
 _MEGATRON_2021 = Software(
     name="megatron-lm-2021",
@@ -71,7 +74,7 @@ _BRIDGE = replace(
     _MEGATRON_CORE,
     name="megatron-bridge-26.04",
     title="Megatron Bridge's performance recipes until 26.04, with TP overlap, without whole graphs",
-    hides=frozenset({"tensor", "context", "data", "parameters"}),
+    hides=_OVERLAPPED,
     dispatch="ranks",
     fp32_gradients=False,
     adapts=QUERY_KEY_VALUE,
@@ -91,21 +94,20 @@ _LLM_FOUNDRY = Software(
     source="mosaicml/llm-foundry scripts/train/benchmarking; composer's FSDP mixed_precision DEFAULT",
 )
 
-_NEMO_SOURCE = (
-    "NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather); "
+_NEMO = replace(
+    _MEGATRON_CORE,
+    name="nemo",
+    title="NeMo on Megatron Core with communication overlap",
+    hides=_OVERLAPPED,
+    fp32_gradients=False,
+    adapts=QUERY_KEY_VALUE,
+    source="NVIDIA/dgxc-benchmarking recipes (tp_comm_overlap, overlap_grad_reduce, overlap_param_gather); "
     "NVIDIA/NeMo-Framework-Launcher examples/training (grad_sync_dtype=bf16); NVIDIA/NeMo collections/llm/recipes: "
-    "finetune_performance_optimizations adapts linear_qkv"
+    "finetune_performance_optimizations adapts linear_qkv",
 )
 
 _TABLE = (
     _MEGATRON_2021,
-    replace(
-        _MEGATRON_2021,
-        name="megatron-lm-2021-unfused",
-        title="Megatron-LM of 2021 without fused gradient accumulation",
-        adds_bytes=ADDED_APART,
-        source="arXiv 2104.04473; --no-gradient-accumulation-fusion came with the fusion, in 2022",
-    ),
     replace(
         _MEGATRON_2021,
         name="zero-bubble",
@@ -136,23 +138,13 @@ _TABLE = (
             "takes for gathering twice and scattering once"
         ),
     ),
-    replace(
-        _TORCHTITAN,
-        name="torchtitan-2024",
-        title="torchtitan before its loss was compiled (2024)",
-    ),
-    replace(
-        _TORCHTITAN,
-        name="torchtitan-2024-async-tp",
-        title="torchtitan of 2024 with asynchronous tensor parallelism",
-        hides=_TORCHTITAN.hides | {"tensor"},
-    ),
+    replace(_TORCHTITAN, name="torchtitan-2024", title="torchtitan before its loss was compiled (2024)"),
     _MEGATRON_CORE,
     replace(
         _MEGATRON_CORE,
         name="megatron-core-overlapped",
         title="Megatron Core with overlapped communication and DeepEP",
-        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        hides=_OVERLAPPED,
         dispatch="ranks",
         source="the flags of NeMo's and Megatron Bridge's recipes that every plan can have: tp-comm-overlap, "
         "overlap-grad-reduce, overlap-param-gather, moe-flex-dispatcher-backend; gradients are reduced in 32 bits",
@@ -167,31 +159,13 @@ _TABLE = (
         source="SimuMax's simu_tools/megatron_scripts: no overlap-grad-reduce, no overlap-param-gather, no tp-comm-overlap; "
         "cp-comm-type a2a; p2p_communication.py synchronizes the device after messages that do not overlap",
     ),
+    _NEMO,
     replace(
-        _MEGATRON_CORE,
-        name="megatron-core-unfused-loss",
-        title="Megatron Core without --cross-entropy-loss-fusion (its default)",
-        fused_loss=False,
-        source="Megatron-LM tests/functional_tests/test_cases, model_config.yaml of the release tests",
-    ),
-    replace(
-        _MEGATRON_CORE,
-        name="nemo",
-        title="NeMo on Megatron Core with communication overlap",
-        hides=frozenset({"tensor", "context", "data", "parameters"}),
-        fp32_gradients=False,
-        adapts=QUERY_KEY_VALUE,
-        source=_NEMO_SOURCE,
-    ),
-    replace(
-        _MEGATRON_CORE,
+        _NEMO,
         name="nemo-2024",
         title="NeMo before 24.09, whose attention has no kernels for Hopper",
-        hides=frozenset({"tensor", "context", "data", "parameters"}),
         core="flash-2",
-        fp32_gradients=False,
-        adapts=QUERY_KEY_VALUE,
-        source=f"as nemo ({_NEMO_SOURCE}); Transformer Engine before 1.11 calls FlashAttention-2 for context parallelism",
+        source=f"as nemo ({_NEMO.source}); Transformer Engine before 1.11 calls FlashAttention-2 for context parallelism",
     ),
     _BRIDGE,
     replace(
@@ -210,7 +184,7 @@ _TABLE = (
         _MEGATRON_CORE,
         name="megascale",
         title="MegaScale: Megatron-LM with communication overlap",
-        hides=frozenset({"tensor", "context", "data", "parameters"}),
+        hides=_OVERLAPPED,
         source="arXiv 2402.15627 section 3",
     ),
     replace(
@@ -232,24 +206,8 @@ _TABLE = (
     ),
     replace(
         _TORCHTITAN,
-        name="torchtitan-async-tp",
-        title="torchtitan with torch.compile and asynchronous tensor parallelism",
-        hides=_TORCHTITAN.hides | {"tensor"},
-        source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
-    ),
-    replace(
-        _TORCHTITAN,
         name="torchtitan-row-wise",
         title="torchtitan with row-wise scaled 8-bit products",
-        gathers_small=False,
-        scaling_bytes=ROW_WISE,
-        source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
-    ),
-    replace(
-        _TORCHTITAN,
-        name="torchtitan-row-wise-async-tp",
-        title="torchtitan with row-wise scaling and asynchronous tensor parallelism",
-        hides=_TORCHTITAN.hides | {"tensor"},
         gathers_small=False,
         scaling_bytes=ROW_WISE,
         source="pytorch/torchtitan benchmarks, asyncTP 2025-06",
@@ -295,8 +253,8 @@ _TABLE = (
 SOFTWARE: Mapping[str, Software] = MappingProxyType({row.name: row for row in _TABLE})
 """Software of every trainer by its name."""
 
-EARLY = ("megatron-lm-2021", "megatron-lm-2021-unfused", "zero-bubble", "megatron-deepspeed")
-"""Trainers without sequence parallelism and sharded optimizers by default."""
+EARLY = ("megatron-lm-2021", "zero-bubble", "megatron-deepspeed")
+"""How the names of software without sequence parallelism and sharded optimizers by default begin."""
 
 
 def usual_software(name: str, gpu: Gpu) -> str:

@@ -84,17 +84,10 @@ def execution_of(configuration: Configuration) -> Execution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerCosts:
-    """Costs of one layer on one rank for one microbatch.
+    """Costs of one layer on one rank for one microbatch, after recomputation.
 
-    Attributes
-    ----------
-    layer
-        Work and kept tensors of the layer, after recomputation.
-    seconds
-        Seconds of F, I and W (rows) by kind of work (columns, ``KINDS``); shape (3,
-        kinds). Recomputation is part of I.
-    recompute
-        Seconds of the kernels in I that are run a second time.
+    ``seconds`` are those of F, I and W by kind of work, shape (3, kinds); ``recompute`` those of the kernels in I that run a
+    second time.
     """
 
     layer: LayerWork
@@ -127,12 +120,7 @@ def layer_sums(
 ) -> LayerSums:
     """Return the costs of every layer in order (embedding, transformer layers, MTP, head, loss) with cumulative sums.
 
-    Parameters
-    ----------
-    recompute
-        Modules to recompute; None: the configuration's.
-    calibration
-        Correction factors of the user's machine; None: analytic times.
+    ``recompute`` are the modules to recompute; None: the configuration's.
     """
     modules = configuration.recompute if recompute is None else recompute
     machine = WorkMachine(
@@ -205,7 +193,7 @@ class _PlainLayer:
     seconds: Floats
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _plain_layers(model: ModelShape, machine: WorkMachine) -> tuple[_PlainLayer, ...]:
     """Return a model's layers in order; equal ones share one object. They are priced once for all recomputations."""
     layers = layers_of(model, machine.execution)
@@ -314,14 +302,12 @@ class StageCosts:
 
     Attributes
     ----------
-    layout
-        Transformer layers of each stage.
-    layers
-        Layers of each stage: the embedding on the first, MTP, head and loss on the last.
-    seconds
-        Seconds of F, I and W by kind of work; shape (stages, 3, kinds).
-    recompute
-        Seconds of the kernels in each stage's I that are run a second time; shape (stages,).
+    layout, layers
+        Number of transformer layers of each stage, and all of its layers: the embedding on the first, MTP, head and loss on
+        the last.
+    seconds, recompute
+        Seconds of F, I and W by kind of work, shape (stages, 3, kinds), and of the kernels in each stage's I that are run a
+        second time, shape (stages,).
     activation_bytes, weight_activation_bytes
         Bytes held from F for one microbatch, and the part that only W frees; shape (stages,).
     transfer, transfer_bytes
@@ -366,13 +352,7 @@ def even_layout(layers: int, stages: int) -> tuple[int, ...]:
 
 
 def layout_of(model: ModelShape, configuration: Configuration) -> tuple[int, ...]:
-    """Return the number of transformer layers of each stage.
-
-    Raises
-    ------
-    ShapeError
-        If the layout has another number of layers.
-    """
+    """Return the number of transformer layers of each stage. Raises ShapeError if the layout has another number."""
     layout = configuration.layers
     if layout is None:
         return even_layout(model.layers, configuration.stages)
@@ -382,18 +362,11 @@ def layout_of(model: ModelShape, configuration: Configuration) -> tuple[int, ...
 
 
 def stage_costs(
-    model: ModelShape,
-    cluster: Cluster,
-    configuration: Configuration,
-    *,
-    calibration: TimeFactors | None = None,
+    model: ModelShape, cluster: Cluster, configuration: Configuration, *, calibration: TimeFactors | None = None
 ) -> StageCosts:
     """Return the costs of each stage for one microbatch.
 
-    Raises
-    ------
-    PipeplanError
-        If the degrees do not divide the model, or the layout does not match the model or the stages.
+    Raises PipeplanError if the degrees do not divide the model, or the layout does not match the model or the stages.
     """
     layout = layout_of(model, configuration)
     by_stage = configuration.recompute_by_stage or (configuration.recompute,) * len(layout)

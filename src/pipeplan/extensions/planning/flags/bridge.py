@@ -26,7 +26,6 @@ from pipeplan.extensions.planning.flags.network import recipe_warnings
 from pipeplan.extensions.planning.flags.scripts import (
     bash_script,
     function_name,
-    offloaded_anywhere,
     recomputed_anywhere,
 )
 from pipeplan.extensions.planning.hardware import Cluster
@@ -245,7 +244,7 @@ def _memory(model: ModelShape, configuration: Configuration, pipeline: MegatronP
     """Return recomputation and offload."""
     full = pipeline.order.recompute
     modules = [name for name in recomputed_anywhere(configuration) if name not in ("full", "selective-op")]
-    share = offloaded_anywhere(configuration)
+    share = configuration.most_offloaded
     values: Values = {
         **(
             RECOMPUTED

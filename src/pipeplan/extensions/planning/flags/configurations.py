@@ -141,7 +141,7 @@ def _implied(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Return what others imply: sequence parallelism by tensor ranks, chunks by a layout, the schedule by chunks."""
     implied: dict[str, Any] = {}
     if chosen.get("tensor", 1) > 1:
-        implied["sequence_parallel"] = chosen.get("software") not in EARLY
+        implied["sequence_parallel"] = not str(chosen.get("software", "")).startswith(EARLY)
     stages, ranks = len(chosen.get("layers") or ()), chosen.get("pipeline", 1)
     if stages > ranks and stages % ranks == 0 and "chunks" not in chosen:
         implied |= {"chunks": stages // ranks, "schedule": "interleaved-1f1b"}

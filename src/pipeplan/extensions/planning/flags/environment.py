@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeplan.extensions.planning import Configuration, software
-from pipeplan.extensions.planning.flags.scripts import offloaded_anywhere
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.trainers.megatron import FSDP
 
@@ -19,7 +18,7 @@ def environment(cluster: Cluster, configuration: Configuration) -> Iterator[str]
         yield "unset CUDA_DEVICE_MAX_CONNECTIONS  # Megatron FSDP refuses 1"
     elif configuration.tensor * configuration.context > 1 and cluster.gpu.generation not in _FREE_CONNECTIONS:
         yield "export CUDA_DEVICE_MAX_CONNECTIONS=1  # required for tensor and context parallelism before Blackwell"
-    if offloaded_anywhere(configuration) > 0:
+    if configuration.most_offloaded > 0:
         yield "export NVTE_CPU_OFFLOAD_V1=1  # otherwise Transformer Engine >= 2.10 also offloads weights"
     ranks = min(configuration.expert * configuration.expert_tensor, cluster.joined)
     if ranks > 1 and dispatcher(cluster, configuration) == "hybridep":

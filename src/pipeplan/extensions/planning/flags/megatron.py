@@ -22,7 +22,6 @@ from pipeplan.extensions.planning.flags.megatron_hybrid import (
 from pipeplan.extensions.planning.flags.megatron_model import model_flags, model_warnings, to_add
 from pipeplan.extensions.planning.flags.scripts import (
     bash_script,
-    offloaded_anywhere,
     recompute_by_stage_in_words,
     recomputed_anywhere,
 )
@@ -103,7 +102,7 @@ def plan_flags(
     hybrid = is_hybrid(model)
     release = TRAINER.release(version)
     warnings = [*plan_warnings(configuration), *model_warnings(model, release)]
-    if offloaded_anywhere(configuration) > 0 and release in _FIRST_RELEASES:
+    if configuration.most_offloaded > 0 and release in _FIRST_RELEASES:
         warnings.append(f"Megatron-core {release} has no flag for the plan's offload: activations may not fit")
     pipeline = planned_pipeline(model, configuration, schedule)
     warnings = [*pipeline.warnings, *warnings]
@@ -266,7 +265,7 @@ def _run_flags(model: ModelShape, configuration: Configuration, release: str) ->
     if named:
         yield "--recompute-granularity selective"
         yield f"--recompute-modules {' '.join(named)}"
-    share = offloaded_anywhere(configuration)
+    share = configuration.most_offloaded
     if share > 0 and release not in _FIRST_RELEASES:
         yield "--fine-grained-activation-offloading"
         yield f"--offload-modules {' '.join(offload_modules(model, share, modules))}"
@@ -303,7 +302,7 @@ def plan_warnings(configuration: Configuration, title: str = TRAINER.title) -> I
         )
     if "selective-op" in recomputed_anywhere(configuration):
         yield f"{title} does not support torchtitan's selective recomputation per op: no recomputation is set here"
-    if offloaded_anywhere(configuration) > 0:
+    if configuration.most_offloaded > 0:
         yield (
             f"the plan offloads a fraction of each stage's activations; {title} offloads the inputs of whole modules on "
             "every stage: the modules named here hold about that fraction"

@@ -37,13 +37,6 @@ def recompute_by_stage_in_words(configuration: Configuration) -> str:
     )
 
 
-def offloaded_anywhere(configuration: Configuration) -> float:
-    """Return the largest fraction of its kept bytes that a stage offloads to the host."""
-    return (
-        max(configuration.offload, default=0.0) if isinstance(configuration.offload, tuple) else configuration.offload
-    )
-
-
 def bash_script(
     command: str,
     arrays: Mapping[str, Iterable[str]],
@@ -62,22 +55,15 @@ def bash_script(
 
     Parameters
     ----------
-    command
-        Program that every process runs, as torchrun takes it.
-    arrays
-        Flags by the name of their bash array, in the order of the command line.
+    command, arrays
+        Program that every process runs, as torchrun takes it, and its flags by the name of their bash array, in order.
     cluster
         Machines: a process per GPU; several nodes meet at the first one, and each runs the script.
-    heading, warnings
-        Comments at the top.
-    to_set
-        Meanings of variables that the user has to set, by name; bash ends with the meaning of one that is not set.
+    to_set, usual
+        Meanings of variables that the user has to set, by name; bash ends with the meaning of one that is not set. Values
+        of those that the user may set, with their meanings.
     to_add
         Descriptions of flags that the user has to add.
-    usual
-        Values of variables that the user may set, with their meanings.
-    environment
-        Lines that set environment variables.
     """
     torchrun = f"torchrun --nproc-per-node {cluster.per_node} --nnodes {cluster.nodes}"
     if cluster.nodes > 1:

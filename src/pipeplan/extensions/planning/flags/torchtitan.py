@@ -16,7 +16,6 @@ from pipeplan.extensions.planning.flags.network import recipe_warnings
 from pipeplan.extensions.planning.flags.scripts import (
     bash_script,
     function_name,
-    offloaded_anywhere,
     recompute_by_stage_in_words,
     recomputed_anywhere,
 )
@@ -184,7 +183,7 @@ def _warnings(model: ModelShape, configuration: Configuration) -> Iterator[str]:
             f"torchtitan cannot recompute only {' '.join(modules)}: these flags recompute every layer, which is slower than "
             "planned"
         )
-    if offloaded_anywhere(configuration) > 0:
+    if configuration.most_offloaded > 0:
         yield "torchtitan has no flag for the plan's offload: activations may not fit"
     if configuration.precision != "bf16":
         yield (

@@ -65,10 +65,8 @@ class Comparison(Record, frozen=True, kw_only=True):
 
     Attributes
     ----------
-    source, trainer
-        Name of the log, and the trainer that wrote it; no trainer for a duration.
-    steps, warm_up, other_batches
-        Logged steps that count, and those that are left out: warm-up, and other batches.
+    source, trainer, steps, warm_up, other_batches
+        As those of the measurement; ``steps`` is the number of those that count.
     step_time_s, spread_s
         Median step time, and the range without the slowest and the fastest tenth.
     ratio, within_error_bar
@@ -76,8 +74,6 @@ class Comparison(Record, frozen=True, kw_only=True):
     parts, suspects
         Parts of the step that the log's timers tell apart; without timers, parts that could explain the difference alone,
         with the factor on their prediction.
-    memory
-        Peak memory by pipeline rank.
     findings
         Which part is off, and what to measure next, one sentence each.
     """
@@ -120,19 +116,14 @@ def compared(
 ) -> Comparison:
     """Return the measurement of a run beside the estimate of its configuration."""
     times, bar = measurement.seconds(estimate.configuration), estimate.error_bar
-    step = median(times)
-    low, high = np.quantile(times, (0.1, 0.9)).tolist()
+    step, (low, high) = median(times), np.quantile(times, (0.1, 0.9)).tolist()
     parts = tuple(_parts(_predicted(model, cluster, estimate, calibration), measurement.timers(), step))
     suspects = {} if parts else _suspects(estimate.time, step - estimate.step_time)
     memory = tuple(_memory(estimate, measurement))
     within = None if bar is None else bar.step_time_s[0] <= step <= bar.step_time_s[1]
     findings = [
         *_other_job(estimate, measurement),
-        *(
-            ["check first that the configuration is the one that ran: software, precision, recomputation, schedule"]
-            if within is False
-            else []
-        ),
+        *([_CHECK] if within is False else []),
         *(_by_timers(parts) if parts else _by_steps(step / estimate.step_time, suspects, measurement.trainer)),
         *_memory_findings(memory),
     ]
@@ -153,13 +144,11 @@ def compared(
     )
 
 
+_CHECK = "check first that the configuration is the one that ran: software, precision, recomputation, schedule"
+
 FORWARD, BACKWARD, WAITING = "forward", "backward", "waiting for other stages"
-PIPELINE, REDUCTION, OPTIMIZER = (
-    "forward, backward and waiting",
-    "gradient reduction",
-    "optimizer, gathering of weights",
-)
-REST = "outside of these: data, logging"
+PIPELINE, REDUCTION = "forward, backward and waiting", "gradient reduction"
+OPTIMIZER, REST = "optimizer, gathering of weights", "outside of these: data, logging"
 
 
 def _predicted(
@@ -191,14 +180,12 @@ def _parts(
 ) -> Iterator[ComparedPart]:
     """Yield the disjoint parts that the timers measure, and the rest of the step."""
     zero = (0.0, 0.0)
-    whole, reduction, optimizer = (
-        timers.get(name, zero) for name in ("forward-backward", "all-grads-sync", "optimizer")
-    )
+    names = ("forward-backward", "all-grads-sync", "optimizer", "backward-compute")
+    whole, reduction, optimizer, backward = (timers.get(name, zero) for name in names)
     measured = {REDUCTION: reduction, OPTIMIZER: optimizer}
     if "forward-compute" in timers:
         waits = [pair for name, pair in timers.items() if name.endswith(("-send", "-recv"))]
         waited = (sum(low for low, _ in waits), sum(high for _, high in waits))
-        backward = timers.get("backward-compute", zero)
         measured = {FORWARD: timers["forward-compute"], BACKWARD: backward, WAITING: waited} | measured
     elif whole != zero:
         # The timer of the pipeline includes the reduction.
@@ -229,12 +216,9 @@ def _memory(estimate: Estimate, measurement: Measurement) -> Iterator[ComparedMe
         for gpu, gib in by_gpu.items():
             most[gpu // group] = max(most.get(gpu // group, 0.0), gib)
     for rank in sorted({*held[0], *held[1]}):
-        yield ComparedMemory(
-            rank=rank if rank >= 0 else None,
-            predicted_gib=peaks[rank] if rank >= 0 else max(peaks),
-            allocated_gib=held[0].get(rank),
-            reserved_gib=held[1].get(rank),
-        )
+        known, predicted = (rank, peaks[rank]) if rank >= 0 else (None, max(peaks))
+        allocated, reserved = (most.get(rank) for most in held)
+        yield ComparedMemory(rank=known, predicted_gib=predicted, allocated_gib=allocated, reserved_gib=reserved)
 
 
 def _other_job(estimate: Estimate, measurement: Measurement) -> Iterator[str]:

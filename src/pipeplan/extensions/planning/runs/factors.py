@@ -27,15 +27,8 @@ from pipeplan.model import Floats, counted
 SHARED = 0.1
 """Standard deviation of the prior of the shared part, in logarithms: that between the sources of published runs."""
 
-OWN = {
-    "gemm": 0.1,
-    "grouped_gemm": 0.2,
-    "attention": 0.2,
-    "memory": 0.2,
-    "optimizer": 0.3,
-    "collective": 0.3,
-    "network": 0.5,
-}
+OWN = {"gemm": 0.1} | dict.fromkeys(("grouped_gemm", "attention", "memory"), 0.2)
+OWN |= {"optimizer": 0.3, "collective": 0.3, "network": 0.5}
 """The same of the own parts. Products are the best known; networks vary with topology, congestion and settings."""
 
 LEVELS, NOISE, NOISE_WIDTH = (0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12), 0.05, 0.7
@@ -71,18 +64,16 @@ class TriedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MachineFit:
-    """Factors that the runs of a ledger determine.
+    """Factors of the ``kinds`` of work in the runs of a ledger; those ``undetermined`` by them have the shared part only.
 
     Attributes
     ----------
-    calibration, undetermined
-        Factors of the kinds of work in the runs, and those that have the shared part only.
     noise
         Standard deviation of a measured step around its prediction, in logarithms: the most probable level.
     before, after
         Mean distance of the measured steps from their predictions, as a fraction, without and with the factors.
-    kinds, covariance
-        Kinds of work in the runs, and the covariance of the shared part and of their own parts.
+    covariance
+        Covariance of the shared part and of the kinds' own parts.
     memory
         Mean and standard deviation of the logarithm of measured over predicted peak memory.
     """
@@ -105,22 +96,15 @@ class MachineFit:
 def fitted(runs: Sequence[TriedRun], *, base: Calibration | None = None) -> MachineFit:
     """Return the factors that the measured steps of runs determine, as corrections of those of ``base``.
 
-    Raises
-    ------
-    InputError
-        If no run has a measured step, or the GPUs differ.
-    PipeplanError
-        If a configuration has no estimate.
+    Raises InputError if no run has a measured step or the GPUs differ, PipeplanError if a configuration has no estimate.
     """
     timed = [run for run in runs if run.seconds is not None]
     if not timed:
         raise InputError("no run has a measured step: add 'measured', a duration or a log, to one", field="runs")
     gpu = runs[0].cluster.gpu
     if other := next((run for run in runs if run.cluster.gpu != gpu), None):
-        raise InputError(
-            f"run {other.id} has the GPU {other.cluster.gpu.name}, others {gpu.name}: keep a ledger per GPU",
-            field="runs",
-        )
+        words = f"run {other.id} has the GPU {other.cluster.gpu.name}, others {gpu.name}: keep a ledger per GPU"
+        raise InputError(words, field="runs")
     start = base or Calibration(gpu=gpu.name, corrections=())
     start.require(gpu)
     effects = np.array([_slopes(run, tuple(OWN), start) for run in timed]).max(axis=0)[1:]

@@ -69,16 +69,10 @@ class LoggedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Measured steps of a run.
+    """Measured steps of a run: those that count, and the number of those of the warm-up and of another batch.
 
-    Attributes
-    ----------
-    source, trainer
-        Name of the log, and the trainer that wrote it; no trainer for a duration.
-    steps, warm_up, other_batches
-        Logged steps that count, and the number of those that do not: at each start, and with another batch.
-    memory
-        Peaks in GiB by global rank, allocated and reserved; rank -1 if lines do not name it.
+    ``source`` is the name of the log, ``trainer`` what wrote it (empty: a duration), ``memory`` the peaks in GiB by global
+    rank, allocated and reserved; rank -1 if lines do not name it.
     """
 
     source: str
@@ -108,12 +102,8 @@ def measured_as(value: str | float, configuration: Configuration, folder: Path =
     The first logged step after each start, and those after it that are :data:`SETTLED` times as long as the later ones,
     are warm-up. Steps with another batch than the configuration's are left out.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be read, has no settled step with the configuration's batch, or is of another cluster.
-    FormatError
-        If the file is not a log of a known trainer.
+    Raises InputError for a file that cannot be read, is no known trainer's log, is of another cluster, or has no settled
+    step with the configuration's batch.
     """
     duration, path = re.fullmatch(r"\s*([\d.]+)\s*(s|ms|)\s*", str(value)), folder / str(value)
     if duration is not None and not path.is_file():
@@ -128,21 +118,16 @@ def measured_as(value: str | float, configuration: Configuration, folder: Path =
     own = [[step for step in steps if step.batch in (0, batch)] for steps in starts]
     settled = [step for steps in own for step in _settled(steps, configuration)]
     logged, total = sorted({step.batch for steps in starts for step in steps}), sum(map(len, own))
-    fault = ""
-    if not starts:
-        fault = f"has no line with a step time: {_EXPECTED}"
-    elif last >= configuration.gpus:
-        fault = (
-            f"has rank {last}, but the configuration has {configuration.gpus} GPUs: pass the run's own configuration"
-        )
-    elif not total:
-        fault = (
-            f"has steps of {', '.join(map(str, logged))} sequences, but global_batch is {batch}: set it to the log's"
-        )
-    elif not settled:
-        fault = f"has only {counted(total, 'logged step')} of warm-up: log 10 or more, each of them (--log-interval 1)"
-    if fault:
-        raise InputError(f"{path.name} {fault}", field="measured")
+    gpus, sizes = configuration.gpus, ", ".join(map(str, logged))
+    faults = (
+        (not starts, f"has no line with a step time: {_EXPECTED}"),
+        (last >= gpus, f"has rank {last}, but the configuration has {gpus} GPUs: pass the run's own configuration"),
+        (not total, f"has steps of {sizes} sequences, but global_batch is {batch}: set it to the log's"),
+        (not settled, f"has only {counted(total, 'logged step')} of warm-up: log 10 or more, each (--log-interval 1)"),
+    )
+    for holds, fault in faults:
+        if holds:
+            raise InputError(f"{path.name} {fault}", field="measured")
     return Measurement(
         source=path.name,
         trainer=trainer,

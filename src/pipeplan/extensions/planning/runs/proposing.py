@@ -21,18 +21,15 @@ WORTH = 0.005
 
 
 class NextRun(Record, frozen=True, kw_only=True):
-    """Proposed next run, with its expected gain and its risks.
+    """Proposed next run: its configuration in words and as the keys of its file, its expected gain, and its risks.
 
     Attributes
     ----------
-    words, document
-        Configuration in words, and as the keys of its file.
     step_time_s, interval_s
         Median of the step time with the factors of the runs, and the interval that contains it with 80 %.
-    best_run, best_step_time_s
-        Fastest run of the same model, cluster and batch so far; null if there is none.
-    gain, slower
-        Fraction by which the step is expected to be shorter, and the probability that it is longer; null without a best run.
+    best_run, best_step_time_s, gain, slower
+        Fastest run of the same model, cluster and batch so far, the fraction by which the step is expected to be shorter,
+        and the probability that it is longer; null if there is no such run.
     too_large
         Probability that its peak exceeds the memory limit of the plan.
     """
@@ -94,16 +91,13 @@ class FromRuns(Record, frozen=True, kw_only=True):
             for kind, found in self.factors.items()
             if kind not in self.undetermined
         ]
-        rest = [
-            f"{self.factors[kind].factor:.2f} for {', '.join(self.undetermined)}, which the runs do not tell apart"
-            for kind in self.undetermined[:1]
-        ]
+        if rest := self.undetermined:
+            own.append(f"{self.factors[rest[0]].factor:.2f} for {', '.join(rest)}, which the runs do not tell apart")
+        none = "no next run: every configuration of this plan was tried"
         return (
-            f"factors from the runs: {', '.join(own + rest)}; predictions of the runs were off by {self.off_before:.1%}, "
+            f"factors from the runs: {', '.join(own)}; predictions of the runs were off by {self.off_before:.1%}, "
             f"with the factors by {self.off_after:.1%}",
-            "no next run: every configuration of this plan was tried"
-            if self.next_run is None
-            else self.next_run.sentence,
+            none if self.next_run is None else self.next_run.sentence,
         )
 
 

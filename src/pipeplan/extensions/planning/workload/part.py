@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from itertools import chain
 from typing import Literal
 
 from pipeplan.extensions.planning.workload.components import Precision
@@ -68,23 +68,26 @@ class Part:
 
 def joined(parts: Iterable[Part]) -> Part:
     """Return parts in sequence; their backward runs from the last to the first."""
-    return reduce(_both, parts, Part())
-
-
-def _both(first: Part, second: Part) -> Part:
+    every = tuple(parts)
+    transient = 0.0
+    for part in every:
+        transient = max(transient - sum(tensor.bytes for tensor in part.kept), part.transient_bytes)
     return Part(
-        forward=first.forward + second.forward,
-        backward_input=second.backward_input + first.backward_input,
-        backward_weight=second.backward_weight + first.backward_weight,
-        kept=first.kept + second.kept,
-        parameters=first.parameters + second.parameters,
-        adapters=first.adapters + second.adapters,
-        transient_bytes=max(
-            first.transient_bytes - sum(tensor.bytes for tensor in second.kept), second.transient_bytes
-        ),
-        products=first.products + second.products,
-        modules=first.modules | second.modules,
+        forward=tuple(chain.from_iterable(part.forward for part in every)),
+        backward_input=tuple(chain.from_iterable(part.backward_input for part in reversed(every))),
+        backward_weight=tuple(chain.from_iterable(part.backward_weight for part in every)),
+        kept=tuple(chain.from_iterable(part.kept for part in every)),
+        parameters=_sum(part.parameters for part in every),
+        adapters=_sum(part.adapters for part in every),
+        transient_bytes=transient,
+        products=tuple(chain.from_iterable(part.products for part in every)),
+        modules={name: module for part in every for name, module in part.modules.items()},
     )
+
+
+def _sum(held: Iterable[RankParameters]) -> RankParameters:
+    pairs = [(one.dense, one.expert) for one in held]
+    return RankParameters(dense=sum(dense for dense, _ in pairs), expert=sum(expert for _, expert in pairs))
 
 
 def shard_tokens(execution: Execution) -> float:
