@@ -223,6 +223,16 @@ def test_biases_of_experts_are_added_in_32_bits():
     assert passes["experts' bias"] == pytest.approx((2 * (4 + 10) + 8 + 1.4 * 6) * rows * h)
 
 
+@pytest.mark.parametrize(("precision", "passes"), [("bf16", 0), ("fp8", 2), ("mxfp8", 0)])
+def test_fp8_experts_get_padded_rows(precision: str, passes: int):
+    """Megatron copies their input and their output to pad them; with block scaling, the router pads."""
+    run = Execution(precision=precision, expert=8, sequence=4096)  # type: ignore[arg-type]
+    moe = layer(model("qwen3-30b-a3b"), run, "moe")
+    for works in (moe.forward, moe.backward_input):
+        padding = sum(item.bytes for item in works if isinstance(item, MemoryPass) and item.name == "experts' padding")
+        assert padding == passes * 4 * 8 * 4096 * 2048
+
+
 def test_eight_bit_products():
     """Inputs are kept in a byte, and cast: the norm writes its output so, other inputs and all gradients in a pass.
 

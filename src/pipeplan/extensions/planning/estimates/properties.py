@@ -54,6 +54,13 @@ mixtures of Megatron Bridge, SimuMax and NeMo; 16 to 22 us if one of the models 
 ADDED_APART = 10.0
 """Bytes per parameter of a separate gradient accumulation: read a 16-bit gradient, read and write a 32-bit one."""
 
+ADDED_IN_FP16 = 6.0
+"""Bytes per parameter of autograd's accumulation in 16 bits: read two gradients, write their sum."""
+
+ADDED_WIDENED = 18.0
+"""Bytes per parameter of DeepSpeed's bf16 optimizer: read a 16-bit gradient, write it in 32 bits, add that to the sum
+(``update_hp_grads`` in deepspeed/runtime/bf16_optimizer.py)."""
+
 EAGER_NORMS = 84.0
 """Bytes per number of eager norms and rotary positions. Two norms convert to 32 bits, square, average, scale, convert back
 and weight: 36 each instead of 4. Rotary positions in 32 bits on queries and keys of 1.25 h: 20 instead of 4."""
@@ -147,6 +154,8 @@ class Software:
         Fraction of the tensor group's communication that is hidden, if ``hides`` has it.
     adds_bytes
         Bytes read and written per parameter to accumulate a microbatch's gradient, if the product does not accumulate it.
+    adds_fp16_bytes
+        The same in fp16; None: as many.
     update_bytes
         Bytes that the optimizer reads and writes per parameter that a rank updates, including norm and clipping of the
         gradient.
@@ -184,6 +193,7 @@ class Software:
     scaling_bytes: float = 0.0
     tensor_share: float = 1.0
     adds_bytes: float = 0.0
+    adds_fp16_bytes: float | None = None
     update_bytes: float = FUSED_UPDATE
     barrier: bool = True
     source: str = ""
@@ -248,8 +258,8 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "16-bit-adapters": Trait(software={"adapter_bytes": 2.0}),
         "gradients-summed-whole": Trait(software={"whole": "gradients"}),
         "gradients-summed-sharded": Trait(software={"whole": ""}),
-        "gradients-added-in-products": Trait(software={"adds_bytes": 0.0}),
-        "gradients-added-apart": Trait(software={"adds_bytes": ADDED_APART}),
+        "gradients-added-in-products": Trait(software={"adds_bytes": 0.0, "adds_fp16_bytes": None}),
+        "gradients-added-apart": Trait(software={"adds_bytes": ADDED_APART, "adds_fp16_bytes": None}),
         **{f"hidden-{kind}": Trait(hides=frozenset({kind})) for kind in get_args(Hidden)},
         **{f"exposed-{kind}": Trait(exposes=frozenset({kind})) for kind in get_args(Hidden)},
     }

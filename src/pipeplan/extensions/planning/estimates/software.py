@@ -10,6 +10,8 @@ from types import MappingProxyType
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.properties import (
     ADDED_APART,
+    ADDED_IN_FP16,
+    ADDED_WIDENED,
     ASYNC_SHARE,
     EAGER_LAUNCH,
     EAGER_NORMS,
@@ -119,9 +121,11 @@ _TABLE = (
         title="Megatron-DeepSpeed (2021 to 2023): DeepSpeed's pipeline with blocking messages",
         blocks=True,
         scatters=False,
-        adds_bytes=ADDED_APART,
+        adds_bytes=ADDED_WIDENED,
+        adds_fp16_bytes=ADDED_IN_FP16,
         source="arXiv 2201.11990; vTrain's validation runs; deepspeed/runtime/pipe: p2p.py waits, and engine.py has tensor "
-        "ranks send their parts (is_pipe_partitioned) and sums gradients by buffered_allreduce_fallback",
+        "ranks send their parts (is_pipe_partitioned) and sums gradients by buffered_allreduce_fallback; "
+        "gradients of microbatches are summed in 32 bits in bf16, in 16 bits in fp16",
     ),
     replace(
         _MEGATRON_2021,

@@ -220,7 +220,10 @@ def _costs_of(
     if layer.kind in _DECODER:
         seconds[:, _MEMORY] += _further_passes(machine, hidden, again=bool(again))
     # Separate kernels that accumulate the weight gradients.
-    added = machine.software.adds_bytes * (after.parameters.dense + after.parameters.expert)
+    size, fp16 = machine.software.adds_bytes, machine.software.adds_fp16_bytes
+    if machine.execution.precision == "fp16" and fp16 is not None:
+        size = fp16
+    added = size * (after.parameters.dense + after.parameters.expert)
     seconds[2, _MEMORY] += memory_time(machine.cluster.gpu, added)
     if sharding is not None:
         _gather(machine, after, sharding, seconds)

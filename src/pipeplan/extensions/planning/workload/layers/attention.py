@@ -299,6 +299,9 @@ def _head_norms(model: ModelShape, execution: Execution, q: float, kv: float, di
         return Part()
     n = execution.tokens
     both = norm("query and key norms", model, execution, width=q + kv, rows=n)
+    if not execution.fused_norms:
+        # Eager norms convert, square, average, scale and weight in kernels of their own: 36 bytes per number instead of 4.
+        both = joined((both, elementwise("query and key norms", 32.0 * n * (q + kv), 64.0 * n * (q + kv), kernels=5)))
     return Part(
         forward=both.forward,
         backward_input=both.backward_input,

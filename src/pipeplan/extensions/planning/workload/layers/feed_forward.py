@@ -173,11 +173,16 @@ def _routed(model: ModelShape, experts: Experts, execution: Execution) -> Part:
         Kept(name="permutation", bytes=8 * sent),
         Kept(name="experts' weights", bytes=FULL * rows),
     )
+    # FP8 products need a multiple of 16 rows per expert: Megatron pads the input and cuts the output (moe/experts.py). In
+    # recipes with block scaling, the router pads (moe_router_padding_for_quantization).
+    moved = 2 * 2 * HALF * rows * read if execution.precision == "fp8" else 0.0
+    padded = elementwise("experts' padding", moved, moved, kernels=2)
     return joined(
         (
             _latent("down", model, experts, execution),
             _moved("dispatch", model, experts, execution, sent),
             Part(kept=kept[:1], parameters=RankParameters(expert=bias), backward_weight=bias_gradients),
+            padded,
             up,
             clamped,
             act,
