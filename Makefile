@@ -8,6 +8,8 @@ TIMES ?= 20
 SEED ?= 0
 # What the peers' tests need beside pytest's own.
 PEERS_TOOLS := pytest pytest-xdist hypothesis
+# Half of the peers' tests by time: torchtitan's, and of two libraries that are imported in a moment.
+OF_TORCHTITAN := $(addprefix tests/peers/,torchtitan torchtitan_trainer automodel transformers)
 # The Python of the peers: 3.12 if it is at hand, which the newest releases of some need, else the same as for the rest.
 PEERS_PYTHON ?= $(shell PYENV_VERSION=3.12 python3.12 -c 'import sys; print(sys.executable)' 2>/dev/null || echo $(PYTHON))
 # The PyTorch of `make peers-trainer`: the newest; torchtitan's Trainer needs 2.14.
@@ -27,7 +29,7 @@ CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test
 # The tests of kernels, for `make sanitized` and `make pure`.
 KERNELS := $(addprefix tests/extensions/search/test_,evaluate.py wide.py moves.py keeping.py)
 
-.PHONY: axe demo demo-page check check-tests test test-all sanitized pure without lint docs docs-test docs-serve wheel lowest peers peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture web-ui web-ui-check lock audit clean
+.PHONY: axe demo demo-page check check-tests test test-all sanitized pure without lint docs docs-test docs-serve wheel lowest peers peers-torchtitan peers-others peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -69,7 +71,7 @@ pure: .venv/.installed-dev
 # ALL=--all everything that is left and not slow.
 ALL ?=
 without: .venv/.installed-dev
-	for name in web training review planning search; do $(BIN)/python .ci/without.py $$name $(ALL) || exit 1; done
+	$(BIN)/python .ci/without.py web training review planning search $(ALL)
 
 lint: .venv/.installed-dev
 	$(BIN)/ruff check $(SOURCES)
@@ -99,9 +101,15 @@ wheel: .venv/.installed-dev
 lowest: .venv/.installed-dev
 	PIPEPLAN_WHEEL=build/lowest $(BIN)/python -m pytest -q -k lowest tests/test_wheel.py
 
-# Other implementations beside ours, in an environment of their own (tests/peers): up to five minutes on two idle cores.
-peers: .venv-peers/.installed
-	.venv-peers/bin/python -m pytest -n 2 --dist loadfile -m "not nightly" tests/peers
+# Other implementations beside ours, in an environment of their own (tests/peers): up to five minutes on two idle cores with -j 2.
+# Each of the two processes imports its own peers alone: to import torchtitan takes longer than its tests.
+peers: peers-torchtitan peers-others
+
+peers-torchtitan: .venv-peers/.installed
+	.venv-peers/bin/python -m pytest -m "not nightly" $(OF_TORCHTITAN)
+
+peers-others: .venv-peers/.installed
+	.venv-peers/bin/python -m pytest -m "not nightly" tests/peers $(addprefix --ignore ,$(OF_TORCHTITAN))
 
 # The same with what takes longer or needs a clone: PIPEPLAN_MEGATRON_SOURCE and others name them (docs/explanation/peers.md).
 peers-all: .venv-peers/.installed

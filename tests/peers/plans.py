@@ -113,11 +113,15 @@ def drawn(count: int, software: tuple[str, ...], seed: int = 0) -> dict[str, Pla
 
 def _valid(count: int, software: tuple[str, ...], random: Random, names: list[str]) -> Iterator[Planned]:
     others: dict[str, Any] = {field.name: field.default for field in fields(Configuration)}
+    clusters = {name: cluster(name) for name in CLUSTERS}
     for place in range(count):
+        shape = model(names[place * len(names) // count])
         while True:
-            shape, machines = model(names[place * len(names) // count]), cluster(random.choice(CLUSTERS))
+            machines = clusters[random.choice(CLUSTERS)]
             draft = others | {name: random.choice(values) for name, values in VALUES.items()}
             draft["software"] = random.choice(software)
+            if draft["tensor"] * draft["context"] * draft["pipeline"] * draft["data"] != machines.gpus:
+                continue  # nearly all, for which the request below need not be made
             request = PlanRequest(
                 model=shape,
                 cluster=machines,

@@ -197,14 +197,14 @@ def test_megatrons_sizes_are_those_of_the_published_model():
 
 
 def plans_of(question: dict[str, Any], fix: dict[str, Any], seconds: float) -> dict[str | None, Plan]:
-    """Return the plan of a question, and that of each trainer with schedules of its own."""
-    trainers = [None, *(name for name, trainer in plan_trainers().items() if trainer.schedules is not None)]
-    return {
-        trainer: pipeplan.plan(
-            **question, fix=fix | ({} if trainer is None else {"trainer": trainer}), seconds=seconds, workers=1
-        )
-        for trainer in trainers
-    }
+    """Return the plan of a question, and that of each other trainer with schedules of its own."""
+
+    def planned(**trainer: str) -> Plan:
+        return pipeplan.plan(**question, fix=fix | trainer, seconds=seconds, workers=1)
+
+    free = planned()
+    others = [name for name, trainer in plan_trainers().items() if trainer.schedules is not None]
+    return {None: free} | {name: planned(trainer=name) for name in others if name != free.trainer}
 
 
 def require_around(question: dict[str, Any], fix: dict[str, Any], folder: Path, seconds: float) -> None:
