@@ -18,12 +18,6 @@ class PredictionOptionsKeywords(TypedDict, total=False):
     calibration: FilePath | None
 
 
-class EstimateOptionsKeywords(PredictionOptionsKeywords, total=False):
-    """Keywords of EstimateOptions."""
-
-    measured: FilePath | float | None
-
-
 class PlanKeywords(PredictionOptionsKeywords, total=False):
     """Keywords of PlanOptions."""
 
@@ -38,3 +32,9 @@ class PlanKeywords(PredictionOptionsKeywords, total=False):
     fix: FixLike | None
     allow: AllowLike
     seconds: float | None
+
+
+class EstimateOptionsKeywords(PredictionOptionsKeywords, total=False):
+    """Keywords of EstimateOptions."""
+
+    measured: FilePath | float | None

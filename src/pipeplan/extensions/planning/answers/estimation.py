@@ -70,8 +70,8 @@ def estimate(
     calibration
         Calibration file of your own GPU, written by `pipeplan calibrate`.
     measured
-        Measured step of one configuration, to compare with its prediction: a duration such as 14.25s, or the log of the run
-        (Megatron-LM, Megatron Bridge, NeMo, torchtitan).
+        Measured step of one configuration, to compare with its prediction: a duration such as 14.25s, or the log of the
+        run (Megatron-LM, Megatron Bridge, NeMo, torchtitan).
 
     Raises
     ------
