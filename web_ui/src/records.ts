@@ -167,6 +167,17 @@ export const FRONT_FIELDS = {
   }
 } satisfies Record<string, SearchField>;
 
+/** Assumption that a prediction rests on, and the prediction of the same configuration with its opposite. */
+export type Assumption = {
+  readonly assumed: string;
+  readonly instead: string;
+  readonly setting: string;
+  readonly step_time_s: number;
+  readonly peak_memory_gib: number;
+  readonly slower: number;
+  readonly more_memory_gib: number;
+};
+
 /** Best configuration, and flags by trainer: each trainer's are those of its own plan, with the prediction for it. */
 export type BestConfiguration = {
   readonly step_time_s: number;
@@ -200,6 +211,15 @@ export type BundledCosts = {
   readonly name: string;
   readonly origin: "measured" | "planned";
   readonly about: string;
+};
+
+/** Factor of one kind of work, with the measured and the predicted seconds, and its relative standard deviation. */
+export type CalibrationFactor = {
+  readonly factor: number;
+  readonly measured: number;
+  readonly analytic: number;
+  readonly source: string;
+  readonly uncertainty: number;
 };
 
 /** Configuration of the user's own, and its flags by trainer. */
@@ -362,7 +382,7 @@ export type CostsOfPlan = {
   readonly schedule: string;
 };
 
-/** Numbers of configurations that the planner considered. */
+/** Numbers of valid configurations, of those that bounds on memory or time ruled out, and of those simulated. */
 export type Counts = {
   readonly legal: number;
   readonly over_memory: number;
@@ -496,12 +516,12 @@ export type EditedShape = {
   readonly slices: number;
 };
 
-/** Range of measured over predicted step time on the nearest published runs. */
+/** Range of measured over predicted step time of published runs of the same kind. */
 export type ErrorBar = {
   readonly low: number;
   readonly high: number;
   readonly step_time_s: readonly [number, number];
-  readonly runs: readonly string[];
+  readonly basis: string;
   readonly coverage: number;
 };
 
@@ -635,6 +655,15 @@ export type FormatEntry = {
   readonly several: boolean;
 };
 
+/** What a ledger of runs says: factors by kind of work, and the next run; null if every configuration was tried. */
+export type FromRuns = {
+  readonly factors: Readonly<Record<string, CalibrationFactor>>;
+  readonly undetermined: readonly string[];
+  readonly off_before: number;
+  readonly off_after: number;
+  readonly next_run: NextRun | null;
+};
+
 /** One line of a search under several limits: `progress`, each `point`, then the `front`; or `errors`. */
 export type FrontLine = {
   readonly progress?: SearchStatus;
@@ -675,6 +704,7 @@ export type GpuMemory = {
   readonly optimizer: number;
   readonly activations: number;
   readonly transient: number;
+  readonly gathered: number;
   readonly buffers: number;
 };
 
@@ -776,6 +806,19 @@ export type MixerOfModel = {
   readonly sizes: readonly (readonly [string, number | boolean])[];
 };
 
+/** Proposed next run: its configuration in words and as the keys of its file, its expected gain, and its risks. */
+export type NextRun = {
+  readonly words: string;
+  readonly document: Readonly<Record<string, unknown>>;
+  readonly step_time_s: number;
+  readonly interval_s: readonly [number, number];
+  readonly best_run: string | null;
+  readonly best_step_time_s: number | null;
+  readonly gain: number | null;
+  readonly slower: number | null;
+  readonly too_large: number;
+};
+
 /** Objective of a search, and its lower bound. */
 export type ObjectiveRecord = {
   readonly name: "makespan" | "span";
@@ -830,6 +873,7 @@ export type PlacementRecord = {
 
 /** The configuration to train a model with on a cluster, and why it is that one. */
 export type Plan = {
+  readonly headline: string;
   readonly heading: string;
   readonly trainer: string;
   readonly by_trainer: readonly TrainerPlanRecord[];
@@ -846,6 +890,7 @@ export type Plan = {
   readonly pipelined: PipelinedRecord | null;
   readonly runners_up: readonly RunnerUpRecord[];
   readonly front: readonly PlannedConfiguration[];
+  readonly assumptions: readonly Assumption[];
   readonly sensitivity: readonly Sensitivity[];
   readonly closest_miss: MissRecord | null;
   readonly searched: SearchedRecord | null;
@@ -856,6 +901,7 @@ export type Plan = {
   readonly left_out: readonly string[];
   readonly totals: Totals | null;
   readonly remarks: readonly string[];
+  readonly from_runs?: FromRuns;
 };
 
 /** All groups and fields of a plan, and the parts of its bars of time and memory. */
@@ -900,7 +946,7 @@ export type PlannedConfiguration = {
   readonly document: Readonly<Record<string, unknown>>;
 };
 
-/** Model of a plan with the numbers of its parameters. */
+/** Model of a plan with the numbers of its parameters: all, and those that a token uses, both without MTP layers. */
 export type PlannedModel = {
   readonly name: string;
   readonly layers: number;
@@ -933,6 +979,7 @@ export type PlannedModel = {
   readonly pattern: string | null;
   readonly residual_streams: number;
   readonly mtp_layers: number;
+  readonly mtp_passes: number;
   readonly trained_sequence: number | null;
   readonly approximates: string;
   readonly precision: "bf16" | "fp16" | "fp8" | "mxfp8" | "nvfp4";
@@ -1364,7 +1411,7 @@ export type StrategyRecord = {
   readonly timings?: readonly ShapeTiming[];
 };
 
-/** Duration and price of a whole training run at the predicted step time, without interruptions. */
+/** Duration and price of a whole training run at the predicted step time, without interruptions; no price: no dollars. */
 export type Totals = {
   readonly tokens: number;
   readonly steps: number;

@@ -201,7 +201,7 @@ RULES: Mapping[str, MemoryRules] = MappingProxyType(
             small_activations=True,
             source="arXiv 2412.19437 section 3.3: inputs of SwiGLU are cached in FP8, its output is computed again",
         ),
-        "primus": replace(_TRANSFORMER_ENGINE, gradient_bytes=2, source="AMD-AGI/Primus: 16-bit gradients by default"),
+        "primus": _TRANSFORMER_ENGINE,
     }
 )
 """Memory rules by the prefix of a trainer's name; the longest matching prefix applies, so variants share their trainer's
