@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp
 from statistics import fmean
 
 import msgspec
@@ -30,8 +30,8 @@ FEW_SOURCES = 0.25
 class Compared:
     """Run with its measured over predicted step time and peak (None: not measured), both for a source left out."""
 
+    id: str
     source: str
-    model: str
     kind: Kind
     sequence: int
     gpus: int
@@ -59,20 +59,26 @@ def ranges_of(runs: Sequence[Compared]) -> tuple[ErrorRange, ...]:
 
 def _range(kind: Kind, runs: Sequence[Compared]) -> ErrorRange:
     sources = [run.source for run in runs]
-    # Many rows of one source are not as many pieces of evidence.
-    weights = np.array([1.0 / sources.count(run.source) ** 0.5 for run in runs])
-    logs = np.array([log(run.ratio) for run in runs])
     wider = 1.0 + FEW_SOURCES / len(set(sources))
-    low, high = (quantile(logs, weights, share) for share in (TAILS, 1.0 - TAILS))
+    low, high = _without_tails([run.ratio for run in runs], sources)
     return ErrorRange(
         kind=kind,
         low=round(exp(wider * min(low, -ROUNDED)), 3),
         high=round(exp(wider * max(high, ROUNDED)), 3),
         runs=len(runs),
         sources=len(set(sources)),
+        examples=tuple({run.source: run.id for run in reversed(runs)}.values())[::-1],
         sequence=max(run.sequence for run in runs),
         gpus=max(run.gpus for run in runs),
     )
+
+
+def _without_tails(ratios: Sequence[float], sources: Sequence[str]) -> tuple[float, float]:
+    """Return the logarithms between which the ratios lie without :data:`TAILS` at either end."""
+    # Many rows of one source are not as many pieces of evidence.
+    weights = np.array([1.0 / sources.count(source) ** 0.5 for source in sources])
+    logs = np.log(np.array(ratios))
+    return quantile(logs, weights, TAILS), quantile(logs, weights, 1.0 - TAILS)
 
 
 def quantile(values: Floats, weights: Floats, share: float) -> float:
@@ -102,19 +108,9 @@ def held_by_kind(runs: Sequence[Compared]) -> dict[Kind, tuple[float, int]]:
 
 
 def memory_range(runs: Iterable[Compared]) -> MemoryRange:
-    """Return the range of measured over predicted peaks without the lowest and the highest tenth.
-
-    Of one source and model, the lowest, the median and the highest ratio count: many sizes of one model are not more
-    evidence than a few.
-    """
-    groups: dict[tuple[str, str], list[float]] = {}
-    for run in runs:
-        if run.memory is not None:
-            groups.setdefault((run.source, run.model), []).append(run.memory)
-    ratios = sorted(
-        ratio for group in map(sorted, groups.values()) for ratio in {group[0], group[len(group) // 2], group[-1]}
-    )
-    if not ratios:
+    """Return the range of measured over predicted peaks without the lowest and the highest tenth."""
+    measured = [(run.memory, run.source) for run in runs if run.memory is not None]
+    if not measured:
         return MemoryRange()
-    cut = int(TAILS * len(ratios))
-    return MemoryRange(low=round(min(ratios[cut], 1.0), 4), high=round(max(ratios[-1 - cut], 1.0), 4))
+    low, high = _without_tails(*zip(*measured, strict=True))
+    return MemoryRange(low=round(min(exp(low), 1.0), 4), high=round(max(exp(high), 1.0), 4))

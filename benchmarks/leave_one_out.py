@@ -146,7 +146,7 @@ def logs_of(rows: Sequence[RunRow], change: Change | None = None) -> Floats:
             if change and change.generation not in ("", row.cluster.gpu.generation):
                 continue
             try:
-                predicted = estimate(row.model, row.cluster, row.configuration).step_time
+                predicted = estimate(row.model, row.cluster, row.configuration, with_error_bar=False).step_time
             except PipeplanError:
                 continue
             found[place] = log(predicted / row.measured.step_time)

@@ -97,7 +97,7 @@ def predicted(
             refused.append((row, row.refused))
             continue
         try:
-            found.append((row, estimate(row.model, row.cluster, row.configuration)))
+            found.append((row, estimate(row.model, row.cluster, row.configuration, with_error_bar=False)))
         except PipeplanError as error:
             refused.append((row, str(error)))
     known = {row.id: known_run(row) for row, _ in found if row.measured.step_time is not None}
@@ -217,8 +217,8 @@ def compared(predictions: Sequence[Prediction], left_out: Floats) -> list[Compar
         assert row.configuration is not None
         found.append(
             Compared(
+                id=row.id,
                 source=source_of(row),
-                model=row.model.name,
                 kind=kind_of(row.model, row.cluster, row.configuration),
                 sequence=row.configuration.sequence,
                 gpus=row.cluster.gpus,

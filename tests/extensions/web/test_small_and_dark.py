@@ -95,7 +95,7 @@ def test_costs_to_begin_with_fill_everything(visit):
     page.select_option("#field-preset", "llama3-70b-64")
     watched.settled("() => document.querySelector('#field-ranks').value === '4'")
     assert page.input_value("#field-time_unit") == "ms"
-    assert page.input_value("#field-memory_limit") == "75GiB"
+    assert page.input_value("#field-memory_limit") == "74GiB"
     page.select_option("#field-preset", "")
     watched.settled("() => document.querySelector('#field-ranks').value === '8'")
     assert (page.input_value("#field-memory_limit"), page.input_value("#field-forward_times")) == ("", "")

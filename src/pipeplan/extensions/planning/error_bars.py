@@ -48,7 +48,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 class ErrorRange(msgspec.Struct, frozen=True, kw_only=True):
     """Range of measured over predicted step times of the runs of a kind, without the lowest and the highest tenth.
 
-    ``runs`` and ``sources`` are their numbers, ``sequence`` and ``gpus`` the longest sequence in tokens and most GPUs.
+    ``runs`` and ``sources`` are their numbers, ``examples`` the id of a run of each source, ``sequence`` and ``gpus`` the
+    longest sequence in tokens and most GPUs.
     """
 
     kind: Kind
@@ -56,6 +57,7 @@ class ErrorRange(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     runs: int
     sources: int
+    examples: tuple[str, ...]
     sequence: int
     gpus: int
 
@@ -116,6 +118,7 @@ def error_bar(model: ModelShape, cluster: Cluster, configuration: Configuration,
         high=high,
         step_time_s=(step_time * low, step_time * high),
         basis=f"{like} ({', '.join(beyond)}: the range is wider)" if beyond else like,
+        runs=found.examples,
         coverage=table().held,
     )
 

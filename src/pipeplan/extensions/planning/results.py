@@ -94,6 +94,8 @@ class ErrorBar(Record, frozen=True, kw_only=True):
         Step times at these factors, in seconds.
     basis
         Which runs these are, and why the range is widened if it is.
+    runs
+        Id of one of these runs from each source.
     coverage
         Fraction of published runs that lie within such a range made of other sources' runs; 0: unknown.
     """
@@ -102,6 +104,7 @@ class ErrorBar(Record, frozen=True, kw_only=True):
     high: float
     step_time_s: tuple[float, float]
     basis: str
+    runs: tuple[str, ...] = ()
     coverage: float = 0.0
 
 

@@ -87,4 +87,5 @@ def simpler_because(chosen: Estimate, other: Estimate, is_unusual: Judgement, is
         return f"its ranks have {there.chunks} chunks instead of one" if there.chunks > 1 else ""
     if has_odd_size(there) != has_odd_size(here):
         return f"it has microbatches of {there.microbatch_size}" if has_odd_size(there) else ""
-    return "its stages are unequal" if unlike_stages(there) > unlike_stages(here) else ""
+    unlike = "unequal" if unlike_stages(here) <= 1 else "less equal"
+    return f"its stages are {unlike}" if unlike_stages(there) > unlike_stages(here) else ""
