@@ -522,6 +522,7 @@ export type ErrorBar = {
   readonly high: number;
   readonly step_time_s: readonly [number, number];
   readonly basis: string;
+  readonly runs: readonly string[];
   readonly coverage: number;
 };
 
