@@ -10,7 +10,7 @@ from statistics import fmean
 import msgspec
 import numpy as np
 
-from pipeplan.extensions.planning.error_bars import ErrorRange, ErrorTable, Kind, MemoryRange
+from pipeplan.extensions.planning.error_bars import ErrorRange, ErrorTable, MemoryRange, RunKind
 from pipeplan.model import Floats
 
 TAILS = 0.1
@@ -32,7 +32,7 @@ class Compared:
 
     id: str
     source: str
-    kind: Kind
+    kind: RunKind
     sequence: int
     gpus: int
     ratio: float
@@ -46,7 +46,7 @@ def error_table(runs: Sequence[Compared]) -> ErrorTable:
 
 def ranges_of(runs: Sequence[Compared]) -> tuple[ErrorRange, ...]:
     """Return the ranges of all kinds with enough sources, and of each kind on any generation."""
-    by_kind: dict[Kind, list[Compared]] = {}
+    by_kind: dict[RunKind, list[Compared]] = {}
     for run in runs:
         for kind in (run.kind, msgspec.structs.replace(run.kind, generation="")):
             by_kind.setdefault(kind, []).append(run)
@@ -57,7 +57,7 @@ def ranges_of(runs: Sequence[Compared]) -> tuple[ErrorRange, ...]:
     )
 
 
-def _range(kind: Kind, runs: Sequence[Compared]) -> ErrorRange:
+def _range(kind: RunKind, runs: Sequence[Compared]) -> ErrorRange:
     sources = [run.source for run in runs]
     wider = 1.0 + FEW_SOURCES / len(set(sources))
     low, high = _without_tails([run.ratio for run in runs], sources)
@@ -94,9 +94,9 @@ def held(runs: Sequence[Compared]) -> float:
     return sum(share * count for share, count in inside) / max(1, sum(count for _, count in inside))
 
 
-def held_by_kind(runs: Sequence[Compared]) -> dict[Kind, tuple[float, int]]:
+def held_by_kind(runs: Sequence[Compared]) -> dict[RunKind, tuple[float, int]]:
     """Return the fraction of the runs of each kind within the range made of other sources' runs, and their number."""
-    by_kind: dict[Kind, list[bool]] = {}
+    by_kind: dict[RunKind, list[bool]] = {}
     for source in {run.source for run in runs}:
         others = ErrorTable(ranges=ranges_of([run for run in runs if run.source != source]))
         for run in runs:

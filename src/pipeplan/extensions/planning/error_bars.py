@@ -30,7 +30,7 @@ PER_DOUBLING = 0.25
 """Fraction by which the logarithms of a range grow for each factor of 2 beyond the longest sequence or the most GPUs."""
 
 
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
+class RunKind(msgspec.Struct, frozen=True, kw_only=True):
     """Kind of a run: generation of its GPUs (empty: any), and whether it has experts and more than :data:`LONG` tokens."""
 
     generation: str
@@ -52,7 +52,7 @@ class ErrorRange(msgspec.Struct, frozen=True, kw_only=True):
     longest sequence in tokens and most GPUs.
     """
 
-    kind: Kind
+    kind: RunKind
     low: float
     high: float
     runs: int
@@ -80,7 +80,7 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
     held: float = 0.0
     memory: MemoryRange = MemoryRange()
 
-    def of(self, kind: Kind) -> tuple[ErrorRange | None, float]:
+    def of(self, kind: RunKind) -> tuple[ErrorRange | None, float]:
         """Return the range for a kind, and by which factor its logarithms are widened if it is of any generation."""
         ranges = {each.kind: each for each in self.ranges}
         if kind in ranges:
@@ -88,9 +88,9 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
         return ranges.get(msgspec.structs.replace(kind, generation="")), UNSEEN
 
 
-def kind_of(model: ModelShape, cluster: Cluster, configuration: Configuration) -> Kind:
+def kind_of(model: ModelShape, cluster: Cluster, configuration: Configuration) -> RunKind:
     """Return the kind of a run."""
-    return Kind(
+    return RunKind(
         generation=cluster.gpu.generation, experts=model.experts is not None, long=configuration.sequence > LONG
     )
 

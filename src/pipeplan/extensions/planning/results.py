@@ -104,7 +104,7 @@ class ErrorBar(Record, frozen=True, kw_only=True):
     high: float
     step_time_s: tuple[float, float]
     basis: str
-    runs: tuple[str, ...] = ()
+    runs: tuple[str, ...]
     coverage: float = 0.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import pipeplan
-from pipeplan.extensions.planning.runs.comparing import Comparison
+from pipeplan.extensions.planning.runs.comparing import MeasuredStep
 from pipeplan.foundation.errors import InputError
 from tests.extensions.planning.runs.test_logs import megatron, timers, titan, written
 
@@ -16,9 +16,9 @@ def predicted():
     return pipeplan.estimate(ONE)[0].estimate
 
 
-def compared(measured) -> Comparison:
+def compared(measured) -> MeasuredStep:
     (row,) = pipeplan.estimate(ONE, measured=measured)
-    assert isinstance(row.measured, Comparison)
+    assert isinstance(row.measured, MeasuredStep)
     assert row.to_dict()["measured"]["ratio"] == row.measured.ratio
     return row.measured
 

@@ -18,7 +18,7 @@ from pipeplan.extensions.planning.choice.describing import brief, in_words
 from pipeplan.extensions.planning.configuration import ConfigurationRecord
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.plan_records import Assumption
-from pipeplan.extensions.planning.runs.comparing import Comparison
+from pipeplan.extensions.planning.runs.comparing import MeasuredStep
 from pipeplan.extensions.planning.workload import ModelShape
 from pipeplan.foundation.readable import percent
 from pipeplan.foundation.records import Evidence, Record, holding, titles_of
@@ -50,7 +50,7 @@ class EstimatedRow(Record, frozen=True, kw_only=True, eq=False):
     costs_from: dict[str, CostsFrom] | UnsetType = UNSET
     configuration: ConfigurationRecord | UnsetType = UNSET
     assumptions: tuple[Assumption, ...] | UnsetType = UNSET
-    measured: Comparison | UnsetType = UNSET
+    measured: MeasuredStep | UnsetType = UNSET
 
     estimate = Evidence[Estimate | None]()
     """The prediction as the planner made it; None if it is refused."""
@@ -192,7 +192,7 @@ def assumption_parts(assumptions: Sequence[Assumption], said: str) -> Iterator[R
     yield line()
 
 
-def _measured(measured: Comparison) -> Iterator[RenderableType]:
+def _measured(measured: MeasuredStep) -> Iterator[RenderableType]:
     """Return the measurement beside the prediction: the step, its parts, memory, and which part is off."""
     yield line(measured.heading, "bold")
     yield line()

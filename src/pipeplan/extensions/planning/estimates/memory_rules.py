@@ -8,8 +8,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
-from pipeplan.extensions.planning.estimates.properties import RESERVED, SEPARATOR, TRAITS
+from pipeplan.extensions.planning.estimates.properties import SEPARATOR, TRAITS
 from pipeplan.extensions.planning.estimates.software import software
+from pipeplan.extensions.planning.fitting import RESERVED
 from pipeplan.extensions.planning.workload import Masters, Precision
 
 Unit = Literal["layer", "module"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from pipeplan.extensions.planning.fitting import RESERVED
 from pipeplan.extensions.planning.workload import AttentionKernel, ContextMethod, Framework
 
 Hidden = Literal["tensor", "context", "expert", "data", "parameters"]
@@ -77,9 +78,6 @@ for weight gradients are not fused with products."""
 
 QUERY_KEY_VALUE = frozenset({"query, key and value"})
 """The product that adapters go beside in the performance recipes of NeMo and Megatron Bridge (``linear_qkv``)."""
-
-RESERVED = 0.05
-"""Median of what PyTorch's allocator reserves beyond what is allocated in SimuMax's 22 runs on B200: 0.03 to 0.08."""
 
 OVERWRITTEN_LOGITS = 8
 """Bytes per logit of a cross entropy that overwrites a 32-bit copy of the logits with their gradient, beside the 16-bit

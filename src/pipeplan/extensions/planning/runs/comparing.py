@@ -61,7 +61,7 @@ class ComparedMemory(Record, frozen=True, kw_only=True):
     reserved_gib: float | None
 
 
-class Comparison(Record, frozen=True, kw_only=True):
+class MeasuredStep(Record, frozen=True, kw_only=True):
     """Measurement of a run beside its prediction.
 
     Attributes
@@ -114,7 +114,7 @@ def compared(
     measurement: Measurement,
     *,
     calibration: Calibration | None = None,
-) -> Comparison:
+) -> MeasuredStep:
     """Return the measurement of a run beside the estimate of its configuration."""
     times, bar = measurement.seconds(estimate.configuration), estimate.error_bar
     step, (low, high) = median(times), np.quantile(times, (0.1, 0.9)).tolist()
@@ -128,7 +128,7 @@ def compared(
         *(_by_timers(parts) if parts else _by_steps(step / estimate.step_time, suspects, measurement.trainer)),
         *_memory_findings(memory),
     ]
-    return Comparison(
+    return MeasuredStep(
         source=measurement.source,
         trainer=measurement.trainer,
         steps=len(times),
