@@ -61,5 +61,6 @@ def count(log: str, task: tuple[int, int]) -> int:
 
 def die_at(numbers: tuple[int, ...], number: int) -> int:
     if number in numbers:
+        time.sleep(1)  # the results of earlier tasks are on their way
         os.kill(os.getpid(), signal.SIGKILL)
     return number
