@@ -44,6 +44,9 @@ FACTOR = 1.05
 FLOOR = 0.02
 """Residual below which the fit counts squares: what two measurements of one run differ by."""
 
+SPREAD = 0.1
+"""Typical residual of a run, which sets the weight of runs against the prior."""
+
 ROUNDS = 30
 """Iterations of the reweighted fit; it has converged to 1e-4 after about 15."""
 
@@ -208,10 +211,6 @@ class Linear:
             out = base.sources == source
             found[out] = base.logs[out] + base.slopes[out] @ base.fitted(~out)
         return found
-
-
-SPREAD = 0.1
-"""Typical residual of a run, which sets the weight of runs against the prior."""
 
 
 def linear(rows: Sequence[RunRow], sources: Sequence[str]) -> Linear:

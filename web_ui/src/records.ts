@@ -656,7 +656,7 @@ export type FormatEntry = {
   readonly several: boolean;
 };
 
-/** What a ledger of runs says: factors by kind of work, and the next run; null if every configuration was tried. */
+/** Factors of a ledger of runs by kind of work, and the next run; null if every configuration was tried. */
 export type FromRuns = {
   readonly factors: Readonly<Record<string, CalibrationFactor>>;
   readonly undetermined: readonly string[];

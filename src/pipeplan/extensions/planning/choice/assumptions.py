@@ -52,8 +52,8 @@ _OF_ALL: tuple[Mapping[str, str], ...] = (
         }.items()
     ),
 )
-"""What holds with each trait of software, in words; the traits of one entry exclude each other. PyTorch's FSDP2 offers no
-choice of those of Megatron-core."""
+"""Assumption that each trait of software stands for, in words; the traits of one entry exclude each other. PyTorch's FSDP2
+offers no choice of those of Megatron-core."""
 
 _UNSAID = {"16-bit-moments", "cuda-graphs", "fused-experts", "hidden-expert"}
 """Traits that the flags of plans do not have: a trainer's own settings decide them."""

@@ -83,7 +83,7 @@ _SUPERLATIVES = {
     "cost": ("cheapest", ""),
     "gpus": ("smallest", " that meets the deadline"),
 }
-"""What the best is by each objective, and what it has to do."""
+"""Superlative of each objective, and the condition that a configuration has to meet for it."""
 
 _BETTER = {"step-time": "faster", "cost": "cheaper", "gpus": "smaller"}
 

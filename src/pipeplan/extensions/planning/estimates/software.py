@@ -254,7 +254,7 @@ SOFTWARE: Mapping[str, Software] = MappingProxyType({row.name: row for row in _T
 """Software of every trainer by its name."""
 
 EARLY = ("megatron-lm-2021", "zero-bubble", "megatron-deepspeed")
-"""How the names of software without sequence parallelism and sharded optimizers by default begin."""
+"""Prefixes of software without sequence parallelism and sharded optimizers by default."""
 
 
 def usual_software(name: str, gpu: Gpu) -> str:

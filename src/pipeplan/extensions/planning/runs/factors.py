@@ -92,7 +92,7 @@ class MachineFit:
 
     def spread(self, run: TriedRun) -> float:
         """Return the standard deviation of the logarithm of a run's step time."""
-        slopes = _slopes(run, self.kinds, self.calibration)
+        _, slopes = _linearized(run, self.kinds, self.calibration)
         return sqrt(float(slopes @ self.covariance @ slopes) + self.noise**2)
 
 
@@ -111,15 +111,15 @@ def fitted(runs: Sequence[TriedRun], *, base: Calibration | None = None) -> Mach
     start = base or Calibration(gpu=gpu.name, corrections=())
     start.require(gpu)
     _require_plausible(timed, start)
-    effects = np.array([_slopes(run, tuple(OWN), start) for run in timed]).max(axis=0)[1:]
+    effects = np.array([_linearized(run, tuple(OWN), start)[1] for run in timed]).max(axis=0)[1:]
     kinds = tuple(kind for kind, effect in zip(OWN, effects, strict=True) if effect > SENSITIVE)
     measured = np.log([run.seconds or 1.0 for run in timed])
     prior = np.array([SHARED, *(OWN[kind] for kind in kinds)])
     parts, noise = np.zeros(len(prior)), NOISE
     for _ in range(_ROUNDS):
         now = _with(start, kinds, parts)
-        slopes = np.array([_slopes(run, kinds, now) for run in timed])
-        predicted = np.array([log(run.estimate(now).step_time) for run in timed])
+        steps, by_run = zip(*(_linearized(run, kinds, now) for run in timed), strict=True)
+        predicted, slopes = np.array(steps), np.array(by_run)
         off = measured - predicted + slopes @ parts
         noise = _likeliest_noise(off, slopes * prior)
         covariance = np.linalg.inv(slopes.T @ slopes / noise**2 + np.diag(prior**-2.0))
@@ -189,13 +189,13 @@ def _with(calibration: Calibration, kinds: Sequence[str], parts: Floats) -> Cali
     )
 
 
-def _slopes(run: TriedRun, kinds: Sequence[str], calibration: Calibration) -> Floats:
-    """Return the derivative of the logarithm of a step by the shared part and by each own part."""
+def _linearized(run: TriedRun, kinds: Sequence[str], calibration: Calibration) -> tuple[float, Floats]:
+    """Return the logarithm of a predicted step, and its derivatives by the shared part and by each own part."""
     steps = _STEP * np.eye(1 + len(kinds))
     steps[0] = 0.0
     here, *moved = (log(run.estimate(_with(calibration, kinds, parts)).step_time) for parts in steps)
     own = [there - here for there in moved]
-    return np.array([sum(own), *own]) / _STEP
+    return here, np.array([sum(own), *own]) / _STEP
 
 
 def _likeliest_noise(off: Floats, scaled: Floats) -> float:

@@ -160,9 +160,8 @@ def _read(text: str) -> tuple[str, list[list[LoggedStep]], tuple[dict[int, float
     memory: tuple[dict[int, float], dict[int, float]] = ({}, {})
     last: LoggedStep | None = None
     for line in (whole[:LONGEST] for whole in re.sub(r"\x1b\[[\d;]*m", "", text).splitlines()):
-        if (
-            last is not None and "..:" in line and (timer := _TIMER.search(line))
-        ):  # the timers of a step follow its line
+        # The timers of a step follow its line.
+        if last is not None and "..:" in line and (timer := _TIMER.search(line)):
             low, high, only = (_float(value) / 1e3 for value in timer.groups()[1:])
             last.timers[timer[1]] = (low or only, high or only)
         for trainer, pattern in STEPS.items():

@@ -60,7 +60,7 @@ class NextRun(Record, frozen=True, kw_only=True):
 
 
 class FromRuns(Record, frozen=True, kw_only=True):
-    """What a ledger of runs says: factors by kind of work, and the next run; null if every configuration was tried.
+    """Factors of a ledger of runs by kind of work, and the next run; null if every configuration was tried.
 
     ``off_before`` and ``off_after`` are the mean distances of the runs' steps from their predictions, as fractions, without
     and with the factors. ``undetermined`` kinds have the factor of all work.
