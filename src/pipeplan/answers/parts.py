@@ -276,18 +276,11 @@ def activations_of(values: Sequence[float]) -> list[str]:
     return [form.number(value) for value in values]
 
 
-def left_out(ranks: int) -> tuple[Line, ...]:
-    """Return a line on how many ranks are not listed, and where they are; none where all are listed."""
-    if ranks <= MOST_RANKS:
-        return ()
-    return (line(f"{ranks - MOST_RANKS:,} ranks are not shown: --json lists all (in Python: to_dict())"),)
-
-
-def shown_ranks(ranks: int) -> Sequence[int]:
-    """Return the ranks that are listed."""
-    if ranks <= MOST_RANKS:
+def shown_ranks(ranks: int, most: int = MOST_RANKS) -> Sequence[int]:
+    """Return the ranks that are listed: all, or the first and the last of more than ``most``."""
+    if ranks <= most:
         return range(ranks)
-    return [*range(MOST_RANKS // 2), *range(ranks - MOST_RANKS // 2, ranks)]
+    return [*range(most // 2), *range(ranks - most // 2, ranks)]
 
 
 def html(*parts: RenderableType) -> str:
