@@ -117,15 +117,10 @@ class TableColumns:
     least: Sequence[str] = ()
     text_last: bool = False
     rows: list[tuple[str, ...]] = field(default_factory=list)
-    sections: set[int] = field(default_factory=set)
 
     def add_row(self, *cells: str) -> None:
         """Add a row; a row may have fewer cells than there are columns."""
         self.rows.append(cells)
-
-    def add_section(self) -> None:
-        """Draw a line below the last row."""
-        self.sections.add(len(self.rows) - 1)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         from rich.measure import Measurement
@@ -159,10 +154,8 @@ class TableColumns:
             text = self._is_text(place)
             justify: Literal["left", "right"] = "left" if text else "right"
             table.add_column(self.headings[place], justify=justify, no_wrap=not text, overflow="fold")
-        for number, row in enumerate(self.rows):
-            table.add_row(
-                *(row[place] if place < len(row) else "" for place in places), end_section=number in self.sections
-            )
+        for row in self.rows:
+            table.add_row(*(row[place] if place < len(row) else "" for place in places))
         return table
 
     def _is_text(self, place: int) -> bool:

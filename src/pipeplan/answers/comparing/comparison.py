@@ -23,6 +23,7 @@ from pipeplan.answers.comparing.columns import (
     table_of,
 )
 from pipeplan.answers.comparing.headline import headline_of
+from pipeplan.answers.comparing.parting import Parting, parting_of, parting_parts
 from pipeplan.answers.headlined import BRIEF, MOST_ROWS, HeadlinedAnswer, ShownOptions, more_details, more_rows
 from pipeplan.answers.parts import line, notes, show
 from pipeplan.answers.published import (
@@ -130,6 +131,8 @@ class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq
     faster_with_more
         The best schedule of each group that needs more than is allowed, if it is faster than the best one; the fastest
         first.
+    parting
+        Where the orders of two schedules of one placement part; None otherwise.
     least
         The least lower bound of the schedules that need nothing but what is allowed, as ``least_bound`` in JSON.
     """
@@ -144,6 +147,7 @@ class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq
     refused: dict[str, str]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    parting: Parting | None
     least: LeastBound = msgspec.field(name="least_bound")
 
     @property
@@ -196,6 +200,9 @@ class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq
             every = [*(more.value for more in self.faster_with_more), self.best.makespan]
             times = Times.of(every, first.time_unit)
             yield line(faster_with_more_in_words(self.faster_with_more, times, fits=first.fits))
+        if self.parting is not None:
+            starts = (start for rank in self.parting.ranks for start in rank.starts if start is not None)
+            yield from parting_parts(self.parting, Times.of((first.makespan, *starts), first.time_unit), shown)
         yield from self._details(named, shown)
 
     def _details(self, columns: Collection[str], shown: ShownOptions) -> Iterator[Part]:
@@ -247,14 +254,16 @@ def comparison_of_results(
     best = best_published(candidates, allowed, lambda candidate: candidate)
     faster = faster_with_more(candidates, allowed, None if best is None else best.value)
     bounds = BoundsByNeeds(results, allowed)
+    parting = parting_of(results, numbered([result.name for result in results]))
     return Comparison(
-        headline=headline_of(results, allowed, faster, bounds.gap(results[0])),
+        headline=headline_of(results, allowed, faster, bounds.gap(results[0]), parting),
         results=tuple(replaced(result, least_gap=bounds.gap(result)) for result in results),
         allowed=tuple(need for need in NEEDS if need in allowed),
         faster_with_more=faster,
         refused=dict(refused or {}),
         warnings=_by_text(results, lambda result: result.warnings),
         notes=(*notes, *_by_text(results, lambda result: result.notes)),
+        parting=parting,
         least=bounds.record(),
     )
 
@@ -303,6 +312,7 @@ def comparison_facts(comparison: Comparison) -> ComparisonFacts:
     best = comparison.best
     in_bytes = best.memory.peak_bytes is not None
     limits = best.limits
+    names = numbered([one_line(result.name) for result in comparison])
     return ComparisonFacts(
         ranks=best.ranks,
         microbatches=best.microbatches,
@@ -312,9 +322,7 @@ def comparison_facts(comparison: Comparison) -> ComparisonFacts:
         costs=_costs(best),
         allowed=comparison.allowed,
         covers=comparison.least.covers,
-        rows=tuple(
-            _page_row(name, result, in_bytes) for name, result in zip(_names(comparison), comparison, strict=True)
-        ),
+        rows=tuple(_page_row(name, result, in_bytes) for name, result in zip(names, comparison, strict=True)),
         refused=tuple(
             RefusedRow(schedule=one_line(name), message=_first_line(name, reason))
             for name, reason in comparison.refused.items()
@@ -323,9 +331,8 @@ def comparison_facts(comparison: Comparison) -> ComparisonFacts:
     )
 
 
-def _names(comparison: Comparison) -> list[str]:
-    """Return the names of the schedules, with a number where a name repeats."""
-    names = [one_line(result.name) for result in comparison]
+def numbered(names: Sequence[str]) -> list[str]:
+    """Return the names of schedules, with a number where a name repeats."""
     before = (names[:place].count(name) for place, name in enumerate(names))
     return [f"{name} ({count + 1})" if count else name for name, count in zip(names, before, strict=True)]
 

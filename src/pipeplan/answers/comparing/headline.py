@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeplan.answers.comparing.columns import LEAST_SHOWN, times_of
+from pipeplan.answers.comparing.parting import Parting
 from pipeplan.answers.published import Allowed, FasterWithMore, missing
 from pipeplan.answers.simulating.headline import limit_in_short
 from pipeplan.answers.simulating.result import Result
@@ -13,7 +14,11 @@ from pipeplan.model import needs_in_words
 
 
 def headline_of(
-    results: Sequence[Result], allowed: Allowed, faster: Sequence[FasterWithMore], gap: float | None
+    results: Sequence[Result],
+    allowed: Allowed,
+    faster: Sequence[FasterWithMore],
+    gap: float | None,
+    parting: Parting | None,
 ) -> str:
     """Return the best schedule, with its ``gap`` to the least bound, and the fastest one that needs more than is allowed.
 
@@ -27,6 +32,8 @@ def headline_of(
         return first.headline
     fits = "" if first.limits is None else f" that fits {limit_in_short(first.limits)}"
     figures = f"{times.text(first.makespan)}{'' if gap is None else f', {above(gap)}'}"
+    if parting is not None and parting.identical:
+        return f"{parting.schedules[0]} and {parting.schedules[1]} are the same order: {figures}"
     if len(results) == 2 and not more:
         return f"{_of_two(first, results[1], times)}{'' if gap is None else f', {above(gap)}'}"
     return f"{first.name} is the fastest{fits}: {figures}{f'; {more}' if more else ''}"
@@ -49,7 +56,8 @@ def _of_two(first: Result, second: Result, times: Times) -> str:
         return f"{first.name} fits, {second.name} does not: {times.text(first.makespan)}"
     takes = f"{times.text(first.makespan)} instead of {times.text(second.makespan)}"
     gain, ratio = change(first.makespan / second.makespan - 1), first.peak / second.peak - 1 if second.peak else 0.0
-    memory = "the same peak memory" if change(ratio) == change(0.0) else f"{change(ratio)} peak memory"
+    memory = f"{percent(abs(ratio))} {'more' if ratio > 0 else 'less'} peak memory"
+    memory = "the same peak memory" if change(ratio) == change(0.0) else memory
     if gain == change(0.0):
         return f"{first.name} and {second.name} take the same time, {times.text(first.makespan)}, with {memory}"
     return f"{first.name} is faster than {second.name}: {takes} ({gain}), with {memory}"

@@ -65,7 +65,8 @@ _WINDOWS = {
 class Reasons(Record, frozen=True, kw_only=True):
     """Idle time by reason, a list by rank for each reason; then remedies, in figures and in words.
 
-    ``not_tried`` are the schedules that take too long to be tried here. ``faster_with_more`` are the best published schedules that need more than is allowed, if they are faster than all others.
+    ``not_tried`` are the schedules that take too long to be tried here.
+    ``faster_with_more`` are the best published schedules that need more than is allowed, if they are faster than all others.
     """
 
     reasons: dict[str, list[float]]
@@ -283,7 +284,6 @@ def _reasons(explanation: Explanation, shown: Sequence[int], times: Times) -> Pa
         idle = explanation.idle[rank]
         table.add_row(str(rank), times.number(idle), *times.parts(float(totals[rank, reason]) for reason in occurring))
     shares = totals.sum(axis=0) / max(float(totals.sum()), 1e-300)
-    table.add_section()
     table.add_row("all", percent(1.0 if occurring else 0.0), *(percent(float(shares[reason])) for reason in occurring))
     return table
 
