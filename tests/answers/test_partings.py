@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_two_files_are_compared_op_by_op(files):
     assert (rank.rank, rank.position, rank.ops, rank.differing) == (0, 3, ("0F3", "0B0"), 2)
     for result, op, start in zip((first, second), rank.ops, rank.starts, strict=True):
         row = list(result.schedule[rank.rank])
-        assert row[rank.position] == parse_cell(op)[0]
+        assert row[rank.position] == parse_cell(str(op))[0]
         assert start == result.timeline.start[rank.position]
     assert parting.sentence == (
         "The orders differ on 1 of 4 ranks, at 2 of 64 positions; they part first on rank 0 at position 3, where one runs "
@@ -70,7 +71,7 @@ def test_the_same_order_is_said_to_be_the_same(files, capsys):
 
 
 def test_orders_of_one_placement_part_and_no_others():
-    shape = {"ranks": 4, "microbatches": 8}
+    shape: dict[str, Any] = {"ranks": 4, "microbatches": 8}
     for schedules in (("1f1b",), ("1f1b", "zbv"), ("1f1b", "gpipe", "zb-h1"), ("1f1b", "seq1f1b"), ()):
         assert pipeplan.compare(*schedules, **shape).parting is None
     assert pipeplan.compare("zbv", "v-half", **shape).parting is not None
@@ -87,7 +88,7 @@ def test_the_shell_shows_the_parting_and_json_has_it(files, capsys):
 
 
 def test_overlap_is_part_of_the_order_and_messages_are_not():
-    shape = {"ranks": 4, "microbatches": 8, "communication": "streams", "p2p_time": 0.1}
+    shape: dict[str, Any] = {"ranks": 4, "microbatches": 8, "communication": "streams", "p2p_time": 0.1}
     same = pipeplan.compare("1f1b", "1f1b", **shape).parting
     assert same is not None
     assert same.identical

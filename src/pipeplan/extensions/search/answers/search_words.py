@@ -19,7 +19,7 @@ from pipeplan.extensions.search.answers.search_record import (
     Spared,
 )
 from pipeplan.foundation.kernels import is_native
-from pipeplan.foundation.readable import Times, memory_text, percent, time_text, transfers_in_words
+from pipeplan.foundation.readable import Times, memory_text, percent, transfers_in_words
 from pipeplan.model import Floats, Placement, tolerances
 
 NOTHING = 5e-4
@@ -216,26 +216,46 @@ def _stages(stages: list[int]) -> str:
 
 
 def headline_of(search: SearchRecord, unit: str, limits: Limits | None) -> str:
-    """Return what a search found, its gain over the best published schedule that fits, and how much is left to gain."""
-    best, gain = search.best_published_anywhere or search.best_published, search.best_gain
-    value, objective = time_text(search.objective.value, unit), search.objective
-    found = f"The search found {'' if objective.name == 'makespan' else 'a longest span of '}{value}"
-    fits = "" if limits is None else f" that fits {limit_in_short(limits)}"
-    if best is None or gain is None:
-        first = (
-            f"{found}; no published schedule {'is possible here' if limits is None else fits.removeprefix(' that ')}"
-        )
-    elif abs(gain) <= NOTHING:
-        first = f"The search found nothing shorter than {best.schedule} ({value}), the best published schedule{fits}"
-    else:
-        shorter = f"{percent(abs(gain))} {'shorter' if gain > 0 else 'longer'} than {best.schedule}"
-        first = f"{found}, {shorter}, the best published schedule{fits}"
-    layouts = search.layers_per_stage is not UNSET
-    where = "any layout of these placements" if layouts else "this placement"
+    """Return what a search found, its gain over the best published schedule that fits, and how much is left to gain.
+
+    If a published schedule of another placement is better, the gain is that over the best one of the searched placement.
+    """
+    objective = search.objective
+    times = Times.of([objective.value, *(more.value for more in _published(search))], unit)
+    where = "any layout of these placements" if search.layers_per_stage is not UNSET else "this placement"
+    clauses = [_gain_in_short(search, times, "" if limits is None else f" that fits {limit_in_short(limits)}")]
     if search.optimal:
-        return f"{first}; it is proven optimal for {where}"
-    left = left_to_gain(objective.lower_bound, objective.value) or percent(0.0)
-    return f"{first}; no order on {where} is more than {left} shorter"
+        clauses.append(f"it is proven optimal for {where}")
+    else:
+        left = left_to_gain(objective.lower_bound, objective.value) or percent(0.0)
+        clauses.append(f"no order on {where} is more than {left} shorter")
+    if (other := _better_elsewhere(search)) is not None and search.best_published is not None:
+        clauses.append(f"on another placement {other.schedule} takes {times.text(other.value)}")
+    return "; ".join(clauses)
+
+
+def _published(search: SearchRecord) -> list[PublishedSchedule]:
+    return [each for each in (search.best_published, search.best_published_anywhere) if each is not None]
+
+
+def _better_elsewhere(search: SearchRecord) -> PublishedSchedule | None:
+    """Return the best published schedule if it is of another placement and better than what the search found."""
+    gain = search.gain_anywhere
+    return search.best_published_anywhere if gain is not None and gain < -NOTHING else None
+
+
+def _gain_in_short(search: SearchRecord, times: Times, fits: str) -> str:
+    value = times.text(search.objective.value)
+    found = f"The search found {'' if search.objective.name == 'makespan' else 'a longest span of '}{value}"
+    here = search.best_published if _better_elsewhere(search) is not None else None
+    best = here or search.best_published_anywhere or search.best_published
+    gain = search.best_gain if here is None else search.gain
+    if best is None or gain is None:
+        return f"{found}; no published schedule {fits.removeprefix(' that ') or 'is possible here'}"
+    named = f"the best published schedule{'' if here is None else ' of this placement'}{fits}"
+    if abs(gain) <= NOTHING:
+        return f"The search found nothing shorter than {best.schedule} ({value}), {named}"
+    return f"{found}, {percent(abs(gain))} {'shorter' if gain > 0 else 'longer'} than {best.schedule}, {named}"
 
 
 def next_step(search: SearchRecord) -> str:
