@@ -173,6 +173,12 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
         return self.decided.frees_memory
 
     @property
+    def summary_fields(self) -> str:
+        """Paths of the parts of its JSON that are in the summary of its result."""
+        return """found_by optimal interrupted seconds best_published gain best_published_anywhere gain_anywhere
+        faster_with_more layers_per_stage"""
+
+    @property
     def gain_in_short(self) -> str:
         """The gain after a comma, for one line; empty if no published schedule fits."""
         if self.best_published is None or self.gain is None:
