@@ -1,8 +1,8 @@
 """Twenty questions that users ask an agent with pipeplan, to measure what its skill (``skills/pipeplan``) is worth.
 
-``python -m benchmarks.skill --write FOLDER`` writes the files that the questions mention and ``answers.yaml``, a form that the
-agent fills in. ``python -m benchmarks.skill FOLDER/answers.yaml`` compares the answers with those that pipeplan computes now,
-and prints the score: numbers within 1%, names exactly, lists in any order.
+``python -m benchmarks.skill --write FOLDER`` writes the files of the questions and ``answers.yaml``, a form for the agent.
+``python -m benchmarks.skill FOLDER/answers.yaml`` compares the filled-in form with what pipeplan computes now, and prints
+the score: numbers within 1%, names exactly, lists in any order.
 """
 
 from __future__ import annotations
