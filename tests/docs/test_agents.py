@@ -58,7 +58,7 @@ def test_the_skill_names_options_and_keys_that_exist():
         name
         for command in commands()
         for argument in app[command].assemble_argument_collection()
-        for name in argument.parameter.name
+        for name in argument.parameter.name or ()
     }
     assert set(re.findall(r"--[a-z][a-z-]+", body)) <= options | {"--help-all"}
     keys = {*pipeplan.simulate().to_dict(), *pipeplan.simulate().bubble.to_dict(), *SETTINGS}

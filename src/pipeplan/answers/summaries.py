@@ -17,7 +17,7 @@ MOST_CHARACTERS = 1_000
 DIGITS = 6
 """Significant digits of the numbers in a summary."""
 
-_EMPTY = (None, "", [], {})
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 Path = Sequence[str]
 

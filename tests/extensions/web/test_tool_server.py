@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import mcp
 import pytest
@@ -140,7 +141,7 @@ def test_the_command_serves_on_its_standard_streams(mode):
 def test_a_client_lists_and_calls_all_six_tools():
     Path("train.sh").write_text("torchrun pretrain_gpt.py --num-layers 46 --pipeline-model-parallel-size 4 --bf16\n")
     plan = {"model": "llama3-8b", "cluster": "h100-sxm:8", "global_batch": 8, "sequence": 8192, "seconds": 1}
-    calls = {
+    calls: dict[str, Any] = {
         "compare": {"schedules": ["1f1b", "zbv"], **SMALL},
         "simulate": SMALL,
         "explain": SMALL,
