@@ -39,7 +39,7 @@ def test_there_are_six_tools_with_short_schemas():
         jsonschema.Draft202012Validator.check_schema(tool.schema)
         assert "$defs" not in tool.schema, name
         assert all(part["description"] for part in tool.schema["properties"].values()), name
-        assert {"output", "detail"} <= set(tool.schema["properties"]) <= set(tool.arguments), name
+        assert {"output", "detail"} <= set(tool.schema["properties"]) <= {*tool.arguments, "settings"}, name
         assert re.fullmatch(r"[^.]+(\.(csv|yaml|sh|json|patch)[^.]*)+\.", tool.description), tool.description
     assert TOOLS["plan"].schema["required"] == ["model", "cluster", "global_batch", "sequence"]
     assert TOOLS["compare"].schema["required"] == []
@@ -178,11 +178,20 @@ def test_an_input_is_never_overwritten(source, output):
         ),
         ("compare", {"rank": 3}, "unknown argument 'rank'; did you mean 'ranks'?"),
         ("simulate", {"schedul": "zbv"}, "unknown argument 'schedul'; did you mean 'schedule'?"),
+        ("simulate", {"strategy": "zbv"}, "unknown argument 'strategy'; did you mean"),
         ("compare", {"schedule": "zbv"}, "unknown argument 'schedule'; did you mean 'schedules'?"),
         ("simulate", {"details": True}, "unknown argument 'details'; did you mean 'detail'?"),
         ("plan", PLAN | {"globalbatch": 8}, "unknown argument 'globalbatch'; did you mean 'global_batch'?"),
         ("review", {"file": "train.sh"}, "unknown argument 'file'; did you mean 'files'?"),
         ("simulate", {"settings": 3}, "settings must be an object"),
+        ("simulate", {"settings": {"settings": {}}}, "unknown argument 'settings'"),
+        (
+            "simulate",
+            {"ranks": 2, "settings": {"ranks": 4}},
+            "ranks has two values, one of them in settings: set it once",
+        ),
+        ("simulate", {"schedule": ["zbv", "1f1b"]}, "schedule takes one name or file, not 2; compare takes several"),
+        ("simulate", {"detail": "no"}, "detail must be true or false, not 'no'"),
         ("search", {**SMALL, "memory_limit": "0act"}, "memory limit"),
         ("search", {"settings": {"evaluation": 3}}, "unknown argument 'evaluation'; did you mean 'evaluations'?"),
         ("simulate", {"output": ["x.xyz"]}, "unknown suffix of an output"),

@@ -31,6 +31,7 @@ from pipeplan.costs import (
 from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.foundation.extensions import extension
 from pipeplan.foundation.files import path_of, require_apart
+from pipeplan.model import shortened
 
 Json = dict[str, Any]
 
@@ -91,9 +92,11 @@ class Tool:
 
     @property
     def arguments(self) -> list[str]:
-        """Names of all arguments that a call may have."""
-        settings = [] if self.settings is None else [*table_of(self.settings), *ALIASES]
-        return [*self.names, *table_of(self.options), *settings, *_OWN, "settings"]
+        """Names of all arguments that a call, or its ``settings``, may have."""
+        settings = {} if self.settings is None else table_of(self.settings)
+        aliases = [alias for alias, name in ALIASES.items() if name in settings]
+        options = [name for name in settings if name != "settings"]
+        return [*self.names, *table_of(self.options), *options, *aliases, *_OWN]
 
 
 def _form_of(setting: Setting) -> Json:
@@ -217,12 +220,10 @@ def answer_of(name: str, call: Mapping[str, Any], seconds: float, progress_file:
     """
     tool = TOOLS[name]
     try:
-        values = _values_of(call)
-        for argument in values:
-            if argument not in tool.arguments:
-                raise UnknownNameError("argument", argument, tool.arguments, field=argument)
+        values = _values_of(tool, call)
         outputs = [path_of(output, "the output", field="output") for output in _list_of(values.pop("output", []))]
-        detail = values.pop("detail", False)
+        if (detail := values.pop("detail", False)) not in (True, False):
+            raise InputError(f"detail must be true or false, not {shortened(repr(detail), 60)}", field="detail")
         texts = [text for value in values.values() for text in _list_of(value) if isinstance(text, str)]
         beside = [path for output in outputs if tool.settings is not None for path in named_beside(output)]
         require_apart([*outputs, *beside], [Path(text) for text in texts if os.path.exists(text)])
@@ -270,13 +271,24 @@ EVERY = 1.0
 """Minimum number of seconds between two reports of progress."""
 
 
-def _values_of(call: Mapping[str, Any]) -> Json:
-    """Return the arguments of a call and its further settings, except those that are null."""
+def _values_of(tool: Tool, call: Mapping[str, Any]) -> Json:
+    """Return the arguments of a call and those in its ``settings``, except those that are null.
+
+    Raises UnknownNameError for the name of no argument, and InputError for several values of an argument that takes one.
+    """
     settings = call.get("settings") or {}
     if not isinstance(settings, dict):
         raise InputError("settings must be an object with options by name", field="settings")
-    values = {**settings, **call}
-    return {name: value for name, value in values.items() if value is not None and name != "settings"}
+    values = {name: value for name, value in call.items() if name != "settings" and value is not None}
+    for name, value in settings.items():
+        if values.setdefault(name, value) != value:
+            raise InputError(f"{name} has two values, one of them in settings: set it once", field=name)
+    for name, value in values.items():
+        if name not in tool.arguments:
+            raise UnknownNameError("argument", name, tool.arguments, field=name)
+        if name in tool.names and tool.names[name]["type"] != "array" and isinstance(value, list):
+            raise InputError(f"{name} takes one name or file, not {len(value)}; compare takes several", field=name)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @contextmanager
