@@ -55,23 +55,18 @@ def test_every_setting_is_listed_or_named_among_the_others():
 
 
 @pytest.mark.parametrize(
-    ("tool", "call", "line", "headline"),
+    ("tool", "call", "line"),
     [
-        (
-            "simulate",
-            {"schedule": "zb-h1", "memory_limit": "3act"},
-            "zb-h1 --memory-limit 3act",
-            "Result zb-h1: makespan",
-        ),
-        ("compare", {"schedules": ["1f1b", "zbv"]}, "1f1b zbv", "zbv is the fastest"),
-        ("explain", {"settings": {"p2p_time": 0.5}}, "--p2p-time 0.5", "1f1b: "),
+        ("simulate", {"schedule": "zb-h1", "memory_limit": "3act"}, "zb-h1 --memory-limit 3act"),
+        ("compare", {"schedules": ["1f1b", "zbv"]}, "1f1b zbv"),
+        ("explain", {"settings": {"p2p_time": 0.5}}, "--p2p-time 0.5"),
     ],
 )
-def test_the_detail_is_the_json_of_the_command(tool, call, line, headline, capsys):
+def test_the_detail_is_the_json_of_the_command(tool, call, line, capsys):
     whole = printed(capsys, f"{tool} {line} -p 2 -m 4 --json")
     answer = answered(tool, {**SMALL, **call, "detail": True})
-    assert answer["headline"].startswith(headline)
-    assert answer == {"headline": answer["headline"], **whole}
+    assert answer == whole
+    assert next(iter(answer)) == "headline"
     short = answered(tool, {**SMALL, **call})
     assert next(iter(short)) == "headline"
     assert len(json.dumps(short)) < 0.7 * len(json.dumps(answer))
