@@ -267,7 +267,7 @@ def test_every_door_gives_the_same_answer(tmp_path, capsys):
         words = words_of(settings, folder)
         assert main(["simulate", question.schedule, "--json", *words]) == (0 if answer.fits else 1), name
         assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(answer.to_dict())), name
-        call = {"schedule": question.schedule, "settings": settings, "details": True}
+        call = {"schedule": question.schedule, "settings": settings, "detail": True}
         document = answer_of("simulate", call, 60)
         assert isinstance(document, dict), document
         assert {key: document[key] for key in document if key != "headline"} == answer.to_dict(), name

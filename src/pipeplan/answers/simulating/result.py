@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from pipeplan.simulation import IdleTimes, LocatedWindow
 
 
+SUMMARY_FIELDS = """schedule ranks chunks microbatches needs time_unit makespan bubble.idle_over_total peak_activation
+peak_bytes fits over lower_bound gap warnings notes"""
+"""Paths of the parts of a result's JSON that are in a summary."""
+
+
 class StepRecord(Record, frozen=True, kw_only=True):
     """Time of a step including the time added after its last op, with a barrier at its end and without one."""
 
@@ -149,6 +154,10 @@ class Result(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=False)
         """Return the record as plain lists, strings and numbers, with the figures of its search if there was one."""
         search = vars(self).get("search")  # a result that was read from JSON has none
         return super().to_dict() | ({} if search is None else search.to_dict())
+
+    def _summary_fields(self) -> str:
+        search = vars(self).get("search")
+        return SUMMARY_FIELDS if search is None else f"{SUMMARY_FIELDS} {search.summary_fields}"
 
     def _views(self) -> Sequence[View]:
         """Return the single view of its picture."""

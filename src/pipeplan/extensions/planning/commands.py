@@ -97,8 +97,13 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
 
 
 def _show(bar: ProgressBar, progress: PlanProgress) -> None:
+    bar.show(progress.share, progress_text(progress))
+
+
+def progress_text(progress: PlanProgress) -> str:
+    """Return the phase, the number of estimates and the best step time so far."""
     best = "" if progress.best is None else f"  best {time_text(progress.best.step_time, 's')}"
-    bar.show(progress.share, f"{progress.phase}: {progress.estimated:,} estimated{best}")
+    return f"{progress.phase}: {progress.estimated:,} estimated{best}"
 
 
 def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
