@@ -202,7 +202,7 @@ BAD_INPUT = [
     ("simulate -p 4.5", "-p: invalid integer '4.5'"),
     ("simulate dualpipe -p 3", "even number of ranks, not 3"),
     ("simulate zbw", "did you mean 'zbv'"),
-    ("simulate --rankz 3", "Did you mean --ranks"),
+    ("simulate --rankz 3", "unknown option '--rankz'; did you mean '--ranks'?"),
     ("simulate 1f1b zbv", "unexpected argument 'zbv': 'pipeplan help simulate' lists what the command takes"),
     ("simulate --memory-limit 2GiB", "is in bytes, but"),
     ("simulate absent.csv", "cannot read the schedule file absent.csv"),

@@ -62,7 +62,7 @@ def test_an_option_of_config_files_is_refused_with_its_place(run):
     for line, option in (("simulate --offload all", "offload"), ("search --sharding=none", "sharding")):
         message = f"pipeplan: --{option} is set in a config file: write '{option}: VALUE' in FILE, and pass -c FILE\n"
         assert run(line) == (2, "", message)
-    assert run("list --offload all")[2].startswith("pipeplan: Unknown option: --offload.")
+    assert run("list --offload all")[2].startswith("pipeplan: unknown option '--offload'")
 
 
 def test_a_command_is_described_by_the_same_sentence_everywhere():

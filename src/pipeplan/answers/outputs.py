@@ -201,6 +201,8 @@ def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | 
     # Of a plugin's format, the suffix may be longer: .mine.json.
     if not candidates or "." in name.removesuffix(max((entry.ending for entry in candidates), key=len)):
         candidates = _drawn(name) or _with_ending(name, all_formats())
+    if not candidates and ending is None:
+        require_writable(path)  # a folder has no suffix, and is a likelier slip than that of a format
     if not candidates:
         raise UnknownNameError("suffix of an output", path.suffix or path.name, output_endings())
     chosen = max(candidates, key=lambda entry: len(entry.ending))

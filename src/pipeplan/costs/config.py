@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipeplan.costs.kinds import check_value
+from pipeplan.costs.kinds import check_value, text_fault
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths
+from pipeplan.costs.setting import Setting
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
-from pipeplan.costs.values import parse_size
+from pipeplan.costs.written_numbers import parse_number, parse_size
 from pipeplan.foundation.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.foundation.files import read_text
 from pipeplan.model import require_text, shortened
@@ -53,8 +54,8 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
                 require_text(value, name.replace("_", " "), longest=_LONGEST_TEXT, field=name)
                 if setting.choices:
                     check_value(setting, value)
-            if setting.in_bytes:
-                plain[name] = _sizes(name, value)
+            if setting.kind in ("count", "number", "per_stage"):
+                plain[name] = _numbers(setting, value)
         if isinstance(plain.get("layers"), Sequence):
             plain["layers"] = [_plain_layer(layer) for layer in plain["layers"]]
         converted = typed(plain, SettingsTable)
@@ -102,13 +103,19 @@ def _text_of_counts(value: Any) -> Any:
     return ",".join(map(str, counts)) if counts and all(type(count) is int for count in counts) else value
 
 
-def _sizes(name: str, value: Any) -> Any:
-    """Convert texts such as ``2GiB`` to bytes; leave other values as they are."""
-    if isinstance(value, str):
-        return parse_size(value, name)
+def _numbers(setting: Setting, value: Any) -> Any:
+    """Convert texts such as ``2GiB`` to bytes, and refuse other texts as the shell does; leave other values as they are."""
     if not isinstance(value, list | tuple):
+        return _number_of(setting, value, setting.name)
+    return [_number_of(setting, part, f"{setting.name}[{place}]") for place, part in enumerate(value)]
+
+
+def _number_of(setting: Setting, value: Any, where: str) -> Any:
+    if not isinstance(value, str):
         return value
-    return [parse_size(size, name) if isinstance(size, str) else size for size in value]
+    if setting.in_bytes:
+        return parse_size(value, where, field=setting.name)
+    raise CostError(f"{where}: {text_fault(setting, value)}", field=setting.name)
 
 
 def _plain_layer(layer: Any) -> Any:
@@ -194,11 +201,11 @@ _EXTRAS = _Extras.__struct_fields__
 
 def load_config(path: Path) -> Config:
     """Read a config file in the format of its suffix."""
-    from pipeplan.foundation.documents import read_document
+    from pipeplan.foundation.documents import instead_of_keys, read_document
 
     content = read_document(path, "config file")
     if not isinstance(content, dict):
-        raise FormatError(f"the config file {path} has no settings: expected keys such as 'ranks: 4'")
+        raise FormatError(f"the config file {path} has no settings: {instead_of_keys(content, 'ranks: 4')}")
     return parse_config(content, f"config file {path}")
 
 
@@ -221,7 +228,9 @@ def load_layers(path: Path) -> tuple[Layer, ...]:
     content = read_document(path, "layers file")
     layers = content.get("layers") if isinstance(content, dict) else content
     if not isinstance(layers, list) or not layers:
-        raise FormatError(f"the layers file {path} has no list of layers", field="layers")
+        raise FormatError(
+            f"the layers file {path} has no list of layers; expected one under the key 'layers'", field="layers"
+        )
     converted: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
     return converted
 
@@ -260,22 +269,15 @@ def load_lengths(path: Path) -> Lengths:
             line.partition("#")[0].replace(",", " ").split()
             for line in read_text(path, limit=SIZE_LIMIT, what="lengths file").splitlines()
         )
-        lengths = [[_number(word, path) for word in words] for words in lines if words]
+        where = f"the lengths file {path}"
+        lengths = [[parse_number(word, where, "tokens", field="lengths") for word in words] for words in lines if words]
         lengths = [line[0] if len(line) == 1 else line for line in lengths]
     if not isinstance(lengths, list) or not lengths:
-        raise FormatError(f"the lengths file {path} has no list of lengths", field="lengths")
+        raise FormatError(
+            f"the lengths file {path} has no list of lengths; expected one under the key 'lengths'", field="lengths"
+        )
     converted: Lengths = settings_given({"lengths": lengths}, f"lengths file {path}")["lengths"]
     return converted
-
-
-def _number(word: str, path: Path) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise FormatError(
-            f"the lengths file {path}: invalid number '{shortened(word, 60)}': expected tokens per microbatch",
-            field="lengths",
-        ) from None
 
 
 def parse_config(content: Mapping[Any, Any], where: str) -> Config:
