@@ -300,11 +300,10 @@ def test_help_and_version(run):
     assert code == 0
     assert all(command in out for command in ("list", "simulate", "compare", "check", "export"))
     code, out, _ = run("simulate --help")
-    assert all(
-        text in out for text in ("Shape", "Times", "--num-devices", "--memory-limit", "Example: pipeplan simulate")
-    )
+    assert all(text in out for text in ("Shape", "Times", "--ranks -p", "--memory-limit", "Example: pipeplan simulate"))
     assert "--op-gap" not in out
-    assert all(option in run("simulate --help-all")[1] for option in ("-bw", "--op-gap", "--static-bytes"))
+    assert "--num-devices" not in out
+    assert all(option in run("simulate --help-all")[1] for option in ("-bw", "--op-gap", "--num-devices"))
     assert run("--version")[1].strip() == "0.1.0"
 
 

@@ -152,12 +152,15 @@ class HelpPanels:
     ----------
     rare
         Options, besides those of folded groups, that only ``--help-all`` shows.
+    aliases
+        Other names of options, which only ``--help-all`` shows.
     """
 
     def __init__(self, extent: Extent) -> None:
         self._extent = extent
         self._folded = False
         self.rare: frozenset[str] = frozenset()
+        self.aliases: frozenset[str] = frozenset()
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         """Print a panel of arguments, options or commands."""
@@ -174,9 +177,17 @@ class HelpPanels:
             if panel.title == GROUPS["output"]:
                 more = ", or 'pipeplan help costs'" if self._folded else ""
                 console.print(f"More options: --help-all{more}", style="dim")
-            panel = panel.copy(entries=[entry for entry in panel.entries if self.rare.isdisjoint(entry.names)])
+            entries = (entry for entry in panel.entries if self.rare.isdisjoint(entry.names))
+            panel = panel.copy(entries=[self._with_own_names(entry) for entry in entries])
         if panel.entries:
             DefaultFormatter()(console, options, panel)
+
+    def _with_own_names(self, entry: Any) -> Any:
+        """Return an entry of a panel without the aliases of its option."""
+        return entry.copy(
+            positive_names=tuple(name for name in entry.positive_names if name not in self.aliases),
+            positive_shorts=tuple(name for name in entry.positive_shorts if name not in self.aliases),
+        )
 
     def render_usage(self, console: Any, options: Any, usage: Any) -> None:
         """Print how the command is called."""
@@ -201,6 +212,7 @@ def describe(app: App, command: str) -> None:
     rare = {name for setting in settings if not setting.usual for name in setting.options}
     assert isinstance(app.help_formatter, HelpPanels)
     app.help_formatter.rare = frozenset(rare | {"--debug"})
+    app.help_formatter.aliases = frozenset(name for setting in settings for name in setting.other_options)
 
 
 def register_help(app: App, commands: Mapping[str, Command]) -> None:

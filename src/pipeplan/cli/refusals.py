@@ -6,7 +6,7 @@ The argument parser has a class for each way in which a line is refused; here ea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, get_args
 
@@ -35,30 +35,8 @@ def refused(error: Exception) -> Exception:
     if not isinstance(error, CycloptsError):
         return error
     command = " ".join(error.command_chain or ())
-    return InputError(_sentence(error, command) or " ".join(str(error).split()))
-
-
-def _sentence(error: CycloptsError, command: str) -> str | None:
-    match error:
-        case UnknownOptionError():
-            return _of_unknown_option(error, command)
-        case UnusedCliTokensError():
-            return _of_unexpected(error.unused_tokens or (), command)
-        case MissingArgumentError():
-            return _of_missing(error, command)
-        case RepeatArgumentError():
-            option = error.token.keyword
-            value = f", the second time as '{error.token.value}'" if error.token.value else ""
-            return f"{option} is given twice{value}: keep one of them"
-        case CoercionError():
-            return _of_value(error)
-        case MixedArgumentError() | ArgumentOrderError():
-            name = "" if error.argument is None else error.argument.name
-            return f"{name} is given as an option and as an argument: keep one of them"
-        case CombinedShortOptionError():
-            return "short options with values cannot be combined: write each with its own dash, as in -p 4 -m 8"
-        case _:
-            return None
+    sentence = next((words(error, command) for kind, words in _SENTENCES if isinstance(error, kind)), None)
+    return InputError(sentence or " ".join(str(error).split()))
 
 
 def _of_unknown_option(error: UnknownOptionError, command: str) -> str:
@@ -95,7 +73,8 @@ def _only_in_files(option: str, error: UnknownOptionError) -> str | None:
     return next((setting.name for setting in SETTINGS.values() if option in setting.options), None)
 
 
-def _of_unexpected(words: Sequence[str], command: str) -> str:
+def _of_unexpected(error: UnusedCliTokensError, command: str) -> str:
+    words = error.unused_tokens or ()
     word = words[0] if words else ""
     from pipeplan.costs.written_numbers import SIZE_UNIT
 
@@ -127,7 +106,7 @@ def _values(names: Iterable[str], function: Any) -> str | None:
     return f"one of {', '.join(setting.choices)}" if setting.choices else KINDS[setting.kind].values
 
 
-def _of_value(error: CoercionError) -> str | None:
+def _of_value(error: CoercionError, _: str) -> str | None:
     if error.token is None:
         return None
     option = error.token.keyword or ("" if error.argument is None else error.argument.name)
@@ -136,6 +115,33 @@ def _of_value(error: CoercionError) -> str | None:
     choices = [str(choice) for choice in get_args(error.target_type)]
     expected = f": expected {', '.join(choices)}" if choices else ""
     return f"invalid value '{error.token.value}' of {option}{expected}"
+
+
+def _of_repetition(error: RepeatArgumentError, _: str) -> str:
+    value = f", the second time as '{error.token.value}'" if error.token.value else ""
+    return f"{error.token.keyword} is given twice{value}: keep one of them"
+
+
+def _of_both(error: MixedArgumentError | ArgumentOrderError, _: str) -> str:
+    name = "" if error.argument is None else error.argument.name
+    return f"{name} is given as an option and as an argument: keep one of them"
+
+
+def _of_combination(_: CombinedShortOptionError, __: str) -> str:
+    return "short options with values cannot be combined: write each with its own dash, as in -p 4 -m 8"
+
+
+_SENTENCES: tuple[tuple[type[CycloptsError], Callable[[Any, str], str | None]], ...] = (
+    (UnknownOptionError, _of_unknown_option),
+    (UnusedCliTokensError, _of_unexpected),
+    (MissingArgumentError, _of_missing),
+    (RepeatArgumentError, _of_repetition),
+    (CoercionError, _of_value),
+    (MixedArgumentError, _of_both),
+    (ArgumentOrderError, _of_both),
+    (CombinedShortOptionError, _of_combination),
+)
+"""Sentence of each class of errors, from the error and the command; None for the parser's own."""
 
 
 def _lists(command: str, what: str, *, all_of_them: bool = False) -> str:

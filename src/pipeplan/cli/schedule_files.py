@@ -13,13 +13,11 @@ from pipeplan.answers import (
     CheckOptions,
     Export,
     ExportOptions,
-    built_in_formats,
     checked,
     converted,
     export_formats,
     exported_to,
     file_of,
-    output_endings,
 )
 from pipeplan.cli.answers import deliver, tell, tell_written
 from pipeplan.cli.options import OUTPUT, LineSettings, command, request
@@ -55,17 +53,16 @@ Source: TypeAlias = Annotated[BuiltInSchedule | str, Parameter(show_choices=Fals
 
 FormatName: TypeAlias = Annotated[BuiltInFormat | str, Parameter(show_choices=False)]
 
-_FORMATS = "\n".join(f"- {entry.name}: {entry.help}" for entry in export_formats(built_in_formats()).values())
 _TO = Parameter(
     group=OUTPUT,
-    help=f"Format to write (default: by the suffix of the output). Of a layout, the trainer: {', '.join(layout_trainers())}."
-    f"\n\n{_FORMATS}",
+    help="Format to write, one of those that `pipeplan export` lists (default: by the suffix of the output). Of a layout, "
+    f"the trainer: {', '.join(layout_trainers())}.",
 )
 _FILE = Parameter(
     name=["--output", "-o"],
     group=OUTPUT,
-    help="File to write, also as the second argument (default: stdout). Without `--to`, its suffix selects the format: "
-    f"{' '.join(output_endings(built_in_formats()))}.",
+    help="File to write, also as the second argument (default: stdout). Without `--to`, its suffix selects the format, such "
+    "as .csv, .json, .html or .megatron.sh; an unknown suffix lists all.",
 )
 
 

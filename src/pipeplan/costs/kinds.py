@@ -34,7 +34,8 @@ class OptionKind:
     held
         Type of the values of its option in the shell.
     parse
-        Parser of the option's words, which is called with the option's name; None: the shell's own, by ``held``.
+        Parser of the option's words, which is called with the option's name and its words, for numbers also with their unit;
+        None: the shell's own, by ``held``.
     several
         True if the option takes several words.
     check
@@ -47,7 +48,7 @@ class OptionKind:
 
     values: str
     held: Any
-    parse: Callable[[str, Sequence[str]], Any] | None = None
+    parse: Callable[..., Any] | None = None
     several: bool = False
     check: Callable[[Setting, Any], None] | None = None
     reader: str = ""

@@ -1,4 +1,4 @@
-"""Values of settings: parsing of durations, memory limits and stages (``12h``, ``8act``, ``0-3,6``), and ranges of numbers."""
+"""Values of settings: durations, memory limits and stages as text (``12h``, ``8act``, ``0-3,6``), and ranges of numbers."""
 
 from __future__ import annotations
 

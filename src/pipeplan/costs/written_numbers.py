@@ -1,6 +1,6 @@
 """Numbers and sizes as people write them: what they mean, and the remedy for a text that is not one.
 
-The shell, config files, Python and the web refuse the same text with the same sentence, because all of them call this module.
+The shell, config files, Python and the web refuse the same text with the same sentence: all of them call this module.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class PlanOutputOptions(LookOptions):
         f"{', '.join(plan_trainers())}.",
     )
     trainer_version: str | None = option(
-        kind="text", group="output", default="the newest known release on PyPI",
+        kind="text", group="output", usual=False, default="the newest known release on PyPI",
         help="Release of the --flags trainer, such as 0.19 for megatron or main for torchtitan.",
     )
     details: bool = option(

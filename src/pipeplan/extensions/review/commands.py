@@ -27,16 +27,16 @@ class ReviewOutputOptions(Options):
     # A table, read by columns: formatted, it would have a line for every argument.
     # fmt: off
     strict: bool = option(
-        False, kind="flag", group="output",
+        False, kind="flag", group="output", usual=False,
         help="Exit with 1 in place of 3.",
     )
     hook: bool = option(
-        False, kind="flag", group="output",
+        False, kind="flag", group="output", usual=False,
         help="Review the files of a commit: skip those without a configuration, compare none, and exit with 0 in place "
         "of 3.",
     )
     annotate: bool = option(
-        False, kind="flag", group="output", help="Print the findings as annotations of a GitHub workflow, too.",
+        False, kind="flag", group="output", usual=False, help="Print the findings as annotations of a GitHub workflow, too.",
     )
     # fmt: on
     output: tuple[Path, ...] = output_option(

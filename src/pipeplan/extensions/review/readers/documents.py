@@ -13,9 +13,9 @@ from pipeplan.extensions.review.readers.source import OTHER_JOBS, SourceText, te
 from pipeplan.extensions.review.settings import UNKNOWN
 from pipeplan.extensions.review.stated import RawEntry
 from pipeplan.foundation.documents import MOST_DEPTH, read_yaml
-from pipeplan.foundation.syntax import json_fault, syntax_fault
 from pipeplan.foundation.errors import FormatError
 from pipeplan.foundation.files import MEBIBYTE
+from pipeplan.foundation.syntax import json_fault, syntax_fault
 
 
 @dataclass(frozen=True, slots=True)
