@@ -94,6 +94,12 @@ LINES: dict[str, str] = {
     "compare --names 1f1b": "unknown option '--names': NAMES is an argument, write its value without '--names'",
     "simulate 1f1b zbv": "unexpected argument 'zbv': 'pipeplan help simulate' lists what the command takes",
     "diff a.csv": "diff needs MEASURED: 'pipeplan help diff' ends with an example",
+    "export --split-backwards": "unknown option '--split-backwards'; did you mean '--split-backward'?",
+    "simulate --seconds 3": "unknown option '--seconds': 'pipeplan simulate --help-all' lists its options",
+    "--verion": "unknown option '--verion'; did you mean '--version'?",
+    "list 1f1b": "unknown list '1f1b'; write 'pipeplan list schedules 1f1b'",
+    "simulate -p 4 -s 6": "6 stages are not 4 ranks x 1 chunk(s): set at most two of the three",
+    "review train.sh -o x": "unknown suffix of an output 'x'; known: .diff, .json, .patch, .sarif",
     "simulat": "unknown command 'simulat'; did you mean 'simulate'?",
     "zbv -p 4": "'zbv' is not a command: write 'pipeplan simulate zbv -p 4'",
     "-p 4": "'-p' stands before a command: name one first, as in 'pipeplan compare -p 4'",
@@ -213,6 +219,23 @@ FILES: dict[tuple[str, bytes], str] = {
         "a.yaml",
         b"static_bytes: 12 G\n",
     ): "config file a.yaml: static_bytes: invalid size '12 G': write 12GiB (binary) or 12GB (decimal)",
+    ("a.yaml", b"pad_times: yes\n"): "config file a.yaml: pad_times: invalid value 'yes': write true or false",
+    (
+        "a.yaml",
+        b"layers: [{forward: 12ms, backward_input: 1, backward_weight: 1}]\n",
+    ): "config file a.yaml: forward of a "
+    "layer: invalid number '12ms': times are plain numbers in one unit; write 12, and set time_unit to ms",
+    (
+        "a.json",
+        b'{"format": "pipeplan-schedule"}',
+    ): "config file a.json has no settings: it is a schedule; pass it in place of "
+    "a schedule's name, as in 'pipeplan simulate FILE'",
+    ("a.json", b'{"headline": ""}'): "config file a.json has no settings: it is an answer of pipeplan, not an input",
+    (
+        "a.yaml",
+        b"gpu: h100-sxm\nper_node: 8\n",
+    ): "config file a.yaml has no settings: it is a cluster; pass it with --cluster",
+    ("a.csv", b"0F0,0B0\n"): "a.csv is not a config file: a schedule is an argument, as in 'pipeplan simulate a.csv'",
     ("a.yaml", b"rank: 4\n"): "unknown key in config file a.yaml: 'rank'; did you mean 'ranks'?",
 }
 """Config files, and what is said of them."""
@@ -222,6 +245,25 @@ FILES: dict[tuple[str, bytes], str] = {
 def test_a_config_file_is_refused_with_its_place_and_remedy(run, name, content):
     Path(name).write_bytes(content)
     assert run(f"simulate -c {name}") == (2, "", f"pipeplan: {FILES[name, content]}\n")
+
+
+JSON: dict[bytes, str] = {
+    b"[1]": "a.json is not a schedule: expected a group of keys, as pipeplan writes it",
+    b'{"ranks": 4}': "a.json is not a schedule: the key 'format' is missing; pass settings files with --config",
+    b'{"model_type": "llama"}': "a.json is not a schedule: it is a model's config.json; pass it with --model",
+    b'{"headline": ""}': "a.json is not a schedule: it is an answer of pipeplan, not an input",
+    b'{"format": "pipeplan-schedule"': "a.json: line 1, column 31: the text ends too early; close its quotes and brackets, "
+    "or copy the file again as a whole",
+    b'{"format": "pipeplan-schedule"}': "a.json: the key 'version' is missing",
+}
+"""JSON files in place of a schedule, and what is said of them."""
+
+
+@pytest.mark.parametrize("content", JSON)
+@pytest.mark.parametrize("command", ["simulate", "check", "explain", "search --start"])
+def test_a_json_file_that_is_not_a_schedule_is_named(run, command, content):
+    Path("a.json").write_bytes(content)
+    assert run(f"{command} a.json") == (2, "", f"pipeplan: {JSON[content]}\n")
 
 
 SCHEDULES: dict[bytes, str] = {

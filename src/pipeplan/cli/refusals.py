@@ -45,13 +45,20 @@ def _of_unknown_option(error: UnknownOptionError, command: str) -> str:
         return f"unexpected value '{option}': no option takes a negative number"
     if name := _only_in_files(option, error):
         return f"{option} is set in a config file: write '{name}: VALUE' in FILE, and pass -c FILE"
+    if " " in option:
+        return f"unknown option '{option}': write the option and its value as two words, without quotes"
     word = option.lstrip("-")
     if any(argument.name == word.upper() for argument in error.argument_collection):
         return f"unknown option '{option}': {word.upper()} is an argument, write its value without '{option}'"
     names = [name for argument in error.argument_collection for name in argument.names if name.startswith("-")]
+    return unknown_option(option, names, command)
+
+
+def unknown_option(option: str, names: Iterable[str], command: str) -> str:
+    """Return the sentence of an option that a command does not have, with the nearest of its ``names``."""
     if near := _nearest(option, names):
         return f"unknown option '{option}'; did you mean '{near}'?"
-    return f"unknown option '{option}': {_lists(command, 'its options', all_of_them=True)}"
+    return f"unknown option '{option}': 'pipeplan {command} --help-all' lists its options"
 
 
 def _nearest(option: str, names: Iterable[str]) -> str | None:
@@ -61,7 +68,9 @@ def _nearest(option: str, names: Iterable[str]) -> str | None:
     if len(plain) > 2 and f"-{plain}" in known:
         return f"-{plain}"
     longer = sorted((name for name in known if len(plain) > 3 and name.startswith(plain)), key=len)
-    return next(iter([*longer, *get_close_matches(plain, known, n=1, cutoff=0.6)]), None)
+    bare = {name.lstrip("-"): name for name in reversed(known)}
+    close = get_close_matches(plain.lstrip("-"), bare, n=1, cutoff=0.65)
+    return next(iter([*longer, *(bare[name] for name in close)]), None)
 
 
 def _only_in_files(option: str, error: UnknownOptionError) -> str | None:
@@ -144,9 +153,7 @@ _SENTENCES: tuple[tuple[type[CycloptsError], Callable[[Any, str], str | None]], 
 """Sentence of each class of errors, from the error and the command; None for the parser's own."""
 
 
-def _lists(command: str, what: str, *, all_of_them: bool = False) -> str:
-    if all_of_them and command:
-        return f"'pipeplan {command} --help-all' lists {what}"
+def _lists(command: str, what: str) -> str:
     return f"'{' '.join(('pipeplan help', *command.split()))}' lists {what}"
 
 
@@ -186,6 +193,10 @@ def _is_number(word: str) -> bool:
 def unknown_command(words: Sequence[str], app: App) -> PipeplanError:
     """Return the error of a line whose first word is not a command."""
     first = words[0]
+    if near := get_close_matches(
+        first, ("--version", "--help", "--help-all", "--install-completion"), n=1, cutoff=0.75
+    ):
+        return InputError(f"unknown option '{first}'; did you mean '{near[0]}'?")
     if first.startswith("-"):
         return InputError(
             f"'{first}' stands before a command: name one first, as in 'pipeplan compare {' '.join(words)}'"

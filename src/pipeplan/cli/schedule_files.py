@@ -21,6 +21,7 @@ from pipeplan.answers import (
 )
 from pipeplan.cli.answers import deliver, tell, tell_written
 from pipeplan.cli.options import OUTPUT, LineSettings, command, request
+from pipeplan.cli.refusals import unknown_option
 from pipeplan.drawing import LookOptions
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.files import STANDARD_INPUT, require_apart, write_text
@@ -90,7 +91,8 @@ def export(
         `Et*3|t*4|t*3L`, or a file that contains one. Default: 1f1b.
     """
     if name is not None and name.startswith("-") and name != STANDARD_INPUT and " " not in name:
-        raise InputError(f"unknown option '{name}': see pipeplan export --help")
+        names = (name for setting in export.settings.values() for name in setting.options)  # type: ignore[attr-defined]
+        raise InputError(unknown_option(name, names, "export"))
     if output == Path(STANDARD_INPUT):
         raise InputError("'-' is standard input: the output is a file, whose suffix selects the format")
     if to is None and output is None:

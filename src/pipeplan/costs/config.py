@@ -22,6 +22,7 @@ from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.written_numbers import parse_number, parse_size
 from pipeplan.foundation.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.foundation.files import read_text
+from pipeplan.foundation.syntax import type_fault
 from pipeplan.model import require_text, shortened
 
 _T = TypeVar("_T")
@@ -56,6 +57,8 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
                     check_value(setting, value)
             if setting.kind in ("count", "number", "per_stage"):
                 plain[name] = _numbers(setting, value)
+            if setting.kind == "flag" and isinstance(value, str):
+                raise CostError(f"{name}: invalid value '{shortened(value, 60)}': write true or false", field=name)
         if isinstance(plain.get("layers"), Sequence):
             plain["layers"] = [_plain_layer(layer) for layer in plain["layers"]]
         converted = typed(plain, SettingsTable)
@@ -72,6 +75,8 @@ def known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str = 
     for key, value in values.items():
         plain = str(key).replace("-", "_")
         name = ALIASES.get(plain, plain)
+        if name not in names and where and (other := _other_kind(values)):
+            raise FormatError(f"{where} has no settings: {other}", field=str(key))
         if name not in names:
             noun = f"key in {where}:" if where else "setting"
             raise UnknownNameError(noun, str(key), (*names, *ALIASES), field=str(key))
@@ -80,6 +85,12 @@ def known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str = 
             raise CostError(f"{prefix}{name} is set twice, the second time as '{key}'", field=name)
         named[name] = value
     return named
+
+
+def _other_kind(values: Mapping[Any, Any]) -> str | None:
+    from pipeplan.foundation.documents import other_kind  # loaded with files
+
+    return other_kind(values)
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -126,18 +137,17 @@ def _plain_layer(layer: Any) -> Any:
     for key in layer if isinstance(layer, Mapping) else ():
         if key not in names:
             raise UnknownNameError("layer key", str(key), names, field="layers")
-    return layer
+    return {key: _number_in_layer(key, value) for key, value in layer.items()} if isinstance(layer, Mapping) else layer
 
 
-_TYPE_WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "null": "nothing",
-    "object": "a group of keys",
-}
+def _number_in_layer(key: str, value: Any) -> Any:
+    """Convert a text such as ``2GiB`` to bytes, and refuse a text in place of another number."""
+    if not isinstance(value, str) or key not in _NUMBERS_OF_LAYERS:
+        return value
+    return parse_number(value, f"{key} of a layer", "bytes" if key.endswith("bytes") else "time", field="layers")
+
+
+_NUMBERS_OF_LAYERS = frozenset(field.name for field in fields(Layer) if "float" in str(field.type))
 
 
 def typed(values: Mapping[str, Any], kind: type[_T]) -> _T:
@@ -145,25 +155,9 @@ def typed(values: Mapping[str, Any], kind: type[_T]) -> _T:
     try:
         return msgspec.convert(values, kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        text = _in_words(str(error))
+        text = type_fault(error)
         place = re.match(r"(\w+).*?: ", text)
         raise CostError(text, field=place[1] if place else "") from None
-
-
-def _in_words(message: str) -> str:
-    """Turn "Expected `float`, got `str` - at `$.p2p_time`" into "p2p_time: expected a number, got text"."""
-    # msgspec has no structured errors: the place is a JSONPath at the end of its text, in backticks like the types.
-    match = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*)`)?", message, re.DOTALL)
-    assert match is not None
-    text, place = match.groups()
-    text = re.sub(r"`([\w |]+)`", lambda types: _words(types.group(1)), text)
-    text = text.replace("whole number, got a number", "whole number, got a fraction")
-    return f"{place}: {text[0].lower()}{text[1:]}" if place else text
-
-
-def _words(types: str) -> str:
-    names = [name for name in types.split(" | ") if name != "null" or types == "null"]
-    return " or ".join(_TYPE_WORDS.get(name, name) for name in names)
 
 
 @dataclass(frozen=True, kw_only=True)

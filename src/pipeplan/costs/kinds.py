@@ -17,7 +17,7 @@ import numpy as np
 
 from pipeplan.costs.setting import Setting, SettingKind
 from pipeplan.costs.values import parse_duration, parse_limit, ranges_in
-from pipeplan.costs.written_numbers import NUMBER, SIZE_UNIT, count_fault, number_fault, parse_count, parse_number
+from pipeplan.costs.written_numbers import NUMBER, count_fault, number_fault, parse_count, parse_number
 from pipeplan.foundation.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.foundation.files import STANDARD_INPUT, path_of
 from pipeplan.model import MOST_FORWARDS, in_digits, require_flags, require_text, shortened
@@ -69,7 +69,7 @@ def _joined(parts: Iterable[str]) -> list[str]:
     """Return sizes, each with the unit that stands behind it as a word of its own: ``12 gib`` is one size."""
     sizes: list[str] = []
     for part in parts:
-        if sizes and SIZE_UNIT.fullmatch(part) and NUMBER.fullmatch(sizes[-1]):
+        if sizes and part.isalpha() and NUMBER.fullmatch(sizes[-1]):
             sizes[-1] += part
         else:
             sizes.append(part)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def read_document(path: Path, what: str, *, limit: int = SIZE_LIMIT, constants: 
         raise UnknownNameError(f"suffix of a {what}", path.suffix or path.name, _READERS)
     text = read_text(path, limit=limit, what=what)
     try:
-        return _read_json(text, constants=True) if constants and reader is _read_json else reader(text)
+        return read_json(text, constants=True) if constants and reader is read_json else reader(text)
     except (ValueError, RecursionError) as error:
         raise FormatError(f"invalid {what} {path}: {syntax_fault(error, text)}") from None
 
@@ -94,6 +94,32 @@ def instead_of_keys(content: Any, example: str) -> str:
         return f"write '{pair[1]}: {pair[2]}', with a colon and a blank"
     kinds = {list: "it is a list", str: "it is a text", type(None): "it has only comments"}
     return f"{kinds.get(type(content), 'it is a single value')}; expected keys such as '{example}'"
+
+
+_KINDS: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"headline"}), "it is an answer of pipeplan, not an input"),
+    (frozenset({"traceEvents"}), "it is a trace; pass it to 'pipeplan explain' or 'pipeplan profile --from'"),
+    (frozenset({"model", "cluster"}), "it is a configuration; pass it to 'pipeplan estimate'"),
+    (frozenset({"model_type"}), "it is a model's config.json; pass it with --model"),
+    (frozenset({"gpu", "per_node"}), "it is a cluster; pass it with --cluster"),
+    (frozenset({"gpu", "factors"}), "it is a calibration; pass it with --calibration"),
+    (frozenset({"runs"}), "it is a ledger of runs; pass it with --runs"),
+)
+"""Keys that files of one kind have, with what such a file is, in order of precedence."""
+
+_FORMATS = {
+    "pipeplan-schedule": "it is a schedule; pass it in place of a schedule's name, as in 'pipeplan simulate FILE'",
+    "pipeplan-timeline": "it is a timeline; pass it in place of a schedule's name, as in 'pipeplan explain FILE'",
+    "pipeplan-costs": "it contains costs; pass it with --config",
+}
+
+
+def other_kind(content: Any) -> str | None:
+    """Return what a document is that was passed for another kind of file, and where to pass it; None if unknown."""
+    if not isinstance(content, Mapping):
+        return None
+    declared = _FORMATS.get(str(content.get("format")))
+    return declared or next((kind for keys, kind in _KINDS if keys <= content.keys()), None)
 
 
 def _require_once(names: list[Any], lines: Sequence[int] = ()) -> None:
@@ -116,7 +142,8 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a valid JSON number")
 
 
-def _read_json(text: str, *, constants: bool = False) -> Any:
+def read_json(text: str, *, constants: bool = False) -> Any:
+    """Return the content of a JSON text as plain values; with ``constants``, NaN and Infinity are numbers."""
     return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=float if constants else _no_constant)
 
 
@@ -196,7 +223,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     ".yaml": read_yaml,
     ".yml": read_yaml,
     ".toml": _read_toml,
-    ".json": _read_json,
+    ".json": read_json,
 }
 
 ENDINGS = frozenset(_READERS)

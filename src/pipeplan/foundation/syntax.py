@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 _LONGEST = 300
 """Maximum length of a parser's own sentence."""
 
@@ -39,6 +41,42 @@ def json_fault(text: str) -> str | None:
     return None
 
 
+def record_fault(error: Exception, text: str) -> str:
+    """Return what is wrong with a JSON text that is not a record: its syntax, or else a value of the wrong type."""
+    return json_fault(text) or (
+        type_fault(error) if isinstance(error, msgspec.ValidationError) else syntax_fault(error, text)
+    )
+
+
+_TYPE_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "null": "nothing",
+    "object": "a group of keys",
+}
+
+
+def type_fault(error: Exception) -> str:
+    """Return msgspec's "Expected `float`, got `str` - at `$.p2p_time`" as "p2p_time: expected a number, got text"."""
+    # msgspec has no structured errors: the place is a JSONPath at the end of its text, in backticks like the types.
+    match = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*)`)?", str(error), re.DOTALL)
+    assert match is not None
+    text, place = match.groups()
+    text = re.sub(r"^Object missing required field `(.*?)`", r"the key '\1' is missing", text)
+    text = re.sub(r"^Object contains unknown field `(.*?)`", r"unknown key '\1'; remove it", text)
+    text = re.sub(r"`([\w |]+)`", lambda types: _words(types.group(1)), text)
+    text = text.replace("whole number, got a number", "whole number, got a fraction")
+    return f"{place}: {text[0].lower()}{text[1:]}" if place else f"{text[0].lower()}{text[1:]}"
+
+
+def _words(types: str) -> str:
+    names = [name for name in types.split(" | ") if name != "null" or types == "null"]
+    return " or ".join(_TYPE_WORDS.get(name, name) for name in names)
+
+
 def _plain(message: str) -> str:
     return " ".join(message.split()).partition("; use sys.set_int_max_str_digits")[0][:_LONGEST]
 
@@ -61,7 +99,7 @@ def _of_json(error: json.JSONDecodeError) -> str:
 
 def _slip_of_json(message: str, rest: str, before: str) -> str:
     word = re.match(r"\w+", rest)
-    if not rest.strip():
+    if not rest.strip() or (word and word[0] == rest.strip()):
         return "the text ends too early; close its quotes and brackets, or copy the file again as a whole"
     if "trailing comma" in message or (before == "," and rest[0] in "}]"):
         return "a comma before the closing bracket; remove it"
@@ -82,7 +120,7 @@ _SLIPS_OF_JSON = (
     ("Expecting ':' delimiter", "expected a colon between key and value"),
     ("Expecting value", "expected a value"),
     ("Extra data", "more text after the end of the document; remove it"),
-    ("Unterminated string", "a quotation mark that is not closed; close it"),
+    ("Unterminated string", "a quotation mark that is not closed; close it, or copy the file again as a whole"),
     ("Invalid control character", "a line end or tab within a text; write \\n or \\t"),
     ("Invalid \\", "a single backslash; write two"),
 )

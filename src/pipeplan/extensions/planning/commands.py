@@ -116,13 +116,12 @@ def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
 
 def _require(outputs: tuple[Path, ...], inputs: list[Path]) -> None:
     """Raise InputError for outputs that cannot be written or are inputs, before any work."""
-    for path in outputs:
-        if path.name.lower().endswith(OWN_ENDINGS):
-            require_writable(path)
-        else:
-            require_outputs(
-                [path], ("record", "plan picture", "pictures", "timeline", "schedule", "costs"), what="a plan"
-            )
+    require_outputs(
+        outputs,
+        ("record", "plan picture", "pictures", "timeline", "schedule", "costs"),
+        what="a plan",
+        own=OWN_ENDINGS,
+    )
     require_apart(outputs, inputs)
 
 
