@@ -163,7 +163,7 @@ def test_an_input_is_never_overwritten(source, output):
     ("tool", "call", "message"),
     [
         ("simulate", {"schedule": "zbw"}, "unknown schedule 'zbw'; did you mean 'zbv'?"),
-        ("simulate", {"ranks": "four"}, "ranks: expected a whole number, got text"),
+        ("simulate", {"ranks": "four"}, "ranks: invalid integer 'four': expected a whole number such as 4"),
         ("simulate", {"forward_times": [1, 2]}, "2 values for 4 stages; set one number, or 4 values"),
         ("simulate", {"memory_limits": 3}, "unknown argument 'memory_limits'; did you mean 'memory_limit'?"),
         (

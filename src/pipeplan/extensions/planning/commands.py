@@ -37,7 +37,7 @@ class PlanOutputOptions(LookOptions):
         f"{', '.join(plan_trainers())}.",
     )
     trainer_version: str | None = option(
-        kind="text", group="output", default="the newest known release on PyPI",
+        kind="text", group="output", usual=False, default="the newest known release on PyPI",
         help="Release of the --flags trainer, such as 0.19 for megatron or main for torchtitan.",
     )
     details: bool = option(
@@ -121,13 +121,12 @@ def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
 
 def _require(outputs: tuple[Path, ...], inputs: list[Path]) -> None:
     """Raise InputError for outputs that cannot be written or are inputs, before any work."""
-    for path in outputs:
-        if path.name.lower().endswith(OWN_ENDINGS):
-            require_writable(path)
-        else:
-            require_outputs(
-                [path], ("record", "plan picture", "pictures", "timeline", "schedule", "costs"), what="a plan"
-            )
+    require_outputs(
+        outputs,
+        ("record", "plan picture", "pictures", "timeline", "schedule", "costs"),
+        what="a plan",
+        own=OWN_ENDINGS,
+    )
     require_apart(outputs, inputs)
 
 

@@ -154,7 +154,7 @@ def reviewed(
     """
     _require_release(options)
     if not sources:
-        raise InputError("a review needs a file with a configuration")
+        raise InputError("a review needs a file with a configuration: 'pipeplan help review' ends with an example")
     paths = [source if isinstance(source, Mapping) else path_of(source, "the configuration") for source in sources]
     walks = any(isinstance(path, Path) and path.is_dir() for path in paths)
     names = {id(path): _ALONE if len(paths) == 1 else f"{_ALONE}-{number}" for number, path in enumerate(paths, 1)}
