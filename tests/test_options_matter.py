@@ -330,6 +330,7 @@ def _written(line: str) -> dict[str, tuple[str, str]]:
         "config": (f"{line} --json", "-c costs.yaml"),
         "theme": (f"{line} -o x.svg", "--theme dark"),
         "size": (f"{line} -o x.svg", "--size column"),
+        "plain": (f"{line} -o x.svg", "--plain"),
         "no_visualization": (f"{line} -c drawn.yaml", "--no-visualization"),
         "output": (f"{line} --json", "-o x.svg"),
     }
@@ -380,6 +381,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "to": ("export 3+4+3 --to megatron", "--to torchtitan"),
         "theme": ("export order.csv -o x.svg", "--theme dark"),
         "size": ("export order.csv -o x.svg", "--size column"),
+        "plain": ("export order.csv -o x.svg", "--plain"),
         "mtp_layers": (f"export 1f1b {SMALL} --to megatron --layers-per-stage 2,2,2", "--mtp-layers 1"),
         "microbatch_size": (f"export 1f1b {SMALL} --to megatron", "--microbatch-size 2"),
         "sequence_length": (f"export 1f1b {SMALL} --to torchtitan", "--sequence-length 4096"),
@@ -414,6 +416,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "memory_limit": (f"{PLAN} {FIXED}", "--memory-limit 30GiB"),
         "theme": (f"{PLAN} {FIXED} -o x.svg", "--theme dark"),
         "size": (f"{PLAN} {FIXED} -o x.svg", "--size column"),
+        "plain": (f"{PLAN} {FIXED} -o x.svg", "--plain"),
         "details": (f"{PLAN} {FIXED}".replace(" --json", ""), "--details"),
         "flags": (f"{PLAN} {FIXED}".replace(" --json", ""), "--flags megatron"),
         "trainer_version": (f"{PLAN} {FIXED} --flags megatron".replace(" --json", ""), "--trainer-version 0.1"),
