@@ -18,8 +18,10 @@ import { viewOfOrder } from "./view.js";
 /** Name of the order in a fragment. */
 const KEY = "order";
 const MOST_STEPS = 500;
+/** End of the title of an edited order. */
+const EDITED = ", edited";
 /** Maximum number of stopped ranks in a sentence. */
-const MOST_STOPS = 3;
+const MOST_STOPS = 2;
 
 /** Return the text of the order of a fragment; null for a fragment without one. */
 export function orderIn(fragment: string): string | null {
@@ -61,7 +63,8 @@ export function verdict(order: Order, run: Run, original: Run): string {
     const stops = run.stops.slice(0, MOST_STOPS).map(({ rank, op, waitsFor, later }) => {
       return `rank ${rank} stops before ${op}, which waits for ${waitsFor}${later ? " later on this rank" : ""}`;
     });
-    const more = run.stops.length > MOST_STOPS ? `, and ${run.stops.length - MOST_STOPS} more ranks stop` : "";
+    const left = run.stops.length - MOST_STOPS;
+    const more = left > 0 ? `; ${left} more ${left === 1 ? "rank stops" : "ranks stop"}` : "";
     return `Deadlock after ${run.ran} of ${ops} ops: ${stops.join("; ")}${more}.`;
   }
   if (original.stops.length > 0) return `It runs: makespan ${timeText(run.until, order.unit)}.`;
@@ -155,7 +158,8 @@ export class OrderPage {
 
   private add(order: Order): void {
     this.steps.length = this.at + 1;
-    this.steps.push(order);
+    const first = order === this.steps[0];
+    this.steps.push(first ? order : { ...order, title: edited(order.title) });
     if (this.steps.length > MOST_STEPS) this.steps.shift();
     this.at = this.steps.length - 1;
     this.show();
@@ -225,7 +229,7 @@ export class OrderPage {
     );
     download(
       new Blob([page], { type: "text/html" }),
-      `${this.order.title.replace(/[^\w.-]+/g, "_").slice(0, 60)}-edited.html`,
+      `${this.order.title.replace(/[^\w.-]+/g, "_").slice(0, 60)}.html`,
     );
     this.say("Saved: the file needs no network, and shows this order wherever it is opened.");
   }
@@ -237,6 +241,10 @@ export class OrderPage {
     event.preventDefault();
     this.go(key === "y" || event.shiftKey ? 1 : -1);
   }
+}
+
+function edited(title: string): string {
+  return title.endsWith(EDITED) ? title : `${title}${EDITED}`;
 }
 
 function tooLong(length: number): string {

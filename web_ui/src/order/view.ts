@@ -2,7 +2,7 @@
 
 import { type MemoryJson, VERSION, type ViewJson } from "../data.js";
 import { Part } from "../part.js";
-import type { Order } from "./order.js";
+import type { Order, OrderMemory } from "./order.js";
 import { offsetsOf, type Run, simulate } from "./simulate.js";
 
 /** Names of the parts of a lane and of the dependencies, by their codes. */
@@ -11,7 +11,7 @@ const WAITS = ["arrival", "own_stage", "previous_slice", "collective"];
 /** Difference of two times that rounding explains, as a share of the makespan. */
 const ROUNDING = 1e-9;
 
-/** Return the view of an order; of one that does not run, with the ops that never run after the others. */
+/** Return the view of an order; of one that does not run, with the ops that never run after the others, and no memory. */
 export function viewOfOrder(order: Order, run: Run = simulate(order)): ViewJson {
   const ops = order.rows.flat();
   const offsets = offsetsOf(order);
@@ -66,7 +66,8 @@ export function viewOfOrder(order: Order, run: Run = simulate(order)): ViewJson 
       group,
     },
     links,
-    memory: order.memory === null ? null : memoryOf(order, run, makespan),
+    memory:
+      order.memory === null || run.stops.length > 0 ? null : memoryOf(order.rows, order.classes, order.memory, run),
     gaps: null,
   };
 }
@@ -83,21 +84,21 @@ function linksOf({ needs }: Run): ViewJson["links"] {
 }
 
 /** Return the step curves: a forward or recomputation allocates at its start, every other op changes memory at its end. */
-function memoryOf(order: Order, run: Run, makespan: number): MemoryJson {
-  const { unit, base, limit } = order.memory as NonNullable<Order["memory"]>;
+function memoryOf(rows: Order["rows"], classes: Order["classes"], memory: OrderMemory, run: Run): MemoryJson {
+  const { unit, base, limit } = memory;
   const offsets = [0];
   const time: number[] = [];
   const level: number[] = [];
   const peak: number[] = [];
   let position = 0;
-  order.rows.forEach((row, rank) => {
+  rows.forEach((row, rank) => {
     const first = time.length;
     time.push(0);
     level.push(base[rank]);
     let held = 0;
     let most = 0;
     for (const op of row) {
-      const { kind, held: change } = order.classes[op.of];
+      const { kind, held: change } = classes[op.of];
       const moment = kind === "F" || kind === "R" ? run.start[position] : run.end[position];
       position += 1;
       held += change;
@@ -105,7 +106,7 @@ function memoryOf(order: Order, run: Run, makespan: number): MemoryJson {
       if (change === 0) continue;
       const last = time.length - 1;
       const at = Math.max(moment, time[last]);
-      if (at - time[last] <= ROUNDING * makespan && last >= first) level[last] = base[rank] + held;
+      if (at - time[last] <= ROUNDING * run.until && last >= first) level[last] = base[rank] + held;
       else {
         time.push(at);
         level.push(base[rank] + held);
