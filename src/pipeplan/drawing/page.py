@@ -17,7 +17,7 @@ from pipeplan.drawing.axes import (
     legend_rows,
     note_height,
 )
-from pipeplan.drawing.labels import about, about_all, figures_of, times_of
+from pipeplan.drawing.labels import SEPARATOR, about, about_all, figures_of, times_of
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.narrow import narrow_note, too_narrow
 from pipeplan.drawing.sizes import TALLEST, Size
@@ -152,11 +152,18 @@ class _Stack(Sheet):
         return len(names) <= 1 and beside <= self._room
 
     def _about(self, place: int) -> list[str]:
-        """Return the lines of shape and costs."""
+        """Return the lines of shape and costs, which end between two facts wherever a fact fits into a line."""
         if self.plain or not self._has_about(place):
             return []
         facts = about(self.views[place]) if len(self.views) < FEWEST else about_all(self.views)
-        return wrapped(facts, _SMALL * self.size.font, self._room)
+        small, lines = _SMALL * self.size.font, list[str]()
+        for fact in filter(None, facts.split(SEPARATOR)):
+            longer = f"{lines[-1]}{SEPARATOR}{fact}" if lines else fact
+            if width_of(longer, small) <= self._room:
+                lines[-1:] = [longer]
+            else:
+                lines += wrapped(fact, small, self._room)
+        return lines
 
     def _has_about(self, place: int) -> bool:
         """Return True if a view's shape and costs are written above it, which is not repeated for equal ones."""
