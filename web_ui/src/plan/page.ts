@@ -184,8 +184,12 @@ export class PlanPage {
     const better = searched(result);
     this.notes.replaceChildren(
       ...(better === "" ? [] : [make("p", { class: "note" }, better)]),
-      ...assumptions(result),
-      ...sensitivity(result),
+      make(
+        "div",
+        { class: "side-by-side" },
+        make("section", {}, ...assumptions(result)),
+        make("section", {}, ...sensitivity(result)),
+      ),
     );
     void this.look(row);
   }

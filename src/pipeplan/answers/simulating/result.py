@@ -371,7 +371,7 @@ def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
     ops = sum(len(result.schedule) for result in results)
     views = [view_of_result(result, reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
     # An interactive page of one schedule can simulate other orders of its ops.
-    return [editable(*results, *views)] if chosen.explains and len(views) == 1 else views
+    return [editable(results[0], views[0])] if chosen.explains and len(views) == 1 else views
 
 
 def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:
