@@ -10,6 +10,7 @@ import pytest
 import pipeplan
 from pipeplan.answers.simulating.result import editable, view_of_result
 from pipeplan.model import parse_schedule
+from tests.browser import serious_faults
 from tests.extensions.web.pages.test_editing import drag
 
 SETTLED = "() => new Promise(done => setTimeout(() => done(location.hash), 600))"
@@ -108,6 +109,10 @@ def test_a_deadlock_is_said_and_drawn(opened):
     drag(page, "0B0", (x + 1, y + height / 2))
     page.page.mouse.up()
     assert "Deadlock after 0 of 64 ops: rank 0 stops before 0B0" in page.page.inner_text(".pp-order-text")
+    assert serious_faults(page.page) == []
+    for width in (900, 390):
+        page.page.set_viewport_size({"width": width, "height": 844})
+        assert page.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_damaged_link_is_said_and_the_page_shows_its_own_schedule(opened):
