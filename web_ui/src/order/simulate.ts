@@ -12,6 +12,8 @@ export interface Needs {
   readonly previousSlice: Int32Array;
 }
 
+/** Names of the kinds, by their numbers in keys. */
+const KINDS = "FBIWR";
 const NONE = -1;
 const MISSING = -2;
 
@@ -46,9 +48,10 @@ export function offsetsOf(order: Order): number[] {
 export function needsOf(order: Order): Needs {
   const ops = order.rows.flat();
   const stages = 1 + order.classes.reduce((most, { stage }) => Math.max(most, stage), 0);
-  const places = new Map<string, number>();
+  const turns = 1 + ops.reduce((most, { microbatch, slice }) => Math.max(most, microbatch * order.slices + slice), 0);
+  const places = new Map<number, number>();
   const key = (kind: string, stage: number, op: OrderedOp, slice: number) =>
-    `${kind} ${stage} ${op.microbatch} ${slice}`;
+    (KINDS.indexOf(kind) * stages + stage) * turns + op.microbatch * order.slices + slice;
   ops.forEach((op, at) => {
     const { kind, stage } = order.classes[op.of];
     places.set(key(kind, stage, op, op.slice), at);

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 
 import pipeplan
 from pipeplan.answers.simulating.result import editable, view_of_result
+from pipeplan.drawing import View
 from pipeplan.model import parse_schedule
 from tests.browser import serious_faults
 from tests.extensions.web.pages.test_editing import drag
@@ -17,7 +19,7 @@ SETTLED = "() => new Promise(done => setTimeout(() => done(location.hash), 600))
 TIMES = """((plot) => ({ start: [...plot.start], end: [...plot.end], peak: [...plot.memory.peak],
   names: [...plot.start.keys()].map(bar => plot.name(bar)), lanes: [...plot.lane],
   idle: plot.view.idle_over_total }))(timeline.plots[0])"""
-COSTS = {
+COSTS: dict[str, Any] = {
     "forward_times": [1.1, 0.7, 1.3, 0.9],
     "backward_times": [2.3, 1.9, 2.1, 2.7],
     "p2p_time": 0.13,
@@ -29,7 +31,7 @@ COSTS = {
 }
 
 
-def page_view(name: str, **settings):
+def page_view(name: str, **settings: Any) -> tuple[pipeplan.Result, View]:
     result = pipeplan.simulate(name, ranks=4, microbatches=8, **(COSTS | settings))
     return result, editable(result, view_of_result(result))
 
@@ -73,7 +75,7 @@ def test_an_edit_is_in_the_address_and_has_the_times_of_python(opened):
     link = page.page.evaluate(SETTLED)
     assert link.startswith("#order=1.")
 
-    rows = [[] for _ in range(4)]
+    rows: list[list[str]] = [[] for _ in range(4)]
     for lane, op in zip(edited["lanes"], edited["names"], strict=True):
         rows[lane].append(op)
     again = pipeplan.simulate(parse_schedule("\n".join(" ".join(row) for row in rows)), **COSTS)
