@@ -330,6 +330,7 @@ def _written(line: str) -> dict[str, tuple[str, str]]:
         "config": (f"{line} --json", "-c costs.yaml"),
         "theme": (f"{line} -o x.svg", "--theme dark"),
         "size": (f"{line} -o x.svg", "--size column"),
+        "plain": (f"{line} -o x.svg", "--plain"),
         "no_visualization": (f"{line} -c drawn.yaml", "--no-visualization"),
         "output": (f"{line} --json", "-o x.svg"),
     }
@@ -380,6 +381,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "to": ("export 3+4+3 --to megatron", "--to torchtitan"),
         "theme": ("export order.csv -o x.svg", "--theme dark"),
         "size": ("export order.csv -o x.svg", "--size column"),
+        "plain": ("export order.csv -o x.svg", "--plain"),
         "mtp_layers": (f"export 1f1b {SMALL} --to megatron --layers-per-stage 2,2,2", "--mtp-layers 1"),
         "microbatch_size": (f"export 1f1b {SMALL} --to megatron", "--microbatch-size 2"),
         "sequence_length": (f"export 1f1b {SMALL} --to torchtitan", "--sequence-length 4096"),
@@ -412,6 +414,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "fix": (f"{PLAN} {FIXED}", "--fix tp=2 pp=2 micro=1 schedule=1f1b"),
         "allow": (PLAN, "--allow offload"),
         "memory_limit": (f"{PLAN} {FIXED}", "--memory-limit 30GiB"),
+        "plain": (f"{PLAN} {FIXED} -o x.svg", "--plain"),
         "theme": (f"{PLAN} {FIXED} -o x.svg", "--theme dark"),
         "size": (f"{PLAN} {FIXED} -o x.svg", "--size column"),
         "details": (f"{PLAN} {FIXED}".replace(" --json", ""), "--details"),

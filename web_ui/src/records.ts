@@ -1098,6 +1098,7 @@ export type Result = {
 
 /** Review of one or more configurations. */
 export type Review = {
+  readonly headline: string;
   readonly verdict: "clean" | "findings" | "unknown" | "unreadable";
   readonly findings: readonly ReviewFinding[];
   readonly questions: readonly ReviewedQuestion[];

@@ -228,7 +228,7 @@ def save(
     training
         Further settings of a trainer. Files that they name, such as a CSV, are written too.
     **look
-        Options of pictures: ``theme`` and ``size``; see :mod:`pipeplan.drawing`.
+        Options of pictures: ``theme``, ``size`` and ``plain``; see :mod:`pipeplan.drawing`.
 
     Raises
     ------

@@ -7,7 +7,8 @@ import type { Host, Panel } from "../app/panel.js";
 import type { EditMarks } from "../data.js";
 import { make } from "../dom.js";
 import { download as saveFile } from "../export.js";
-import type { Editing, Move, mountTimeline, State, Timeline, TimelineData } from "../index.js";
+import type { Editing, Move, mountTimeline, orderFragment, State, Timeline, TimelineData } from "../index.js";
+import { LONGEST_LINK } from "../order/coding.js";
 import { fromFragment } from "../state.js";
 import * as api from "./api.js";
 import { Area } from "./area.js";
@@ -19,7 +20,7 @@ import { VerdictView } from "./verdict.js";
 import { linesOf, opsOf, type Place, withMoved, wordsOf } from "./words.js";
 
 /** The timeline's own script, which every page with a timeline loads. */
-declare const pipeplan: { readonly mountTimeline: typeof mountTimeline };
+declare const pipeplan: { readonly mountTimeline: typeof mountTimeline; readonly orderFragment: typeof orderFragment };
 
 /** Milliseconds without typing after which the text is checked. */
 const QUIET = 160;
@@ -401,12 +402,25 @@ export class EditPanel implements Panel {
     return warnings;
   }
 
+  /** Copy the address of the page that shows this order by itself; of a text that does not run, the address of this page. */
   private async copyLink(): Promise<void> {
+    const data = this.verdict?.valid === true ? this.verdict.timeline : null;
+    const fragment = data === null ? null : await pipeplan.orderFragment(data);
+    if (fragment !== null) {
+      const page = new URL(`/order#${fragment}`, location.href);
+      if (page.href.length > LONGEST_LINK) throw new Error(tooLong(page.href.length));
+      await navigator.clipboard.writeText(page.href);
+      return;
+    }
     const address = new URL(location.href);
     address.searchParams.set("open", this.name);
     address.searchParams.set("rows", this.area.text);
     if (this.session !== null && this.session.original !== "") address.searchParams.set("show", this.session.name);
-    if (address.href.length > LONGEST) throw new Error("too long for a link: download it instead");
+    if (address.href.length > LONGEST) throw new Error(tooLong(address.href.length));
     await navigator.clipboard.writeText(address.href);
   }
+}
+
+function tooLong(length: number): string {
+  return `too long for a link (${length.toLocaleString("en")} characters): download the interactive page instead`;
 }

@@ -362,10 +362,19 @@ MOST_EXPLAINED = 200_000
 """Maximum number of ops of an interactive timeline with the causes of idle time; more would take seconds."""
 
 
+def editable(result: Result, view: View) -> View:
+    """Return the view of a result with the costs with which a page simulates other orders of its ops, if it can."""
+    from pipeplan.answers.simulating.page_costs import page_costs_of
+
+    return replace(view, order=page_costs_of(result))
+
+
 def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
     """Return the views that a picture of results shows in a format, from top to bottom."""
     ops = sum(len(result.schedule) for result in results)
-    return [view_of_result(result, reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
+    views = [view_of_result(result, reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
+    # An interactive page of one schedule can simulate other orders of its ops.
+    return [editable(results[0], views[0])] if chosen.explains and len(views) == 1 else views
 
 
 def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:

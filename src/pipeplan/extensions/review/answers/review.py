@@ -71,6 +71,7 @@ class ReviewOptions(Options):
     cluster: ClusterLike | None = option(
         kind="object", group="training", longest=4096,
         help="Cluster, where the file does not name it: GPU:PER_NODExNODES, such as h100-sxm:8x16, or a file.",
+        hint="GPU:PER_NODExNODES, such as h100-sxm:8x16.",
     )
     global_batch: int | None = option(
         kind="count", group="training", unit="sequences", range=COUNT,
