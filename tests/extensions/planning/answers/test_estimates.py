@@ -167,7 +167,8 @@ def test_of_many_configurations_the_ten_fastest_are_listed(capsys):
     assert answer.to_frame()["step_time_s"][0] > 0
     different = pipeplan.estimate({"rows": [ONE, {**ONE, "global_batch": 128}]})
     assert different.headline.startswith("2 configurations of different jobs take 4.")
-    assert pipeplan.estimate({"rows": [{**ONE, "tp": 3}] * 2}).headline == "None of 2 configurations can be estimated"
+    refused = pipeplan.estimate({"rows": [{**ONE, "tp": 3}] * 2}).headline
+    assert refused.startswith("None of 2 configurations can be estimated: tp 3")
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,7 @@ def test_a_search_that_ended_early_tells_no_close_winner(plan):
 
 def test_the_record_is_plain_json_and_adds_up(plan):
     record = json.loads(json.dumps(plan.to_dict()))
+    assert next(iter(record.items())) == ("headline", plan.headline)
     assert set(record) >= {"best", "runners_up", "front", "sensitivity", "closest_miss", "counts", "complete"}
     best = record["best"]
     assert sum(best["breakdown"].values()) == pytest.approx(best["step_time_s"])

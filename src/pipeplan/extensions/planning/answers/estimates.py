@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -162,8 +163,12 @@ def _headline(rows: Sequence[EstimatedRow]) -> str:
     estimated = _fastest_first(rows)
     refused = f"; {len(rows) - len(estimated)} of {len(rows)} cannot be estimated" if len(estimated) < len(rows) else ""
     if not estimated:
-        reason = rows[0].refused or "" if len(rows) == 1 else ""
-        return f"No estimate: {reason}" if reason else f"None of {counted(len(rows), 'configuration')} can be estimated"
+        reasons = Counter(row.refused or "" for row in rows)
+        (reason, _), *others = reasons.most_common()
+        if len(rows) == 1:
+            return f"No estimate: {reason}"
+        most = "; most often" if others else ""
+        return f"None of {counted(len(rows), 'configuration')} can be estimated{most}: {reason}"
     row, fastest = estimated[0]
     words = f"{step_with_error(fastest)}, {fastest.peak_memory_gib:.1f} GiB"
     if len(rows) == 1:
