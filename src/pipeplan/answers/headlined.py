@@ -23,15 +23,8 @@ MOST_ROWS = 10
 class ShownOptions(Options):
     """How much of an answer is printed; JSON and files always have all of it."""
 
-    # fmt: off
-    all: bool = option(
-        False, kind="flag", group="output", help=f"List every row of a table (default: the first {MOST_ROWS})."
-    )
-    verbose: bool = option(
-        False, kind="flag", group="output",
-        help="Print also the details: assumptions, what was left out and why, and what the columns mean.",
-    )
-    # fmt: on
+    all: bool = option(False, kind="flag", group="output", usual=False, help=f"List every row, not only {MOST_ROWS}.")
+    verbose: bool = option(False, kind="flag", group="output", usual=False, help="Print the details, too.")
 
 
 BRIEF = ShownOptions()
@@ -73,11 +66,16 @@ class HeadlinedAnswer(AnswerRecord, frozen=True, kw_only=True):
 
 def more_rows(count: int, noun: str) -> tuple[Line, ...]:
     """Return a line on the rows of a table that are not listed, and how to list them; none if all are listed."""
-    return (line(f"{counted(count, noun)} not listed: --all (in Python: print(all=True))", "dim"),) if count else ()
+    return (line(f"{counted(count, noun)} not listed: --all (in Python: all=True)", "dim"),) if count else ()
+
+
+def more_ranks(count: int) -> tuple[Line, ...]:
+    """Return a line on the ranks between the first and the last that are not listed; none if all are listed."""
+    return more_rows(count, "rank")
 
 
 def more_details(hidden: Sequence[str], shown: ShownOptions) -> tuple[Line, ...]:
     """Return the one line that names the ``hidden`` details and how to print them; none if they are printed or empty."""
     if shown.verbose or not hidden:
         return ()
-    return (line(f"--verbose adds {', '.join(hidden)} (in Python: print(verbose=True))", "dim"),)
+    return (line(f"--verbose (in Python: verbose=True) adds {', '.join(hidden)}", "dim"),)

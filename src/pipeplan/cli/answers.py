@@ -15,6 +15,7 @@ from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import Written
 
 if TYPE_CHECKING:
+    from pipeplan.answers import HeadlinedAnswer, ShownOptions
     from pipeplan.drawing import Look, View
 
 
@@ -153,6 +154,19 @@ def print_json(document: dict[str, Any]) -> None:
     from pipeplan.foundation.documents import json_text
 
     print(json_text(document))
+
+
+def print_answer(answer: HeadlinedAnswer, shown: ShownOptions, picture: Callable[[], None] | None = None) -> None:
+    """Print an answer on stdout: its headline, a picture if there is one, and its table."""
+    from pipeplan.answers.parts import line, show
+
+    if picture is None:
+        answer.print(all=shown.all, verbose=shown.verbose)
+        return
+    headline, *below = answer._table(shown)
+    show(headline, line())
+    picture()
+    show(*below)
 
 
 NARROWEST_PICTURE = 40

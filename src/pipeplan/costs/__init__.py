@@ -18,7 +18,7 @@ from pipeplan.costs.costs_file import (
     settings_of,
     write_costs_file,
 )
-from pipeplan.costs.from_settings import Settings
+from pipeplan.costs.from_settings import UNIT_TIMES, Settings
 from pipeplan.costs.keywords import (
     CalibrationOptionsKeywords,
     DeviceOptionsKeywords,

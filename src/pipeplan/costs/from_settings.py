@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _ASSUMED = "times assumed: forward 1, backward 2"
 """Name of costs without any given time."""
 
+UNIT_TIMES = "times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)"
+"""Note on costs without any given time."""
+
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class Settings(SettingsTable):
@@ -410,7 +413,7 @@ def assumed_times(settings: SettingsTable, schedule: Schedule) -> Iterator[str]:
     if settings.layers is not None:
         times = set(BASIC_TIMES)
     if not times:
-        yield "times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)"
+        yield UNIT_TIMES
     elif "forward_times" not in times:
         yield "the forward time is assumed to be 1"
     elif times == {"forward_times"}:

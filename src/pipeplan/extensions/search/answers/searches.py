@@ -31,7 +31,7 @@ from pipeplan.extensions.search import (
     searched_here,
 )
 from pipeplan.extensions.search import pareto as front_of
-from pipeplan.extensions.search.answers.fronts import ParetoFront, front_point
+from pipeplan.extensions.search.answers.fronts import ParetoFront, front_of_points, front_point
 from pipeplan.extensions.search.answers.layouts import layout_spaces, searches_layouts
 from pipeplan.extensions.search.answers.options import AUTO, ParetoOptions, ScheduleSearchOptions, SearchOptions
 from pipeplan.extensions.search.answers.problems import (
@@ -276,7 +276,7 @@ def front_found(
             (lambda limit: _competing(everywhere(limit), unlimited, allowed)) if options.placement == AUTO else None
         ),
     )
-    return ParetoFront(
+    return front_of_points(
         memory="bytes" if points.in_bytes else "activations",
         points=tuple(
             front_point(
