@@ -46,7 +46,7 @@ export class ResultTable {
     );
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows, ...refused));
     this.element.classList.toggle("all", all);
-    this.element.replaceChildren(scroller("comparison", table, "tall"));
+    this.element.replaceChildren(scroller("comparison", table, all ? "" : "tall"));
   }
 
   private row(result: Result, visible: readonly Column[], scale: Scale, shows: boolean): HTMLElement {
