@@ -307,7 +307,9 @@ def main() -> int:
     """Compare pages with what their commands print, or write it into them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("pages", nargs="*", type=Path, help="all, where none is given")
-    parser.add_argument("--write", action="store_true", help="put what is printed now into the pages, and their pictures anew")
+    parser.add_argument(
+        "--write", action="store_true", help="put what is printed now into the pages, and their pictures anew"
+    )
     parser.add_argument("--pictures", action="store_true", help="draw the pictures anew that the pages show")
     given = parser.parse_args()
     wrong = 0

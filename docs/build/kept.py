@@ -85,6 +85,6 @@ def _write(path: Path, made: Iterable[Content]) -> None:
     with ZipFile(unfinished, "w") as archived:
         for name, content in made:
             archived.writestr(name, content)
-    for earlier in path.parent.glob(f"{path.stem[: -DIGITS]}{'?' * DIGITS}.zip"):
+    for earlier in path.parent.glob(f"{path.stem[:-DIGITS]}{'?' * DIGITS}.zip"):
         earlier.unlink()
     unfinished.rename(path)

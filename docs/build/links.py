@@ -1,7 +1,7 @@
 """Links of pages, as the site needs them: written for the repository, they reach further than the site does.
 
-Every link of a page leads to a file of the repository, so that the page can be read where it is kept. In the site a link to a
-source leads to the page that is made from it (``SOURCES``), a picture is shown in both themes if the site has them, and
+Every link of a page leads to a file of the repository, so that the page can be read where it is kept. In the site, a link to
+a source leads to the page that is made from it (``SOURCES``), a picture is shown in both themes if the site has them, and
 ``<!-- site: Markdown -->`` is shown: what only the site has.
 """
 

@@ -1,8 +1,8 @@
 """Pictures of the documentation that are kept in the repository, so that pages can be read there: bitmaps of drawings.
 
-``python -m docs.build.pictures`` draws those that code makes anew; ``python -m docs.build.executed --write PAGE`` those that the
-commands of a page make. Both need Chromium, Playwright and Pillow, which the development environment has. The site shows the
-drawings themselves where the build makes them, in both themes.
+``python -m docs.build.pictures`` draws those that code makes anew, and reduces the colors of screenshots; ``python -m
+docs.build.executed --write PAGE`` draws those that the commands of a page make. Both need Chromium, Playwright and Pillow,
+which the development environment has. The site shows the drawings themselves where the build makes them, in both themes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 
-WIDTH = 1200
-"""Width of a bitmap in pixels: a page of the repository shows 830, at most."""
-
-LARGE = 1660
-"""Width of a bitmap of much detail: two pixels of it for each that a page shows."""
+WIDTH = 1245
+"""Width of a bitmap in pixels: three for two of the 830 that a page of the repository shows."""
 
 CELL = 24
 """Width and height in pixels of the cells by whose mean colors two pictures are compared."""
@@ -36,7 +33,7 @@ CELL = 24
 CHANGED = 24
 """Difference of a cell's mean color, of 255, from which it counts as changed; other fonts stay below."""
 
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
 def drawings() -> dict[Path, bytes]:
@@ -86,7 +83,7 @@ def bitmaps(drawn: Mapping[Path, bytes]) -> Iterator[tuple[Path, Image]]:
     from PIL import Image
     from playwright.sync_api import sync_playwright
 
-    program = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": WIDTH, "height": WIDTH})
@@ -94,7 +91,9 @@ def bitmaps(drawn: Mapping[Path, bytes]) -> Iterator[tuple[Path, Image]]:
             if not svg.lstrip().startswith(b"<"):
                 yield path, _narrowed(Image.open(BytesIO(svg)).convert("RGB"))
                 continue
-            page.set_content(f"<style>* {{ margin: 0 }} svg {{ display: block; width: 100%; height: auto }}</style>{_root(svg)}")
+            page.set_content(
+                f"<style>* {{ margin: 0 }} svg {{ display: block; width: 100%; height: auto }}</style>{_root(svg)}"
+            )
             yield path, Image.open(BytesIO(page.locator("svg").first.screenshot())).convert("RGB")
         browser.close()
 
@@ -111,8 +110,17 @@ def write(drawn: Mapping[Path, bytes]) -> None:
         print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1000:.0f} kB")
 
 
+def shrink(path: Path) -> None:
+    """Reduce the colors of a PNG, such as a screenshot, if that was not done before."""
+    from PIL import Image
+
+    picture = Image.open(path)
+    if picture.mode != "P":
+        picture.convert("RGB").quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
 def alike(kept: Image, drawn: Image) -> bool:
-    """Return whether two pictures show the same, whatever fonts and edges a renderer makes: almost every cell has its color."""
+    """Return whether two pictures show the same, whatever the fonts and edges: almost every cell has its color."""
     if abs(kept.width / kept.height - drawn.width / drawn.height) > 0.02 * drawn.width / drawn.height:
         return False
     cells = (drawn.width // CELL, drawn.height // CELL)
@@ -124,7 +132,7 @@ def alike(kept: Image, drawn: Image) -> bool:
 def _narrowed(picture: Image) -> Image:
     from PIL import Image
 
-    return picture.resize((LARGE, round(picture.height * LARGE / picture.width)), Image.Resampling.LANCZOS)
+    return picture.resize((WIDTH, round(picture.height * WIDTH / picture.width)), Image.Resampling.LANCZOS)
 
 
 def _means(picture: Image, cells: tuple[int, int]) -> bytes:
@@ -147,3 +155,5 @@ if __name__ == "__main__":
     for path, content in vectors().items():
         path.write_bytes(content)
     write(drawings())
+    for path in DOCS.glob("*.png"):
+        shrink(path)
