@@ -22,7 +22,7 @@ from docs.build import (
     schemas,
     strategies,
 )
-from docs.build.kept import CORE, SEARCH, Content, Part, archive, contents
+from docs.build.kept import CORE, EVERYTHING, SEARCH, Content, Part, archive, contents
 
 TAKEN = {page: origin for origin, page in links.SOURCES.items() if "/" not in origin}
 """Pages that stand at the top of the repository."""
@@ -50,7 +50,10 @@ def parts(root: Path) -> list[Part]:
         Part("gallery", gallery.pages, (*drawing, BUILD / "gallery.py")),
         Part("windows of bounds", round_trips.pages, (*SEARCH, BUILD / "round_trips.py")),
         Part("figures of the glossary", glossary.pages, (*SEARCH, BUILD / "glossary.py")),
-        *(Part(f"notebook {path.stem}", partial(notebooks.pages, root, path)) for path in notebooks.notebooks(root)),
+        *(
+            Part(f"notebook {path.stem}", partial(notebooks.pages, path), (*EVERYTHING, BUILD / "notebooks.py", path))
+            for path in notebooks.notebooks(root)
+        ),
         Part("demo", demo.pages, (*CORE, BUILD / "demo.py", BUILD / "demo.html", profiles)),
         Part("Python reference", python_pages.pages),
         Part("schemas", partial(schemas.pages, root)),

@@ -9,8 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from docs.build.kept import EVERYTHING, digest
-
 FOLDER = "notebooks"
 ORDER = ("choose-a-schedule", "search-under-a-memory-limit", "from-config-to-configuration")
 SECONDS = 300
@@ -31,20 +29,9 @@ def notebooks(root: Path) -> list[Path]:
     return sorted((root / "docs" / FOLDER).glob("*.ipynb"))
 
 
-def pages(root: Path, path: Path) -> Iterator[tuple[str, str]]:
+def pages(path: Path) -> Iterator[tuple[str, str]]:
     """Yield the path and the content of the page of a notebook."""
-    yield f"{FOLDER}/{path.stem}.md", _page(path, root / "build" / FOLDER)
-
-
-def _page(path: Path, cache: Path) -> str:
-    """Return the page of a notebook, executed again only if the notebook or the package changed."""
-    cached = cache / f"{path.stem}-{digest(path, Path(__file__), *EVERYTHING)}.md"
-    if not cached.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        for earlier in cache.glob(f"{path.stem}-{'?' * 16}.md"):
-            earlier.unlink()
-        cached.write_text(rendered(_executed(path), path.name), encoding="utf-8")
-    return cached.read_text(encoding="utf-8")
+    yield f"{FOLDER}/{path.stem}.md", rendered(_executed(path), path.name)
 
 
 def _executed(path: Path) -> Mapping[str, Any]:

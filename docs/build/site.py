@@ -19,6 +19,20 @@ from docs.build import architecture, links, made, navigation, outside
 
 ROOT = Path(__file__).parents[2]
 
+BOOST = {
+    "explanation/glossary.md": 10.0,
+    "explanation/accuracy.md": 2.0,
+    "explanation/compatibility.md": 2.0,
+    "extending.md": 2.0,
+    "how-to/": 2.0,
+    "tutorials/": 1.5,
+    "changelog.md": 0.5,
+    "reference/rules/": 0.5,
+    "reference/schemas.md": 0.5,
+    "reference/submodules.md": 0.5,
+}
+"""Weight of pages, or of all pages of a folder, in the search: pages that answer a question before pages that list everything."""
+
 STEP = 20
 """Number of pages between two lines that show progress."""
 
@@ -41,6 +55,9 @@ def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links to files of the repository that the site does not hold become their text, marks what code makes."""
+    boost = next((boost for path, boost in BOOST.items() if page.file.src_uri.startswith(path)), None)
+    if boost is not None:
+        page.meta.setdefault("search", {})["boost"] = boost
     order = [file.src_uri for file in files.documentation_pages()]
     number = order.index(page.file.src_uri) + 1
     if number % STEP == 0:
