@@ -15,3 +15,19 @@ document.addEventListener(
   },
   true,
 );
+
+// The search completes every word of a query: the "a" of "what is a gap" would find each title that begins with A.
+const SMALL = new Set("a an and are can do does for how i if in is it my of on or the to what when where why with".split(" "));
+const QUERY = 2;
+
+for (const kind of new Set([window.Worker, window.IFrameWorker])) {
+  if (!kind) continue;
+  const { postMessage } = kind.prototype;
+  kind.prototype.postMessage = function (message, ...more) {
+    if (message?.type === QUERY && typeof message.data === "string") {
+      const kept = message.data.split(/\s+/).filter((word) => !SMALL.has(word.toLowerCase()));
+      if (kept.some(Boolean)) message = { ...message, data: kept.join(" ") };
+    }
+    return postMessage.call(this, message, ...more);
+  };
+}

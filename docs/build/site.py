@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import posixpath
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +20,8 @@ from docs.build import architecture, links, made, navigation, outside
 
 ROOT = Path(__file__).parents[2]
 
-BOOST = {
-    "explanation/glossary.md": 10.0,
-    "explanation/accuracy.md": 2.0,
-    "explanation/compatibility.md": 2.0,
-    "extending.md": 2.0,
-    "how-to/": 2.0,
-    "tutorials/": 1.5,
-    "changelog.md": 0.5,
-    "reference/rules/": 0.5,
-    "reference/schemas.md": 0.5,
-    "reference/submodules.md": 0.5,
-}
-"""Weight of pages, or of all pages of a folder, in the search: pages that answer a question before pages that list everything."""
+CODE = re.compile(r"(<pre\b[^>]*>(?:<span></span>)?)<code(?![^>]*\btabindex)")
+"""Start of a block of code without a place in the order of the keyboard."""
 
 STEP = 20
 """Number of pages between two lines that show progress."""
@@ -55,9 +45,6 @@ def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links to files of the repository that the site does not hold become their text, marks what code makes."""
-    boost = next((boost for path, boost in BOOST.items() if page.file.src_uri.startswith(path)), None)
-    if boost is not None:
-        page.meta.setdefault("search", {})["boost"] = boost
     order = [file.src_uri for file in files.documentation_pages()]
     number = order.index(page.file.src_uri) + 1
     if number % STEP == 0:
@@ -73,8 +60,8 @@ def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, file
 
 
 def on_page_content(html: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Names that docstrings refer to become links."""
-    return links.references(html)
+    """Names that docstrings refer to become links, and blocks of code can be scrolled with the keyboard."""
+    return CODE.sub(r'\1<code tabindex="0"', links.references(html))
 
 
 def on_post_page(html: str, /, *, page: Page, config: MkDocsConfig) -> str:
