@@ -31,3 +31,16 @@ for (const kind of new Set([window.Worker, window.IFrameWorker])) {
     return postMessage.call(this, message, ...more);
   };
 }
+
+// What is wider than its place can be scrolled with the keyboard, too: tables, which the theme wraps when it starts, and code.
+const widths = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth) target.setAttribute("tabindex", "0");
+    else target.removeAttribute("tabindex");
+  }
+});
+const observe = () => {
+  for (const wide of document.querySelectorAll(".md-typeset__scrollwrap, .md-typeset pre > code")) widths.observe(wide);
+};
+observe();
+new MutationObserver(observe).observe(document.body, { childList: true, subtree: true });

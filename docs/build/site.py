@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import posixpath
-import re
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,6 @@ from mkdocs.structure.pages import Page
 from docs.build import architecture, links, made, navigation, outside
 
 ROOT = Path(__file__).parents[2]
-
-CODE = re.compile(r"(<pre\b[^>]*>(?:<span></span>)?)<code(?![^>]*\btabindex)")
-"""Start of a block of code without a place in the order of the keyboard."""
 
 STEP = 20
 """Number of pages between two lines that show progress."""
@@ -60,8 +56,8 @@ def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, file
 
 
 def on_page_content(html: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Names that docstrings refer to become links, and blocks of code can be scrolled with the keyboard."""
-    return CODE.sub(r'\1<code tabindex="0"', links.references(html))
+    """Names that docstrings refer to become links."""
+    return links.references(html)
 
 
 def on_post_page(html: str, /, *, page: Page, config: MkDocsConfig) -> str:

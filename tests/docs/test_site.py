@@ -85,7 +85,7 @@ def test_the_search_finds_without_a_server(opened):
         ("deadlock", {"how-to/check.html", "explanation/glossary.html"}),
         ("VPP", {"explanation/glossary.html"}),
         ("which schedule", {"how-to/compare.html"}),
-        ("memory limit", {"explanation/glossary.html"}),
+        ("memory limit", {"explanation/glossary.html", "notebooks/search-under-a-memory-limit.html"}),
         ("install", {"index.html"}),
         ("zbv", {"reference/strategies/zbv.html"}),
         ("costs file", {"how-to/traces.html", "tutorials/my-costs.html"}),
