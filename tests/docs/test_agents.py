@@ -26,7 +26,7 @@ def test_the_list_leads_to_files_that_describe_themselves():
     assert {path for _, path, _ in entries} >= {
         "docs/how-to/agents.md",
         "docs/how-to/planning.md",
-        "docs/reference/settings.md",
+        "docs/reference/options.md",
     }
     assert all((ROOT / path).is_file() for _, path, _ in entries)
     described = [text for _, _, text in entries if text]
