@@ -16,7 +16,9 @@ PAGE = Path(__file__).parents[4] / "docs" / "reference" / "models.md"
 
 
 def architectures() -> str:
-    tested = {read_config(path).source.removeprefix("config.json of ").partition(",")[0] for path in CONFIGS.glob("*.json")}
+    tested = {
+        read_config(path).source.removeprefix("config.json of ").partition(",")[0] for path in CONFIGS.glob("*.json")
+    }
     names = []
     for row in sorted(architecture_rows(), key=lambda row: row.name):
         mark = "**" if row.name in tested else ""
