@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from pipeplan.answers import require_outputs
+from pipeplan.answers import ShownOptions, require_outputs
 from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import command, output_option
 from pipeplan.cli.progress import progress_bar
@@ -50,6 +51,7 @@ def review(
     *files: Path,
     options: ReviewOptions,
     beside: ReviewOutputOptions,
+    shown: ShownOptions,
     json: bool = False,
 ) -> int:
     """Review a configuration that you already have, and repair it.
@@ -79,7 +81,7 @@ def review(
     token = secrets.token_hex() if beside.annotate and not json else ""
     if token:
         print(f"::stop-commands::{token}")
-    deliver(result, beside.output, json=json)
+    deliver(result, beside.output, json=json, text=partial(result.print, all=shown.all, verbose=shown.verbose))
     if token:
         print(f"::{token}::")
     if beside.annotate:

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 import pipeplan
+from pipeplan.answers.parts import figure
 from pipeplan.cli.process import main
 from pipeplan.extensions.planning import Configuration
 from pipeplan.extensions.planning.answers.one_configuration import look, trainer_of
@@ -53,7 +54,8 @@ def test_a_plan_is_the_best_of_the_trainers_own_plans(plain, capsys):
     assert (shown.step_time_s, shown.configuration) == (plain.best.step_time, plain.best.words)
     plain.print()
     output = " ".join(capsys.readouterr().out.split())
-    assert f"{plain.trainer}: the best of megatron " in output
+    others = [f"{name} {figure(step)} s" for name, step in steps.items() if name != plain.trainer]
+    assert f"{plain.trainer} (own plans of others: {', '.join(others)})" in output
 
 
 def test_every_command_gives_a_trainer_the_same_plan(plain, address, capsys):
