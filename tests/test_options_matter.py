@@ -268,9 +268,7 @@ def test_every_door_gives_the_same_answer(tmp_path, capsys):
         assert main(["simulate", question.schedule, "--json", *words]) == (0 if answer.fits else 1), name
         assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(answer.to_dict())), name
         call = {"schedule": question.schedule, "settings": settings, "detail": True}
-        document = answer_of("simulate", call, 60)
-        assert isinstance(document, dict), document
-        assert {key: document[key] for key in document if key != "headline"} == answer.to_dict(), name
+        assert answer_of("simulate", call, 60) == answer.to_dict(), name
         answer.save(costs)
         again = pipeplan.simulate(question.schedule, config=costs)
         assert _without_words(again.to_dict()) == _without_words(answer.to_dict()), name

@@ -172,7 +172,7 @@ class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq
     def _summary_fields(self) -> str:
         return """results.schedule results.chunks results.time_unit results.makespan results.bubble.idle_over_total
         results.peak_activation results.peak_bytes results.fits results.gap results.needs faster_with_more
-        least_bound.value warnings notes"""
+        least_bound.value parting.sentence warnings notes"""
 
     def summary(self) -> dict[str, Any]:
         """Return the parts of its JSON that answer the question, without warnings of limits, which ``fits`` shows."""

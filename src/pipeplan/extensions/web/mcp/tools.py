@@ -237,16 +237,11 @@ def answer_of(name: str, call: Mapping[str, Any], seconds: float, progress_file:
         if not detail:
             missing = document.pop("not_shown", "further figures")
             document["not_shown"] = f"{missing}; detail=true returns all, {tool.writes}"
-        return {"headline": _headline_of(answer), **document, **written}
+        return document | written
     except KeyboardInterrupt:
         return f"no answer within {seconds:g} s: try a smaller request, or a longer limit: pipeplan mcp --seconds"
     except Exception as error:
         return " ".join(sentence(error, ()).removeprefix("pipeplan: ").split())
-
-
-def _headline_of(answer: AnswerRecord) -> str:
-    sentences = getattr(answer, "sentences", ())
-    return getattr(answer, "headline", "") or (sentences[0] if sentences else repr(answer).strip("<>"))
 
 
 class _Reporter:
