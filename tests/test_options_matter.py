@@ -267,7 +267,7 @@ def test_every_door_gives_the_same_answer(tmp_path, capsys):
         words = words_of(settings, folder)
         assert main(["simulate", question.schedule, "--json", *words]) == (0 if answer.fits else 1), name
         assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(answer.to_dict())), name
-        call = {"schedule": question.schedule, "settings": settings, "details": True}
+        call = {"schedule": question.schedule, "settings": settings, "detail": True}
         document = answer_of("simulate", call, 60)
         assert isinstance(document, dict), document
         assert {key: document[key] for key in document if key != "headline"} == answer.to_dict(), name
@@ -397,6 +397,8 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         **_written("diff 1f1b run.json"),
         "configuration": ("diff 1f1b run.json", "--configuration plan.yaml"),
         "calibration": ("diff 1f1b run.json", "--calibration x.yaml"),
+        "all": ("diff zb-h1 long.json", "--all"),
+        "verbose": ("diff 1f1b run.json", "--verbose"),
     },
     "plan": {
         "store": (f"{PLAN} {FIXED}", "--store kept.db"),
@@ -417,7 +419,8 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "plain": (f"{PLAN} {FIXED} -o x.svg", "--plain"),
         "theme": (f"{PLAN} {FIXED} -o x.svg", "--theme dark"),
         "size": (f"{PLAN} {FIXED} -o x.svg", "--size column"),
-        "details": (f"{PLAN} {FIXED}".replace(" --json", ""), "--details"),
+        "all": (PLAN.replace(" --json", ""), "--all"),
+        "verbose": (f"{PLAN} {FIXED}".replace(" --json", ""), "--verbose"),
         "flags": (f"{PLAN} {FIXED}".replace(" --json", ""), "--flags megatron"),
         "trainer_version": (f"{PLAN} {FIXED} --flags megatron".replace(" --json", ""), "--trainer-version 0.1"),
         "output": (f"{PLAN} {FIXED}", "-o x.yaml"),
@@ -427,6 +430,8 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "approximate": ("estimate unknown.yaml --json", "--approximate"),
         "calibration": ("estimate plan.yaml --json", "--calibration calibration.yaml"),
         "measured": ("estimate plan.yaml --json", "--measured 9s"),
+        "all": ("estimate many.yaml", "--all"),
+        "verbose": ("estimate plan.yaml", "--verbose"),
         "output": ("estimate plan.yaml --json", "-o x.json"),
     },
     "review": {
@@ -441,6 +446,8 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
         "strict": ("review unsaid.sh", "--strict"),
         "hook": ("review unsaid.sh", "--hook"),
         "annotate": ("review train.sh", "--annotate"),
+        "all": ("review recipes.py", "--all"),
+        "verbose": ("review train.sh", "--verbose"),
     },
 }
 """For each option of a command that is no setting of shape and costs: a command line, and words that change its answer."""
@@ -477,7 +484,17 @@ def test_every_further_option_has_a_question():
 UNKNOWN = json.loads(
     (Path(__file__).parent / "extensions" / "planning" / "workload" / "configs" / "Qwen3-30B-A3B.json").read_text()
 ) | {"model_type": "novel_moe"}
+RECIPE = """
+def number_{}_config():
+    cfg = ConfigContainer()
+    cfg.model.num_layers = 46
+    cfg.model.pipeline_model_parallel_size = 4
+    cfg.model.pipeline_model_parallel_layout = None
+    return cfg
+"""
 FILES = {
+    "recipes.py": "from megatron.bridge.training.config import ConfigContainer\n"
+    + "".join(map(RECIPE.format, range(11))),
     "costs.yaml": "forward_times: 2\n",
     "limit.yaml": "memory_limit: 1act\n",
     "unsaid.sh": "pretrain_gpt.py --tensor-model-parallel-size 1 --pipeline-model-parallel-size 2\n",
@@ -485,6 +502,7 @@ FILES = {
     "layers.json": json.dumps(LAYERS),
     "calibration.yaml": CALIBRATION,
     "plan.yaml": json.dumps(CONFIGURATION),
+    "many.yaml": json.dumps({"rows": [CONFIGURATION] * 11}),
     "runs.yaml": json.dumps({"runs": [CONFIGURATION | {"measured": 9.0}]}),
     "unknown.json": json.dumps(UNKNOWN),
     "unknown.yaml": json.dumps(CONFIGURATION | {"model": "unknown.json"}),
@@ -507,6 +525,7 @@ def _said(words: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypa
     for name, text in FILES.items():
         Path(name).write_text(text)
     pipeplan.simulate("1f1b", ranks=3, microbatches=4, forward_times=1.5).save("run.json")
+    pipeplan.simulate("zb-h1", ranks=4, microbatches=4).save("long.json")
     pipeplan.simulate("1f1b", ranks=3, microbatches=4).save("order.csv")
     pipeplan.simulate("zb-h1", ranks=3, microbatches=4).save("split.csv")
     pipeplan.simulate("zbv", ranks=3, microbatches=4).save("waves.csv")

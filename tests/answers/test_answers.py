@@ -43,7 +43,7 @@ def test_every_answer_can_be_looked_at(name, capsys, tmp_path):
     assert len(capsys.readouterr().out.splitlines()) > 3
     assert len(answer.to_frame()) > 0
     assert repr(answer).startswith(f"<{type(answer).__name__}")
-    assert answer._repr_html_().startswith(("<img", "<pre>"))
+    assert answer._repr_html_().startswith(("<img", "<pre>", "<p><strong>"))
     assert (answer._repr_png_() or b"\x89PNG").startswith(b"\x89PNG")
     answer.save(str(tmp_path / "answer.json"))
     assert json.loads((tmp_path / "answer.json").read_text())

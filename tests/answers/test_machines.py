@@ -64,7 +64,7 @@ def test_tables_searches_and_bounds_have_one_definition_of_a_span(communication,
         assert result.timeline.longest_span == longest == step_time(result.timeline, result.costs, barrier=False)
         bound = span_bound(result.schedule.placement, 4, result.costs)
         assert bound.value <= longest * (1 + tolerances.ROUNDING)
-        result.print()
+        result.print(verbose=True)
         assert float(re.findall(r"longest span +(\S+)", capsys.readouterr().out)[0]) == longest
     answer = pipeplan.search(**settings, objective="span", evaluations=200, workers=1)
     assert answer.search is not None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.answers.comparing import columns
+from pipeplan.answers.comparing import comparison
 from pipeplan.answers.comparing.columns import BoundsByNeeds
 from pipeplan.answers.published import allowed_needs, kind_in_words
 from pipeplan.cli import main
@@ -87,7 +87,7 @@ def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_i
         # The shell and an agent's tool.
         main(["compare", "--json", *words_of(shape, tmp_path)])
         record = json.loads(capsys.readouterr().out)
-        assert record == answer_of("compare", {**shape, "details": True}, 60) == table.to_dict()
+        assert record == answer_of("compare", {**shape, "detail": True}, 60) == table.to_dict()
         # The web app.
         reply = json.loads(web_compare(CompareIn(**told(shape))).body)
         assert (reply["headline"], reply["least_bound"]) == (record["headline"], record["least_bound"])
@@ -161,7 +161,7 @@ def test_all_schedules_take_part_group_by_group():
 
 
 def test_the_best_of_each_group_is_listed_even_where_rows_are_cut(monkeypatch, capsys):
-    monkeypatch.setattr(columns, "MOST_ROWS", 2)
+    monkeypatch.setattr(comparison, "MOST_ROWS", 4)
     table = pipeplan.compare(ranks=4, microbatches=8)
     table.print()
     printed = capsys.readouterr().out
@@ -183,7 +183,9 @@ def test_schedules_that_are_named_may_need_anything_unless_the_question_says_oth
 
 def test_the_headline_says_when_no_schedule_needs_as_little_as_is_allowed():
     only = pipeplan.compare("mepipe", ranks=4, microbatches=8, allow="copies")
-    assert only.headline.startswith("None of the schedules that need at most two copies of the model is possible.")
+    assert only.headline.startswith(
+        "No schedule that needs at most two copies of the model is possible; with sequence slices, mepipe takes"
+    )
 
 
 def test_settings_that_slice_or_recompute_allow_it_and_say_so():

@@ -152,8 +152,8 @@ def failing(monkeypatch):
     [
         ("simulate -o a.svg -o b.json", "makespan"),
         ("compare -o a.svg -o b.json", "makespan"),
-        (f"{SEARCH} -o a.svg -o b.json", "memory limit"),
-        ("search -p 2 -m 2 --pareto --points 2 --evaluations 20 -o a.svg -o b.json", "memory against time"),
+        (f"{SEARCH} -o a.svg -o b.json", "makespan"),
+        ("search -p 2 -m 2 --pareto --points 2 --evaluations 20 -o a.svg -o b.json", "the step falls from"),
     ],
 )
 def test_an_output_that_fails_costs_neither_the_answer_nor_the_others(run, failing, line, shown):

@@ -270,6 +270,8 @@ export type CompareReply = {
   readonly drawn: readonly string[];
   readonly undrawn: readonly string[];
   readonly timeline: TimelineData | null;
+  readonly thumbnails: readonly Thumbnail[];
+  readonly left_out: string;
 };
 
 /** Costs of one microbatch per rank; means over the ranks unless they are `even`. */
@@ -484,6 +486,13 @@ export type DifferenceRow = {
   readonly ratio: number | null;
   /** Change of the step if only these ops take their measured times. */
   readonly effect: number;
+};
+
+/** Timelines of some schedules: the names of those that are `drawn`, and of those that are too large to be. */
+export type DrawReply = {
+  readonly drawn: readonly string[];
+  readonly undrawn: readonly string[];
+  readonly timeline: TimelineData | null;
 };
 
 /** Text and shape with which an edit begins. */
@@ -1411,6 +1420,15 @@ export type StrategyRecord = {
   readonly aliases: readonly string[];
   readonly variants: readonly string[];
   readonly timings?: readonly ShapeTiming[];
+};
+
+/** Small bitmap of a timeline: a row for each lane, a column for each interval of its time. */
+export type Thumbnail = {
+  readonly width: number;
+  readonly height: number;
+  readonly kinds: readonly string[];
+  /** Base64 of a zlib stream of the rows, a byte a cell: 0 is idle, others 1 + place in `kinds`. */
+  readonly cells: string;
 };
 
 /** Duration and price of a whole training run at the predicted step time, without interruptions; no price: no dollars. */

@@ -13,6 +13,7 @@ _HOMES = {
     "explaining.explanation": "Explanation explain explained",
     "explaining.remedies": "Remedy",
     "exporting": "Export ExportOptions converted export exported_to",
+    "headlined": "BRIEF HeadlinedAnswer ShownOptions more_details more_rows",
     "listing": "Plugin StrategyRecord fixed_chunks machines register schedules",
     "outputs": (
         "all_formats built_in_formats content_as export_formats holds_schedule is_picture named_beside "

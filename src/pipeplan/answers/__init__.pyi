@@ -30,6 +30,11 @@ from pipeplan.answers.exporting import ExportOptions as ExportOptions
 from pipeplan.answers.exporting import converted as converted
 from pipeplan.answers.exporting import export as export
 from pipeplan.answers.exporting import exported_to as exported_to
+from pipeplan.answers.headlined import BRIEF as BRIEF
+from pipeplan.answers.headlined import HeadlinedAnswer as HeadlinedAnswer
+from pipeplan.answers.headlined import ShownOptions as ShownOptions
+from pipeplan.answers.headlined import more_details as more_details
+from pipeplan.answers.headlined import more_rows as more_rows
 from pipeplan.answers.listing import Plugin as Plugin
 from pipeplan.answers.listing import StrategyRecord as StrategyRecord
 from pipeplan.answers.listing import fixed_chunks as fixed_chunks

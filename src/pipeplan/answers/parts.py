@@ -117,15 +117,10 @@ class TableColumns:
     least: Sequence[str] = ()
     text_last: bool = False
     rows: list[tuple[str, ...]] = field(default_factory=list)
-    sections: set[int] = field(default_factory=set)
 
     def add_row(self, *cells: str) -> None:
         """Add a row; a row may have fewer cells than there are columns."""
         self.rows.append(cells)
-
-    def add_section(self) -> None:
-        """Draw a line below the last row."""
-        self.sections.add(len(self.rows) - 1)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         from rich.measure import Measurement
@@ -159,10 +154,8 @@ class TableColumns:
             text = self._is_text(place)
             justify: Literal["left", "right"] = "left" if text else "right"
             table.add_column(self.headings[place], justify=justify, no_wrap=not text, overflow="fold")
-        for number, row in enumerate(self.rows):
-            table.add_row(
-                *(row[place] if place < len(row) else "" for place in places), end_section=number in self.sections
-            )
+        for row in self.rows:
+            table.add_row(*(row[place] if place < len(row) else "" for place in places))
         return table
 
     def _is_text(self, place: int) -> bool:
@@ -276,18 +269,11 @@ def activations_of(values: Sequence[float]) -> list[str]:
     return [form.number(value) for value in values]
 
 
-def left_out(ranks: int) -> tuple[Line, ...]:
-    """Return a line on how many ranks are not listed, and where they are; none where all are listed."""
-    if ranks <= MOST_RANKS:
-        return ()
-    return (line(f"{ranks - MOST_RANKS:,} ranks are not shown: --json lists all (in Python: to_dict())"),)
-
-
-def shown_ranks(ranks: int) -> Sequence[int]:
-    """Return the ranks that are listed."""
-    if ranks <= MOST_RANKS:
+def shown_ranks(ranks: int, most: int = MOST_RANKS) -> Sequence[int]:
+    """Return the ranks that are listed: all, or the first and the last of more than ``most``."""
+    if ranks <= most:
         return range(ranks)
-    return [*range(MOST_RANKS // 2), *range(ranks - MOST_RANKS // 2, ranks)]
+    return [*range(most // 2), *range(ranks - most // 2, ranks)]
 
 
 def html(*parts: RenderableType) -> str:

@@ -15,6 +15,7 @@ from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.files import Written
 
 if TYPE_CHECKING:
+    from pipeplan.answers import HeadlinedAnswer, ShownOptions
     from pipeplan.drawing import Look, View
 
 
@@ -118,14 +119,6 @@ def _message(error: Exception, options: Collection[str] | None) -> str:
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         where = error.filename or "for temporary files (TMPDIR)"
         return f"pipeplan: no space left: {where}"
-    from cyclopts import CycloptsError, UnusedCliTokensError
-
-    if isinstance(error, UnusedCliTokensError):
-        unused = " ".join(error.unused_tokens or ())
-        usage = " ".join(("pipeplan help", *(error.command_chain or ())))
-        return f"pipeplan: unexpected argument '{unused}': '{usage}' lists what the command takes"
-    if isinstance(error, CycloptsError):
-        return f"pipeplan: {' '.join(str(error).split())}"
     return f"pipeplan: internal error: {type(error).__name__}: {error}; please report it with the output of --debug"
 
 
@@ -153,6 +146,19 @@ def print_json(document: dict[str, Any]) -> None:
     from pipeplan.foundation.documents import json_text
 
     print(json_text(document))
+
+
+def print_answer(answer: HeadlinedAnswer, shown: ShownOptions, picture: Callable[[], None] | None = None) -> None:
+    """Print an answer on stdout: its headline, a picture if there is one, and its table."""
+    from pipeplan.answers.parts import line, show
+
+    if picture is None:
+        answer.print(all=shown.all, verbose=shown.verbose)
+        return
+    headline, *below = answer._table(shown)
+    show(headline, line())
+    picture()
+    show(*below)
 
 
 NARROWEST_PICTURE = 40

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeplan import answers
-from pipeplan.answers import AllowOptions, ColumnOptions, require_outputs
+from pipeplan.answers import AllowOptions, ColumnOptions, ShownOptions, require_outputs
 from pipeplan.cli.answers import deliver, show_below
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
 
@@ -12,7 +12,8 @@ from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, comm
 def compare(
     *names: ScheduleName,
     options: AllowOptions,
-    shown: ColumnOptions,
+    columns: ColumnOptions,
+    shown: ShownOptions,
     settings: LineSettings,
     output: OutputOptions,
     json: bool = False,
@@ -28,12 +29,12 @@ def compare(
         Names or files of schedules. Default: every schedule for these ranks and microbatches, those that need nothing of
         the model and the trainer first.
     """
-    query, columns = request(names, settings, output), shown.names
+    query, named = request(names, settings, output), columns.names
     require_outputs(query.outputs, ("record", "report", "pictures"), what="a comparison")
     comparison = answers.comparison_of(query.names, query.settings, allow=options.allow)
 
     def show() -> None:
-        comparison.print(columns)
+        comparison.print(named, all=shown.all, verbose=shown.verbose)
         if query.pictures:
             show_below((answers.view_of_result(result) for result in comparison.results), query.look)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pipeplan import answers
-from pipeplan.answers import AllowOptions
-from pipeplan.cli.answers import deliver, show_above
+from pipeplan.answers import AllowOptions, ShownOptions
+from pipeplan.cli.answers import deliver, print_answer, show_above
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, command, request
 
 
@@ -13,13 +15,14 @@ def simulate(
     name: ScheduleName | None = None,
     /,
     *,
+    shown: ShownOptions,
     settings: LineSettings,
     output: OutputOptions,
     json: bool = False,
 ) -> int:
     """Simulate one schedule: times, bubble, memory, lower bound and picture.
 
-    Prints a plain-text diagram and a table. Without `--output` and `--json` it also draws `pipeline_NAME.png`;
+    Prints one sentence, a plain-text diagram and a table. Without `--output` and `--json` it also draws `pipeline_NAME.png`;
     `--no-visualization` omits both pictures. Exits with 1 if a rank exceeds its memory limit.
 
     Parameters
@@ -31,12 +34,11 @@ def simulate(
     query = request(() if name is None else (name,), settings, output, draws=not json)
     result = answers.simulated(query.name, query.settings)
 
-    def show() -> None:
-        if query.pictures:
-            show_above(answers.view_of_result(result), query.look)
-        result.print()
+    def picture() -> None:
+        show_above(answers.view_of_result(result), query.look)
 
-    deliver(result, query.outputs, json=json, look=query.look, text=show)
+    text = partial(print_answer, result, shown, picture if query.pictures else None)
+    deliver(result, query.outputs, json=json, look=query.look, text=text)
     return 0 if result.fits else 1
 
 
@@ -46,6 +48,7 @@ def explain(
     /,
     *,
     options: AllowOptions,
+    shown: ShownOptions,
     settings: LineSettings,
     output: OutputOptions,
     json: bool = False,
@@ -63,5 +66,5 @@ def explain(
     """
     query = request(() if name is None else (name,), settings, output)
     explanation = answers.explained(query.name, query.settings, allow=options.allow)
-    deliver(explanation, query.outputs, json=json, look=query.look)
+    deliver(explanation, query.outputs, json=json, look=query.look, text=partial(print_answer, explanation, shown))
     return 0 if explanation.result.fits else 1

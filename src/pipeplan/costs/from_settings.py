@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 _ASSUMED = "times assumed: forward 1, backward 2"
 """Name of costs without any given time."""
 
+UNIT_TIMES = "times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)"
+"""Note on costs without any given time."""
+
 
 @dataclass(frozen=True, kw_only=True, init=False)
 class Settings(SettingsTable):
     """Settings of shape and costs, a value that every function takes as ``settings``; None means not set.
 
     They are converted and checked once: lists and arrays become tuples, sizes such as ``2GiB`` bytes.
-    ``docs/reference/settings.md`` describes all of them.
+    ``docs/reference/options.md`` describes all of them.
 
     Raises the errors of :class:`~pipeplan.costs.settings.SettingsTable`, and UnknownNameError for an unknown name.
 
@@ -410,7 +413,7 @@ def assumed_times(settings: SettingsTable, schedule: Schedule) -> Iterator[str]:
     if settings.layers is not None:
         times = set(BASIC_TIMES)
     if not times:
-        yield "times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)"
+        yield UNIT_TIMES
     elif "forward_times" not in times:
         yield "the forward time is assumed to be 1"
     elif times == {"forward_times"}:

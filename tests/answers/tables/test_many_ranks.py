@@ -1,27 +1,32 @@
 """Tables of many ranks are cut, and say so."""
 
+import re
+
 import pipeplan
-from pipeplan.answers.comparing import columns, comparison
+from pipeplan.answers.headlined import MOST_ROWS
 
 
-def printed(answer, capsys):
-    answer.print()
+def printed(answer, capsys, **shown):
+    answer.print(**shown)
     return capsys.readouterr().out
 
 
 def test_what_is_left_out_is_said(capsys):
     many = pipeplan.simulate("1f1b", ranks=100, microbatches=1)
-    sentence = "68 ranks are not shown: --json lists all (in Python: to_dict())"
-    assert sentence in printed(many, capsys)
-    assert sentence in printed(pipeplan.explain(many.schedule), capsys)
-    assert "not shown" not in printed(pipeplan.simulate("1f1b", ranks=32, microbatches=1), capsys)
+    sentence = f"{100 - MOST_ROWS} ranks not listed: --all (in Python: all=True)"
+    for answer in (many, pipeplan.explain(many.schedule)):
+        assert sentence in printed(answer, capsys)
+        assert "not listed" not in (everything := printed(answer, capsys, all=True))
+        assert all(re.search(f"(?m)^{rank} ", everything) for rank in range(100))
+    assert "not listed" not in printed(pipeplan.simulate("1f1b", ranks=MOST_ROWS, microbatches=1), capsys)
     assert len(many.to_dict()["idle"]) == 100
 
 
-def test_of_many_schedules_the_shortest_are_listed(capsys, monkeypatch):
-    monkeypatch.setattr(comparison, "MOST_ROWS", 2)
-    monkeypatch.setattr(columns, "MOST_ROWS", 2)
-    outcome = pipeplan.compare("1f1b", "gpipe", "zb-h1", ranks=2, microbatches=4)
-    sentence = printed(outcome, capsys)
-    assert "1 slower schedule not listed: --json lists all" in sentence
-    assert len(outcome.to_dict()["results"]) == 3
+def test_of_many_schedules_ten_are_listed_and_all_on_request(capsys):
+    outcome = pipeplan.compare(ranks=4, microbatches=8)
+    more = f"{len(outcome) - MOST_ROWS} more schedules not listed: --all"
+    assert more in printed(outcome, capsys)
+    everything = printed(outcome, capsys, all=True)
+    assert more not in everything
+    assert all(f"\n{result.name} " in everything for result in outcome)
+    assert len(outcome.to_dict()["results"]) == len(outcome) > MOST_ROWS

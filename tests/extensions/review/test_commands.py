@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 import pipeplan
+from pipeplan.answers.parts import figure
 from pipeplan.cli import main
 from pipeplan.extensions.review import RULES
 from pipeplan.extensions.review.answers.sources import SUFFIXES
@@ -26,6 +27,7 @@ SCRIPT = """torchrun --nproc-per-node 8 --nnodes 4 pretrain_gpt.py \\
   --tensor-model-parallel-size 8 --sequence-parallel --pipeline-model-parallel-size 4 --pipeline-model-parallel-layout {layout} \\
   --seq-length 4096 --micro-batch-size 1 --global-batch-size 32 --bf16 --use-distributed-optimizer
 """
+CLUSTER = ("--model", "llama3-70b", "--cluster", "b200-sxm:4x8")
 BALANCED, UNEVEN, STALE = "'Et*20|t*20|t*20|t*20L'", "'Et*26|t*18|t*18|t*18L'", "'Et*20|t*20|t*20|t*16L'"
 
 
@@ -86,7 +88,9 @@ def test_findings_of_several_files_stand_under_their_file(write, capsys):
     assert main(["review", "--hook", *files]) == 1
     text = capsys.readouterr().out
     assert text.count("[layout-layers]") == 1
-    assert text.startswith("run.sh: Megatron-LM")
+    words = " ".join(text.split())
+    assert words.startswith("1 of 2 configurations does not start, or does not train right: 1 error (layout-layers); ")
+    assert "\nrun.sh: Megatron-LM\n" in text
     assert "without findings: other.sh" in text
 
 
@@ -103,12 +107,93 @@ def test_a_file_that_cannot_be_read_exits_with_2(tmp_path, monkeypatch, capsys):
 
 
 def test_the_table_answers_four_questions_in_their_order(write, capsys):
-    assert main(["review", write(STALE)]) == 1
+    questions = ("does it start", "is it right", "where it loses", "does it fit")
+    for options, parts in (((), questions), (("--verbose",), (*questions, "what to change"))):
+        assert main(["review", write(STALE), *options]) == 1
+        text = capsys.readouterr().out
+        places = [text.index(part) for part in (*parts, "--- a/")]
+        assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("layouts", "options", "code", "headline"),
+    [
+        (
+            [BALANCED],
+            CLUSTER,
+            0,
+            "{0} starts and is right as far as {judged} of {rules} rules could judge; it takes {step}",
+        ),
+        ([STALE], (), 1, "{0} starts but trains wrongly: 1 error (layout-layers); the patch removes it"),
+        (
+            [UNEVEN],
+            CLUSTER,
+            1,
+            "{0} starts and is right as far as {judged} of {rules} rules could judge; it takes {step}; 1 warning "
+            "(stages-unbalanced); a change gains {gain}: {after}",
+        ),
+        (
+            [STALE, BALANCED],
+            (),
+            1,
+            "{1} differs from {0} in 1 setting; gone: layout-layers; no times, because {0} has errors",
+        ),
+    ],
+)
+def test_a_review_is_one_sentence_first_in_the_shell_and_in_json(write, capsys, layouts, options, code, headline):
+    files = [write(layout, f"run-{number}.sh") for number, layout in enumerate(layouts)]
+    result = answer(capsys, *files, *options, code=code)
+    assert next(iter(result)) == "headline"
+    assert main(["review", *files, *options]) == code
+    assert " ".join(capsys.readouterr().out.split()).startswith(result["headline"])
+    own = result["configurations"][0]
+    values: dict[str, Any] = {
+        "judged": sum(question["judged"] for question in result["questions"]),
+        "rules": sum(question["judged"] + question["not_judged"] for question in result["questions"]),
+    }
+    if own["step_time_s"] is not None:
+        values["step"] = f"{figure(own['step_time_s'])} s a step and {own['peak_memory_gib']:.1f} GiB"
+    if own["changes"] and own["changes"][-1]["step_time_s"] is not None:
+        last = own["changes"][-1]
+        values["after"] = f"{figure(last['step_time_s'])} s a step and {last['peak_memory_gib']:.1f} GiB"
+        values["gain"] = f"{1 - last['step_time_s'] / own['step_time_s']:.1%}"
+    assert result["headline"] == headline.format(*files, **values)
+
+
+def test_the_script_of_the_readme_is_reviewed_in_45_lines_with_its_patch(tmp_path, capsys):
+    readme = Path(__file__).parents[3] / "README.md"
+    script = re.search(r'```shell title="pretrain.sh"\n(.*?)```', readme.read_text(), re.DOTALL)
+    assert script is not None
+    (tmp_path / "pretrain.sh").write_text(script[1])
+    assert main(["review", "pretrain.sh", "--cluster", "h100-sxm:16x8"]) == 1
     text = capsys.readouterr().out
-    places = [
-        text.index(part) for part in ("does it start", "is it right", "where it loses", "what to change", "--- a/")
-    ]
-    assert places == sorted(places)
+    words = " ".join(text.split())
+    assert len(text.splitlines()) <= 45
+    assert max(map(len, text.partition("--- a/")[0].splitlines())) <= 80
+    assert words.startswith(
+        "pretrain.sh does not start: 3 errors (expert-grid, expert-bias-over-tensor, layers-per-rank); "
+    )
+    assert re.search(r"with the patch it takes \d\.\d+ s a step and \d+\.\d GiB", words)
+    assert "experts with bias need etp 1, not 4 -> removed by the same change" in words
+    assert "is it right: 1 remark where it loses: 1 warning, 3 remarks" in words
+    assert "router-precision" not in words
+    assert main(["review", "pretrain.sh", "--cluster", "h100-sxm:16x8", "--verbose"]) == 1
+    assert "advice [router-precision]" in capsys.readouterr().out
+
+
+def test_findings_beyond_ten_are_listed_with_all(tmp_path, capsys):
+    recipe = "\ndef number_{}_config():\n    cfg = ConfigContainer()\n    cfg.model.num_layers = 46\n"
+    recipe += "    cfg.model.pipeline_model_parallel_size = 4\n    cfg.model.pipeline_model_parallel_layout = None\n"
+    text = "from megatron.bridge.training.config import ConfigContainer\n"
+    recipes = (f"{recipe.format(number)}    return cfg\n" for number in range(12))
+    (tmp_path / "recipes.py").write_text(text + "".join(recipes))
+    assert main(["review", "recipes.py"]) == 1
+    words = " ".join(capsys.readouterr().out.split())
+    assert words.startswith("12 of 12 configurations do not start, or do not train right: 12 errors (layers-per-rank)")
+    assert words.count("[layers-per-rank]") == 10
+    assert "2 configurations not listed: --all" in words
+    assert main(["review", "recipes.py", "--all"]) == 1
+    assert capsys.readouterr().out.count("[layers-per-rank]") == 12
 
 
 def test_rules_are_listed(capsys):
@@ -150,6 +235,12 @@ def without_layers(tmp_path):
     return "run.sh"
 
 
+def test_what_is_unknown_is_never_called_right(without_layers, capsys):
+    headline = answer(capsys, without_layers, code=3)["headline"]
+    assert headline.startswith("Whether run.sh starts is not known, because the number of layers is unknown; ")
+    assert re.search(r"\d+ of \d+ rules could judge it: no error$", headline)
+
+
 def test_what_was_not_judged_is_counted_with_the_option_that_says_it(without_layers, capsys):
     result = answer(capsys, without_layers, code=3)
     for question in result["questions"]:
@@ -158,7 +249,7 @@ def test_what_was_not_judged_is_counted_with_the_option_that_says_it(without_lay
     layers = [fact for fact in missing if fact["what"] == "the number of layers"]
     assert {fact["give"] for fact in layers} == {"--model"}
     assert result["configurations"][0]["unknown"] == ["the number of layers"]
-    assert main(["review", without_layers]) == 3
+    assert main(["review", without_layers, "--verbose"]) == 3
     text = " ".join(capsys.readouterr().out.split())
     assert f"not judged: {counted(layers[0]['rules'], 'rule')}, because the number of layers is not stated" in text
     assert "is not stated: give --model" in text
@@ -263,7 +354,8 @@ def test_two_files_are_compared_with_what_the_change_costs(write, capsys):
     assert after < 0.9 * before
     assert main(["review", *files, *cluster]) == 1
     text = capsys.readouterr().out
-    assert text.startswith("run.sh -> after.sh")
+    assert text.startswith(f"after.sh is {1 - after / before:.1%} faster than run.sh: ")
+    assert "\nrun.sh -> after.sh\n" in text
     assert "gone: warning [stages-unbalanced]" in text
     assert answer(capsys, *files, *cluster, "--hook", code=1)["comparison"] is None
 

@@ -19,6 +19,9 @@ def test_a_run_as_planned_and_one_that_is_slower(run, tmp_path):
     assert (tmp_path / "both.html").read_text().startswith("<!doctype html>")
     code, out, _ = run(f"diff {plan} {slower}")
     assert code == 0
+    assert " ".join(out.split()).startswith(found["headline"])
+    code, out, _ = run(f"diff {plan} {slower} --verbose")
+    assert code == 0
     assert "All of that comes from ops that took longer than planned." in out
 
 

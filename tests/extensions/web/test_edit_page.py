@@ -188,7 +188,7 @@ def test_it_joins_the_comparison_and_is_saved(editor, tmp_path):
         saved.value.save_as(path)
     assert pipeplan.simulate(tmp_path / "1f1b-edited.rows.txt").makespan == 36
     editor.page.click("text=Add to comparison")
-    editor.settled("() => document.querySelector('.results').textContent.includes('1f1b-edited.txt')")
+    editor.settled("() => document.querySelector('.fastest').textContent.includes('1f1b-edited.txt')")
     assert editor.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
 
 

@@ -74,8 +74,8 @@ export class EditPanel implements Panel {
   /** Sessions of previously edited schedules by name. */
   private readonly sessions = new Map<string, Session>();
   private waiting: ReturnType<typeof setTimeout> | undefined;
-  /** Text from the page's address, until the first session uses it. */
-  private rowsOfAddress = new URLSearchParams(location.search).get("rows");
+  /** Text of the address or of the browser's history, until the next session uses it. */
+  private pendingRows: string | null = null;
 
   constructor(private readonly host: Host) {
     this.select.addEventListener("change", () => void this.begin(this.select.value));
@@ -116,9 +116,30 @@ export class EditPanel implements Panel {
 
   /** The edited text, which a reload of the page restores. */
   query(): Readonly<Record<string, string>> {
-    const { session } = this;
+    const { session, pendingRows: rows } = this;
+    if (rows !== null && rows.length <= MOST_REMEMBERED) return { rows };
     if (session === null || !session.edited || session.text.length > MOST_REMEMBERED) return {};
     return session.original === "" ? { rows: session.text } : { rows: session.text, show: session.name };
+  }
+
+  /** The edited text for the browser's history, whose entries are longer than an address. */
+  editedText(): string | null {
+    return this.pendingRows ?? (this.session?.edited === true ? this.session.text : null);
+  }
+
+  restore(schedule: string, rows: string | null): void {
+    const { session } = this;
+    this.pendingRows = rows;
+    if (session === null || (rows !== null && schedule !== "" && schedule !== session.name)) {
+      if (session !== null) void this.begin(schedule);
+      return;
+    }
+    this.pendingRows = null;
+    if ((rows ?? session.original) === session.text) return;
+    session.history.goTo(rows ?? session.original);
+    this.area.text = session.text;
+    this.update();
+    void this.judging.request();
   }
 
   /** Offer every schedule of the comparison. */
@@ -156,10 +177,8 @@ export class EditPanel implements Panel {
   private use(session: Session): void {
     this.session = session;
     this.choose(null, "none");
-    if (this.rowsOfAddress !== null) {
-      session.history.add(this.rowsOfAddress, null, false, performance.now());
-      this.rowsOfAddress = null;
-    }
+    if (this.pendingRows !== null) session.history.goTo(this.pendingRows);
+    this.pendingRows = null;
     this.area.text = session.text;
     this.offer();
     void this.judging.request();

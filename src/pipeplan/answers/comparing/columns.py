@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeplan.answers.parts import TableColumns, activations_of
-from pipeplan.answers.published import Allowed, FasterWithMore, faster_with_more_in_words, kind_in_words, missing
+from pipeplan.answers.published import Allowed, kind_in_words
 from pipeplan.answers.simulating.result import Result, bound_is_of_recomputed
 from pipeplan.costs import Options, option
 from pipeplan.foundation.errors import UnknownNameError
-from pipeplan.foundation.readable import Times, percent, size_text, size_texts
+from pipeplan.foundation.readable import Times, percent, size_texts
 from pipeplan.foundation.records import Record
 from pipeplan.model import Need, counted, counted_either, needs_in_words, one_line
 
@@ -91,7 +91,7 @@ COLUMNS = {
     "placement": Column(
         title="placement", value=lambda result: result.schedule.placement.name, texts=_plain, weight=3,
     ),
-    "chunks": Column(title="chunks", value=lambda result: result.chunks, texts=_plain, weight=4, default=True),
+    "chunks": Column(title="chunks", value=lambda result: result.chunks, texts=_plain, weight=4),
     "makespan": Column(
         title="makespan", unit=_time_unit, value=lambda result: result.makespan, texts=_times, weight=11, default=True,
     ),
@@ -163,36 +163,35 @@ class ColumnOptions(Options):
         return columns_named(part for text in self.columns for part in text.replace(",", " ").split())
 
 
-MOST_ROWS = 200
-"""Maximum number of listed schedules, the fastest first; the best one of each group is always listed."""
-
 Group = tuple[Need, ...]
 """Needs of the schedules of a group that are not allowed."""
 
 
-def rows_shown(groups: Sequence[Group]) -> list[int]:
-    """Return the places of the listed schedules: the first ones, and the first one of each group."""
-    return [place for place, group in enumerate(groups) if place < MOST_ROWS or groups.index(group) == place]
+def rows_shown(groups: Sequence[Group], fits: Sequence[bool], most: int) -> list[int]:
+    """Return the places of the listed schedules: the first one of each group, then those that fit, then the others."""
+
+    def importance(place: int) -> tuple[bool, bool, int]:
+        return groups.index(groups[place]) != place, not fits[place], place
+
+    return sorted(sorted(range(len(groups)), key=importance)[:most])
 
 
-def table_of(results: Sequence[Result], names: Sequence[str], groups: Sequence[Group]) -> TableColumns:
-    """Return a row per result with the columns of these names, under what each further group needs."""
+def table_of(
+    results: Sequence[Result], names: Sequence[str], groups: Sequence[Group], places: Sequence[int]
+) -> TableColumns:
+    """Return a row for each place with the columns of these names, under what each further group needs."""
     headings = {name: COLUMNS[name].heading(results) for name in names}
     least = sorted(names, key=lambda name: COLUMNS[name].weight)
     table = TableColumns(["schedule", *headings.values()], least=[headings[name] for name in least])
     cells = [COLUMNS[name].texts([COLUMNS[name].value(result) for result in results], results) for name in names]
     group: Group = ()
-    for place in rows_shown(groups):
+    for place in places:
         if groups[place] != group:
             group = groups[place]
             table.add_row(f"with {needs_in_words(group)}:")
         mark = "" if results[place].fits else " !"
         table.add_row(one_line(results[place].name) + mark, *(column[place] for column in cells))
     return table
-
-
-_LEAST_SHOWN = 1e-3
-"""Smallest gap, as a fraction, that is shown as a number."""
 
 
 class LeastBound(Record, frozen=True, kw_only=True):
@@ -265,20 +264,8 @@ class BoundsByNeeds:
 def _above(gap: float) -> str:
     if gap == 0:
         return "that short"
-    return f"{percent(gap) if gap >= _LEAST_SHOWN else f'less than {percent(_LEAST_SHOWN)}'} above it"
+    return f"{percent(gap) if gap >= LEAST_SHOWN else f'less than {percent(LEAST_SHOWN)}'} above it"
 
 
-def headline_of(results: Sequence[Result], allowed: Allowed, faster: Sequence[FasterWithMore]) -> str:
-    """Return the best schedule in a sentence, and one on what is faster with more."""
-    times, first = times_of(results), results[0]
-    eligible = first.fits and not missing(first.needs, allowed)
-    alone = all(not missing(result.needs, allowed) for result in results)
-    of = "" if alone else f" of those that need {'at most ' if allowed else ''}{needs_in_words(allowed)}"
-    within = "" if first.limits is None else " within the memory limit"
-    if eligible:
-        unit = size_text(first.peak) if first.peak_bytes is not None else f"{first.peak:.4g} activations"
-        sentence = f"{first.name} is the fastest{within}{of}: {times.text(first.makespan)}, {unit}."
-    else:
-        none = "No schedule here" if alone else of.replace(" of those", "None of the schedules")
-        sentence = f"{none} is{within or ' possible'}."
-    return " ".join(filter(None, (sentence, faster_with_more_in_words(faster, times, fits=eligible))))
+LEAST_SHOWN = 1e-3
+"""Smallest gap, as a fraction, that is shown as a number."""

@@ -15,15 +15,16 @@ from pipeplan.answers.answers import Listing
 from pipeplan.answers.comparing.columns import (
     COLUMNS,
     DEFAULT_COLUMNS,
-    MOST_ROWS,
     BoundsByNeeds,
     LeastBound,
     columns_named,
     frame_of,
-    headline_of,
     rows_shown,
     table_of,
 )
+from pipeplan.answers.comparing.headline import headline_of
+from pipeplan.answers.comparing.parting import Parting, parting_of, parting_parts
+from pipeplan.answers.headlined import BRIEF, MOST_ROWS, HeadlinedAnswer, ShownOptions, more_details, more_rows
 from pipeplan.answers.parts import line, notes, show
 from pipeplan.answers.published import (
     Allowed,
@@ -31,11 +32,14 @@ from pipeplan.answers.published import (
     as_candidate,
     best_published,
     faster_with_more,
+    faster_with_more_in_words,
     missing,
 )
 from pipeplan.answers.simulating.result import Result, pictured, view_of_result
 from pipeplan.answers.simulating.simulate import Summary
+from pipeplan.answers.simulating.table import notes_shown
 from pipeplan.foundation.errors import InputError
+from pipeplan.foundation.readable import Times
 from pipeplan.foundation.records import Record, replaced
 from pipeplan.model import NEEDS, Need, counted, one_line
 from pipeplan.strategies import STRATEGIES, is_strategy, strategy
@@ -106,7 +110,7 @@ class ComparisonFacts(Record, frozen=True, kw_only=True):
 
 
 @final
-class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
+class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq=False):
     """Several schedules on the same ranks, microbatches and costs.
 
     ``table["zbv"]`` is one result, ``table[0]`` the first, iteration gives all; ``to_frame()`` has a row per schedule.
@@ -127,6 +131,8 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
     faster_with_more
         The best schedule of each group that needs more than is allowed, if it is faster than the best one; the fastest
         first.
+    parting
+        Where the orders of two schedules of one placement part; None otherwise.
     least
         The least lower bound of the schedules that need nothing but what is allowed, as ``least_bound`` in JSON.
     """
@@ -141,6 +147,7 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
     refused: dict[str, str]
     warnings: tuple[str, ...]
     notes: tuple[str, ...]
+    parting: Parting | None
     least: LeastBound = msgspec.field(name="least_bound")
 
     @property
@@ -162,6 +169,18 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
             raise InputError(f"{own_name} is not possible here: {self.refused[own_name]}")
         return super()._named(name)
 
+    def _summary_fields(self) -> str:
+        return """results.schedule results.chunks results.time_unit results.makespan results.bubble.idle_over_total
+        results.peak_activation results.peak_bytes results.fits results.gap results.needs faster_with_more
+        least_bound.value warnings notes"""
+
+    def summary(self) -> dict[str, Any]:
+        """Return the parts of its JSON that answer the question, without warnings of limits, which ``fits`` shows."""
+        from pipeplan.answers.summaries import summary_of
+
+        document = self.to_dict() | {"warnings": list(_without_limits(self.warnings))}
+        return summary_of(document, self._summary_fields())
+
     def _views(self) -> Sequence[View]:
         """Return the views of all results."""
         return [view_of_result(result) for result in self.results]
@@ -174,45 +193,65 @@ class Comparison(Listing[Result], frozen=True, kw_only=True, eq=False):
             "report": lambda chosen: comparison_report(self, pictured(self.results, chosen)),
         }
 
-    def _table(self, columns: Collection[str] = DEFAULT_COLUMNS) -> Iterator[Part]:
+    def _below(self, shown: ShownOptions = BRIEF, columns: Collection[str] = DEFAULT_COLUMNS) -> Iterator[Part]:
         """Return a row per schedule with some of ``COLUMNS``, then the least bound and notes.
 
         Schedules over their memory limit are marked with ``!``. Raises UnknownNameError for an unknown column.
         """
-        shown, first = columns_named(columns), self.best
+        named, first = columns_named(columns), self.best
         shape = f"{counted(first.ranks, 'rank')}, {counted(first.microbatches, 'microbatch')}"
-        yield line(f"{shape}, {first.costs.name}" if first.costs.name else shape, "bold")
+        yield line(f"{shape}, {first.costs.name}" if first.costs.name else shape)
         yield line()
         groups = [missing(result.needs, frozenset(self.allowed)) for result in self]
-        yield table_of(self.results, shown, groups)
-        if len(self) > MOST_ROWS:
-            more = counted(len(self) - len(rows_shown(groups)), "slower schedule")
-            yield line(f"{more} not listed: --json lists all (in Python: to_dict())")
-        if not all(result.fits for result in self):
+        places = rows_shown(groups, [result.fits for result in self], len(self) if shown.all else MOST_ROWS)
+        yield table_of(self.results, named, groups, places)
+        if not all(self[place].fits for place in places):
             yield line("! over the memory limit")
-        yield line()
-        yield from map(line, (self.headline, self.least.sentence))
-        if self.refused:
-            yield line()
-            yield line("not possible here:")
-        for name, reason in self.refused.items():
-            yield line(f"{name}: {_first_line(name, reason)}", indent=2)
-        meanings = [COLUMNS[name].meaning for name in shown if COLUMNS[name].meaning]
-        yield line()
-        yield from ([line("; ".join(meanings) + ".")] if meanings else [])
-        yield from notes(self.notes)
-        yield from notes(_without_limits(self.warnings))
+        yield from more_rows(len(self) - len(places), "more schedule")
+        if len(self.faster_with_more) > 1:
+            every = [*(more.value for more in self.faster_with_more), self.best.makespan]
+            times = Times.of(every, first.time_unit)
+            yield line(faster_with_more_in_words(self.faster_with_more, times, fits=first.fits))
+        if self.parting is not None:
+            starts = (start for rank in self.parting.ranks for start in rank.starts if start is not None)
+            yield from parting_parts(self.parting, Times.of((first.makespan, *starts), first.time_unit), shown)
+        yield from self._details(named, shown)
 
-    def print(self, columns: Collection[str] = DEFAULT_COLUMNS) -> None:
-        """Print the table that the command prints, with some of ``COLUMNS``."""
-        show(*self._table(columns))
+    def _details(self, columns: Collection[str], shown: ShownOptions) -> Iterator[Part]:
+        """Return what the bound covers, which schedules are impossible, what columns mean, notes and warnings."""
+        meanings = [COLUMNS[name].meaning for name in columns if COLUMNS[name].meaning]
+        own = [text for text in self.best.notes if text not in _of_all(self.results) or len(self) == 1]
+        told = self.notes if shown.verbose else notes_shown(own, shown)
+        if shown.verbose:
+            yield line()
+            yield line(self.least.sentence)
+            if self.refused:
+                yield line()
+                yield line("not possible here:")
+            for name, reason in self.refused.items():
+                yield line(f"{name}: {_first_line(name, reason)}", indent=2)
+            yield line()
+            yield from ([line("; ".join(meanings) + ".")] if meanings else [])
+        yield from notes(told)
+        yield from notes(_without_limits(self.warnings))
+        impossible = [f"{counted(len(self.refused), 'schedule')} not possible here"] if self.refused else []
+        further = len(self.notes) - len(told)
+        assumptions = [counted(further, "further note")] if further > 0 else []
+        meant = ["what the columns mean"] if meanings else []
+        yield from more_details(["what the bound covers", *impossible, *meant, *assumptions], shown)
+
+    def print(self, columns: Collection[str] = DEFAULT_COLUMNS, *, all: bool = False, verbose: bool = False) -> None:
+        """Print the table that the command prints, with some of ``COLUMNS``; with ``all``, all schedules."""
+        shown = ShownOptions(all=all, verbose=verbose)
+        show(line(self.headline, "bold"), *self._below(shown, columns))
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [{"schedule": result.name} | asdict(Summary.of(result)) | frame_of(result) for result in self.results]
 
     def __repr__(self) -> str:
-        lines = "".join(f"\n  {result!r}" for result in self.results)
-        return f"<Comparison of {len(self.results)} schedules, {len(self.refused)} refused{lines}>"
+        names = ", ".join(result.name for result in self.results[:MOST_ROWS])
+        more = f" and {len(self) - MOST_ROWS} more" if len(self) > MOST_ROWS else ""
+        return f"<Comparison: {self.headline}; of {names}{more}>"
 
 
 def comparison_of_results(
@@ -227,16 +266,23 @@ def comparison_of_results(
     best = best_published(candidates, allowed, lambda candidate: candidate)
     faster = faster_with_more(candidates, allowed, None if best is None else best.value)
     bounds = BoundsByNeeds(results, allowed)
+    parting = parting_of(results, numbered([result.name for result in results]))
     return Comparison(
-        headline=headline_of(results, allowed, faster),
+        headline=headline_of(results, allowed, faster, bounds.gap(results[0]), parting),
         results=tuple(replaced(result, least_gap=bounds.gap(result)) for result in results),
         allowed=tuple(need for need in NEEDS if need in allowed),
         faster_with_more=faster,
         refused=dict(refused or {}),
         warnings=_by_text(results, lambda result: result.warnings),
         notes=(*notes, *_by_text(results, lambda result: result.notes)),
+        parting=parting,
         least=bounds.record(),
     )
+
+
+def _of_all(results: Sequence[Result]) -> frozenset[str]:
+    """Return the notes that every result has."""
+    return frozenset.intersection(*(frozenset(result.notes) for result in results))
 
 
 def _by_text(results: Sequence[Result], texts_of: Callable[[Result], Iterable[str]]) -> tuple[str, ...]:
@@ -278,6 +324,7 @@ def comparison_facts(comparison: Comparison) -> ComparisonFacts:
     best = comparison.best
     in_bytes = best.memory.peak_bytes is not None
     limits = best.limits
+    names = numbered([one_line(result.name) for result in comparison])
     return ComparisonFacts(
         ranks=best.ranks,
         microbatches=best.microbatches,
@@ -287,9 +334,7 @@ def comparison_facts(comparison: Comparison) -> ComparisonFacts:
         costs=_costs(best),
         allowed=comparison.allowed,
         covers=comparison.least.covers,
-        rows=tuple(
-            _page_row(name, result, in_bytes) for name, result in zip(_names(comparison), comparison, strict=True)
-        ),
+        rows=tuple(_page_row(name, result, in_bytes) for name, result in zip(names, comparison, strict=True)),
         refused=tuple(
             RefusedRow(schedule=one_line(name), message=_first_line(name, reason))
             for name, reason in comparison.refused.items()
@@ -298,9 +343,8 @@ def comparison_facts(comparison: Comparison) -> ComparisonFacts:
     )
 
 
-def _names(comparison: Comparison) -> list[str]:
-    """Return the names of the schedules, with a number where a name repeats."""
-    names = [one_line(result.name) for result in comparison]
+def numbered(names: Sequence[str]) -> list[str]:
+    """Return the names of schedules, with a number where a name repeats."""
     before = (names[:place].count(name) for place, name in enumerate(names))
     return [f"{name} ({count + 1})" if count else name for name, count in zip(names, before, strict=True)]
 

@@ -11,11 +11,21 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from pipeplan.answers.answers import AnswerRecord, contents_of
+from pipeplan.answers.answers import contents_of
 from pipeplan.answers.arguments import ScheduleLike, apart, asked
+from pipeplan.answers.explaining.headline import headline_of
 from pipeplan.answers.explaining.remedies import NO_REMEDIES, Remedy, remedies
-from pipeplan.answers.explaining.sentences import Wait, advice_of, longest_waits, sentences_of
-from pipeplan.answers.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
+from pipeplan.answers.explaining.sentences import Wait, advice_of, longest_waits, ranks_told, sentences_of
+from pipeplan.answers.headlined import (
+    BRIEF,
+    MOST_ROWS,
+    HeadlinedAnswer,
+    ShownOptions,
+    more_details,
+    more_ranks,
+    more_rows,
+)
+from pipeplan.answers.parts import activations_of, columns, facts, line, notes, shown_ranks, warnings
 from pipeplan.answers.published import (
     AllowOptions,
     FasterWithMore,
@@ -25,8 +35,16 @@ from pipeplan.answers.published import (
     faster_with_more_in_words,
     round_off,
 )
-from pipeplan.answers.simulating.result import Result, ResultRecord, idle_times_of, view_of_result, windows_of
+from pipeplan.answers.simulating.result import (
+    SUMMARY_FIELDS,
+    Result,
+    ResultRecord,
+    idle_times_of,
+    view_of_result,
+    windows_of,
+)
 from pipeplan.answers.simulating.simulate import timed
+from pipeplan.answers.simulating.table import notes_shown, shape_in_words, warnings_shown
 from pipeplan.answers.sources import label, opened
 from pipeplan.costs import Settings, options_of
 from pipeplan.foundation.readable import Times, change, percent, size_texts
@@ -54,6 +72,7 @@ _WINDOWS = {
 class Reasons(Record, frozen=True, kw_only=True):
     """Idle time by reason, a list by rank for each reason; then remedies, in figures and in words.
 
+    ``not_tried`` are the schedules that take too long to be tried here.
     ``faster_with_more`` are the best published schedules that need more than is allowed, if they are faster than all others.
     """
 
@@ -66,10 +85,11 @@ class Reasons(Record, frozen=True, kw_only=True):
     sentences: tuple[str, ...]
     advice: str
     faster_with_more: tuple[FasterWithMore, ...]
+    not_tried: tuple[str, ...]
 
 
 @final
-class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Explanation(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
     """Figures of one schedule, and why its ranks idle.
 
     ``to_frame()`` has a row per rank, and a column for each reason.
@@ -128,6 +148,10 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         """Recommended next step, in a sentence; empty for a timeline that has its times already."""
         return self.explain.advice
 
+    def _summary_fields(self) -> str:
+        return f"""{SUMMARY_FIELDS} explain.sentences explain.advice explain.what_ifs.change explain.what_ifs.makespan
+        explain.what_ifs.per_microbatch explain.what_ifs.helps explain.faster_with_more"""
+
     def _views(self) -> Sequence[View]:
         """Return the result's timeline with the causes of its gaps."""
         return [view_of_result(self.result, reasons=True)]
@@ -136,38 +160,48 @@ class Explanation(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=Fals
         """Return the writable contents of the result, with the idle reasons in its record and picture."""
         return {**contents_of(self.result), "record": lambda _: self.to_dict(), "pictures": lambda _: self._views()}
 
-    def _table(self) -> Iterator[Part]:
-        """Return the sentences, the reasons by rank, the windows, the critical path, the remedies, and a recommendation."""
+    def _below(self, shown: ShownOptions = BRIEF) -> Iterator[Part]:
+        """Return the reasons by rank, the remedies and a recommendation.
+
+        With ``verbose`` also a sentence for each rank, the windows, the critical path, and what does not help.
+        """
         times = _format_of_times(self.result, self.what_ifs)
-        heading, *sentences = self.sentences
-        yield line(heading, "bold")
+        of_ranks = 1 + len(ranks_told(self.result.timeline.idle))
+        yield line(shape_in_words(self.result))
+        on_bound = 1 if self.windows else 0
+        yield from map(line, self.sentences[of_ranks : len(self.sentences) - on_bound])
+        if shown.verbose:
+            yield line()
+            yield from map(line, (*self.sentences[1:of_ranks], *self.sentences[len(self.sentences) - on_bound :]))
         yield line()
-        yield from map(line, sentences)
-        yield line()
-        yield _reasons(self, times)
-        yield from left_out(self.ranks)
-        if self.windows:
+        ranks = shown_ranks(self.ranks, self.ranks if shown.all else MOST_ROWS)
+        yield _reasons(self, ranks, times)
+        yield from more_ranks(self.ranks - len(ranks))
+        if shown.verbose and self.windows:
             yield line()
             yield _windows(self.windows, times)
-        yield line()
-        yield line("critical path", "bold")
-        yield facts(_path(self, times), below=1)
-        yield from _remedies(self, times)
-        if self.notes or self.warnings:
+        if shown.verbose:
             yield line()
-        yield from notes(self.notes)
-        yield from warnings(self.warnings)
+            yield line("critical path", "bold")
+            yield facts(_path(self, times))
+        yield line()
+        yield from _remedies(self, times, shown)
+        skipped = [*_not_tried(self.explain.not_tried)]
+        told = [text for text in notes_shown(self.notes, shown) if shown.verbose or text not in skipped]
+        if skipped and not shown.verbose:
+            yield line(f"{counted(len(self.explain.not_tried), 'schedule')} not tried, because they take too long here")
+        yield from notes(told)
+        yield from warnings(warnings_shown(self.warnings, self.headline))
+        windows = ["the windows of the bound"] if self.windows else []
+        details = ["why each rank waits", *windows, "the critical path"]
+        details += ["what does not help"] if any(not what.helps for what in self.what_ifs) else []
+        yield from more_details([*details, *(["what was not tried"] if skipped else [])], shown)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
             {"rank": rank, "idle": self.idle[rank]} | {reason.key: float(row[reason]) for reason in Reason}
             for rank, row in enumerate(self.totals)
         ]
-
-    def __repr__(self) -> str:
-        shares = self.totals.sum(axis=0)
-        most = Reason(int(shares.argmax())).key if shares.any() else "nothing"
-        return f"<Explanation of {self.name}: idle time goes mostly to {most}>"
 
 
 def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[ExplainKeywords]) -> Explanation:
@@ -189,7 +223,7 @@ def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Exp
         recompute allows it, too (default: what settings and named schedules need).
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------
@@ -230,8 +264,10 @@ def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike | No
         sentences=sentences_of(result, totals, waits, windows, what_ifs=what_ifs, times=times),
         advice=advice_of(result, what_ifs, times),
         faster_with_more=tried.faster_with_more,
+        not_tried=tried.left_out,
     )
     figures = msgspec.structs.asdict(result)
+    figures["headline"] = headline_of(result, totals, what_ifs, times, now=result)
     if not stands:
         figures["notes"] = (*allowed_in_words(settings), *_not_tried(tried.left_out), *result.notes)
     return holding(Explanation(**figures, explain=explain), result=result)
@@ -247,20 +283,18 @@ def _format_of_times(result: Result, what_ifs: Sequence[Remedy]) -> Times:
     return Times.of([result.makespan, *(what.makespan for what in what_ifs)], result.time_unit)
 
 
-def _reasons(explanation: Explanation, times: Times) -> Part:
+def _reasons(explanation: Explanation, shown: Sequence[int], times: Times) -> Part:
     """Return the table of idle time by rank and reason, without reasons that never occur."""
     totals = explanation.totals
     occurring = [reason for reason in Reason if totals[:, reason].any()]
     unit = f" ({times.unit})" if times.unit else ""
     table = columns("rank", f"idle{unit}", *(reason.key for reason in occurring), padding=1)
-    shown = shown_ranks(len(totals))
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")
         idle = explanation.idle[rank]
         table.add_row(str(rank), times.number(idle), *times.parts(float(totals[rank, reason]) for reason in occurring))
     shares = totals.sum(axis=0) / max(float(totals.sum()), 1e-300)
-    table.add_section()
     table.add_row("all", percent(1.0 if occurring else 0.0), *(percent(float(shares[reason])) for reason in occurring))
     return table
 
@@ -280,17 +314,18 @@ def _path(explanation: Explanation, times: Times) -> list[tuple[str, str]]:
     return [*rows, ("stages", ", ".join(stages))]
 
 
-def _remedies(explanation: Explanation, times: Times) -> Iterator[Part]:
+def _remedies(explanation: Explanation, times: Times, shown: ShownOptions) -> Iterator[Part]:
     if not explanation.what_ifs:
         yield line("what-ifs need a schedule and its costs, since they are simulated")
         return
     helping = explanation.helping
+    listed = helping if shown.all else helping[: MOST_ROWS - 1]
     if helping:
-        yield _helping(explanation, helping, times)
+        yield _helping(explanation, listed, times)
+        yield from more_rows(len(helping) - len(listed), "more change")
     rest = [what.change for what in explanation.what_ifs if not what.helps]
-    if rest:
+    if rest and (shown.verbose or not helping):
         yield line(f"{'also tried, without gain' if helping else 'tried, without gain'}: {', '.join(rest)}")
-    yield line()
     yield line(explanation.advice)
     if faster := explanation.faster_with_more:
         fits = any(what.fits for what in explanation.what_ifs if what.kind == "schedule") or explanation.fits

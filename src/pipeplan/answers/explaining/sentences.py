@@ -198,7 +198,7 @@ MOST_RANKS = 4
 _ON_ITS_WAY = {Kind.F: "input", Kind.B: "gradient", Kind.I: "gradient"}
 """Message that an op receives from another rank, by kind."""
 
-_AT_HAND = ("order", "schedule", "chunks", "recomputation", "offload")
+AT_HAND = ("order", "schedule", "chunks", "recomputation", "offload")
 """Kinds of remedies that keep the model, the batch and the machine, and stay within its memory."""
 
 
@@ -219,7 +219,7 @@ def sentences_of(
     The last three are left out if stages take about the same time or were not measured, if microbatches are alike, and if
     no idle windows explain the bound.
     """
-    ranks = [_sentence(result, rank, totals[rank], waits[rank], times) for rank in _told(result.timeline.idle)]
+    ranks = [_sentence(result, rank, totals[rank], waits[rank], times) for rank in ranks_told(result.timeline.idle)]
     rest = (*_slow_stages(result), *_longest_microbatch(result, what_ifs), *_bound(result, windows, times))
     return (_heading(result, times), *ranks, *rest)
 
@@ -233,7 +233,8 @@ def _heading(result: Result, times: Times) -> str:
     return f"{name}: {times.text(result.makespan)} for {number}{shared}; its ranks idle {idle} of that time"
 
 
-def _told(idle: Floats) -> Sequence[int]:
+def ranks_told(idle: Floats) -> Sequence[int]:
+    """Return the ranks that have a sentence."""
     if len(idle) <= MOST_RANKS:
         return range(len(idle))
     return sorted({0, int(idle.argmax()), len(idle) - 1})
@@ -245,14 +246,21 @@ def _sentence(result: Result, rank: int, totals: Floats, wait: Wait | None, time
     reasons = [Reason(code) for code in np.argsort(-totals, kind="stable") if totals[code] > 0]
     if not reasons:
         return f"Rank {rank} never idles."
-    words = REASON_WORDS | ({} if result.costs.factors is None else _IF_MICROBATCHES_DIFFER)
     parts = times.parts(map(float, totals))  # In the order of the table: the same time is the same number there.
-    causes = ", ".join(f"{parts[reason]} {words[reason]}" for reason in reasons if parts[reason].strip("0."))
+    causes = ", ".join(
+        f"{parts[reason]} {reason_in_words(result, reason)}" for reason in reasons if parts[reason].strip("0.")
+    )
     share = percent(idle / timeline.makespan)
     sentence = f"Rank {rank} idles {times.number(idle)} of {times.text(timeline.makespan)} ({share})"
     return (
         f"{sentence}: {causes or 'in gaps too short to show'}.{'' if wait is None else _longest_in_words(wait, times)}"
     )
+
+
+def reason_in_words(result: Result, reason: Reason) -> str:
+    """Return a reason of idle time in words; waiting for slower stages may be for longer microbatches."""
+    words = REASON_WORDS | ({} if result.costs.factors is None else _IF_MICROBATCHES_DIFFER)
+    return words[reason]
 
 
 def _longest_in_words(wait: Wait, times: Times) -> str:
@@ -345,7 +353,7 @@ def advice_of(result: Result, what_ifs: Sequence[Remedy], times: Times) -> str:
     if not what_ifs:
         return ""
     helping = [what for what in what_ifs if what.helps]
-    at_hand = next((what for what in helping if what.kind in _AT_HAND), None)
+    at_hand = next((what for what in helping if what.kind in AT_HAND), None)
     over = "" if result.fits else "This is over its memory limit. "
     # A search supports no transfers that meet.
     search = "pipeplan search" + (" --communication streams" if result.costs.communication == "blocking" else "")

@@ -11,23 +11,26 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from pipeplan.answers.answers import AnswerRecord
-from pipeplan.answers.parts import activations_of, columns, facts, left_out, line, notes, shown_ranks, warnings
-from pipeplan.answers.sharding import ShardingUsed, in_words
+from pipeplan.answers.headlined import BRIEF, HeadlinedAnswer, ShownOptions
+from pipeplan.answers.sharding import ShardingUsed
+from pipeplan.answers.simulating.headline import headline_of, over_limit_in_words
 from pipeplan.costs import Costs, Limits, Settings
-from pipeplan.foundation.extensions import required_service
-from pipeplan.foundation.readable import Times, percent, size_texts, sizes_text, time_text
+from pipeplan.foundation.readable import time_text
 from pipeplan.foundation.records import Evidence, Record, holding
-from pipeplan.model import Bubble, MemoryUse, Need, Schedule, Timeline, counted, needs_of, shortened
+from pipeplan.model import Bubble, MemoryUse, Need, Schedule, Timeline, needs_of, shortened
 from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from pipeplan.answers.parts import Part
     from pipeplan.drawing import View, Windows
     from pipeplan.formats import Content, Format, Training
     from pipeplan.simulation import IdleTimes, LocatedWindow
+
+
+SUMMARY_FIELDS = """schedule ranks chunks microbatches needs time_unit makespan bubble.idle_over_total peak_activation
+peak_bytes fits over lower_bound gap warnings notes"""
+"""Paths of the parts of a result's JSON that are in a summary."""
 
 
 class StepRecord(Record, frozen=True, kw_only=True):
@@ -50,6 +53,8 @@ class OverLimitRecord(Record, frozen=True, kw_only=True):
 class ResultRecord(Record, frozen=True, kw_only=True):
     """Figures of one schedule on one set of costs.
 
+    ``headline`` is the answer in one sentence.
+
     ``needs`` is what the schedule needs of the model and the trainer beyond a plain pipeline. ``over`` is null if every rank
     is within its limit. ``gap`` is how far the makespan is above ``lower_bound``, as a share; null over the limit.
     ``bound_covers`` says for which schedules the bound holds. ``least_gap``, the same above the smallest bound of all
@@ -58,6 +63,7 @@ class ResultRecord(Record, frozen=True, kw_only=True):
     parameters (these bytes are part of ``peak_bytes``). Times are in ``time_unit``; lists have one number per rank.
     """
 
+    headline: str
     name: str = msgspec.field(name="schedule")
     ranks: int
     chunks: int
@@ -106,7 +112,7 @@ class SearchFigures(Protocol):
 
 
 @final
-class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Result(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
     """Figures of one schedule on one set of costs.
 
     ``print()`` shows its table, a notebook its picture; ``to_frame()`` has a row per op. Times are in ``time_unit``; lists
@@ -149,6 +155,10 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
         search = vars(self).get("search")  # a result that was read from JSON has none
         return super().to_dict() | ({} if search is None else search.to_dict())
 
+    def _summary_fields(self) -> str:
+        search = vars(self).get("search")
+        return SUMMARY_FIELDS if search is None else f"{SUMMARY_FIELDS} {search.summary_fields}"
+
     def _views(self) -> Sequence[View]:
         """Return the single view of its picture."""
         return [view_of_result(self)]
@@ -173,9 +183,11 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
             "pictures": lambda chosen: pictured((self,), chosen),
         }
 
-    def _table(self) -> Iterator[RenderableType]:
-        """Return its description, how a search found it, its figures, its ranks, warnings and notes."""
-        return result_parts(self)
+    def _below(self, shown: ShownOptions = BRIEF) -> Iterator[RenderableType]:
+        """Return its shape, its figures, its ranks, warnings and notes; of a search, what it gained and how."""
+        from pipeplan.answers.simulating.table import result_parts
+
+        return result_parts(self, shown)
 
     def _rows(self) -> Mapping[str, Sequence[Any]]:
         from msgspec.structs import asdict as fields_of
@@ -184,16 +196,6 @@ class Result(ResultRecord, AnswerRecord, frozen=True, kw_only=True, eq=False):
 
         columns: dict[str, Sequence[Any]] = fields_of(timeline_columns(self.timeline))
         return columns
-
-    def __repr__(self) -> str:
-        of = "placement" if _all_layouts(self) is None else "all layouts"
-        verdict = "over the memory limit" if self.gap is None else f"gap ({of}) {percent(self.gap)}"
-        gain = "" if self.search is None else self.search.gain_in_short
-        return (
-            f"<Result {self.name}: makespan {time_text(self.makespan, self.timeline.unit)}, "
-            f"bubble {percent(self.timeline.bubble.idle_over_total)}, "
-            f"peak {self.memory.peak_activation.max():.4g} activations, {verdict}{gain}>"
-        )
 
 
 def result_of(
@@ -222,6 +224,7 @@ def result_of(
     over = None if limits is None else over_limit(memory, limits)
     return holding(
         Result(
+            headline=headline_of(timeline, bound, over, limits, search),
             name=schedule.name,
             ranks=schedule.ranks,
             chunks=schedule.placement.chunks,
@@ -266,7 +269,7 @@ def view_of_result(result: Result, *, reasons: bool = False) -> View:
     from pipeplan.drawing import view_of
 
     costs = result.costs.name if result.timeline.source == "simulated" else ""
-    if (layout := _all_layouts(result)) is not None:
+    if (layout := all_layouts(result)) is not None:
         costs = ", ".join(filter(None, (costs, f"layers {shortened('+'.join(map(str, layout)), 60)}")))
     shown = view_of(
         result.timeline,
@@ -391,101 +394,7 @@ def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:
     )
 
 
-def result_parts(result: Result) -> Iterator[RenderableType]:
-    """Return the parts of a result's table, from top to bottom."""
-    every = (result.work, result.idle, result.spans, [result.makespan, result.lower_bound])
-    times = Times.of((value for values in every for value in values), result.time_unit)
-    yield line(_heading(result), "bold")
-    if result.search is not None:
-        yield from required_service("search", "table_parts")(
-            result.search, result.costs, result.schedule.placement, result.limits
-        )
-    yield facts(_figures(result, times), above=1, below=1)
-    yield _ranks(result, times)
-    yield from left_out(result.ranks)
-    if result.notes or result.warnings:
-        yield line()
-    yield from notes(result.notes)
-    yield from warnings(result.warnings)
-
-
-def over_limit_in_words(over: OverLimitRecord) -> str:
-    """Return the warning about a schedule over its memory limit."""
-    others = over.others
-    more = f" ({counted(others, 'more rank')} {'is over its' if others == 1 else 'are over theirs'})" if others else ""
-    needed, limit = (
-        (f"{over.peak:,.6g} activations", f"{over.limit:,.6g}")
-        if over.unit == "activations"
-        else sizes_text(over.peak, over.limit)
-    )
-    return f"over the memory limit: rank {over.rank} needs {needed}, its limit is {limit}{more}"
-
-
-def _heading(result: Result) -> str:
-    schedule = result.schedule
-    slices = f", {schedule.slices} slices" if schedule.slices > 1 else ""
-    measured = ", measured" if result.timeline.source == "measured" else ""
-    shape = f"{counted(schedule.ranks, 'rank')}, {counted(schedule.stages, 'stage')} ({schedule.placement.name})"
-    return f"{result.name}: {shape}, {counted(schedule.microbatches, 'microbatch')}{slices}{measured}"
-
-
-def _figures(result: Result, times: Times) -> list[tuple[str, str]]:
-    bubble = result.bubble
-    return [
-        ("makespan", times.text(result.makespan)),
-        ("longest span", times.text(max(result.spans))),
-        *_step_rows(result, times),
-        ("bubble", f"{percent(bubble.idle_over_total)} (idle / total time)"),
-        ("lower bound", f"{times.text(result.lower_bound)} {_where(result)} ({result.bound_reason})"),
-        ("gap" if _all_layouts(result) is None else "gap (all layouts)", _gap(result)),
-        *([] if result.sharding is UNSET else [("collectives", in_words(result.sharding, result._settings))]),
-    ]
-
-
-def _where(result: Result) -> str:
-    """Return where the lower bound of a result holds, in a few words."""
-    placement = "on this placement" if _all_layouts(result) is None else "on these placements"
-    return f"{placement}, {'unsliced' if result.slices == 1 else f'in {result.slices} slices'}"
-
-
-def _gap(result: Result) -> str:
-    if result.gap is None:
-        return "none: over the memory limit"
-    of = "this placement" if _all_layouts(result) is None else "any layout on these placements"
-    return percent(result.gap) + (f": no schedule of {of} is shorter" if result.gap == 0 else "")
-
-
-def _all_layouts(result: Result) -> tuple[int, ...] | None:
+def all_layouts(result: Result) -> tuple[int, ...] | None:
     """Return the layers of each stage, if a search decided them; its bound is then over all layouts."""
     search: SearchFigures | None = result.search
     return None if search is None or search.layers_per_stage is UNSET else search.layers_per_stage
-
-
-def _step_rows(result: Result, times: Times) -> list[tuple[str, str]]:
-    if result.step is UNSET:
-        return []
-    return [
-        ("step, with a barrier at its end", times.text(result.step.with_barrier)),
-        ("step, without one", times.text(result.step.without_barrier)),
-    ]
-
-
-def _ranks(result: Result, times: Times) -> Part:
-    peak_bytes = result.peak_bytes
-    unit = f" ({times.unit})" if times.unit else ""
-    in_bytes = {"peak\nmemory": peak_bytes, "peak\nparameters": result.peak_parameter_bytes or None}
-    sizes = {name: values for name, values in in_bytes.items() if values is not None}
-    held = ["peak\nactivations", *sizes]
-    table = columns(
-        "rank", f"busy{unit}", "idle", "span", *held, padding=1, least=["span", held[0]] if held[1:] else ["span"]
-    )
-    shown = shown_ranks(result.ranks)
-    activations = activations_of([result.peak_activation[rank] for rank in shown])
-    peaks = [size_texts([values[rank] for rank in shown]) for values in sizes.values()]
-    for place, rank in enumerate(shown):
-        if place and rank != shown[place - 1] + 1:
-            table.add_row("...")
-        busy_and_idle = times.parts((result.work[rank], result.idle[rank]))
-        cells = [*busy_and_idle, times.number(result.spans[rank]), activations[place]]
-        table.add_row(str(rank), *cells, *(peak[place] for peak in peaks))
-    return table

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from pipeplan.answers import require_outputs
+from pipeplan.answers import ShownOptions, require_outputs
 from pipeplan.cli.answers import deliver, tell, written
 from pipeplan.cli.options import SourceOptions, command, output_option
 from pipeplan.cli.progress import FEW_REFRESHES, ProgressBar, progress_bar
@@ -37,12 +37,8 @@ class PlanOutputOptions(LookOptions):
         f"{', '.join(plan_trainers())}.",
     )
     trainer_version: str | None = option(
-        kind="text", group="output", default="the newest known release on PyPI",
+        kind="text", group="output", usual=False, default="the newest known release on PyPI",
         help="Release of the --flags trainer, such as 0.19 for megatron or main for torchtitan.",
-    )
-    details: bool = option(
-        kind="flag", group="output",
-        help="Print also the Pareto front, all runners-up and changed inputs, and what was not tried.",
     )
     output: tuple[Path, ...] = output_option(
         "File to write; repeatable. The suffix selects the content: .json everything; .png .svg .pdf front, time and "
@@ -53,7 +49,7 @@ class PlanOutputOptions(LookOptions):
 
 
 @command
-def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False) -> int:
+def plan(*, options: PlanOptions, beside: PlanOutputOptions, shown: ShownOptions, json: bool = False) -> int:
     """Choose the configuration to train with, for a model, a cluster and a batch.
 
     Evaluates every valid combination of parallelism degrees, schedule, layout and recomputation that no bound rules out.
@@ -75,13 +71,14 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
     with progress_bar("planning", quiet=json or flags is not None or not sys.stderr.isatty()) as bar:
         result = planned(options, progress=partial(_show, bar))
     if result.best is None:
-        deliver(result, json=json, messages=[f"pipeplan: {result.miss}"])
+        show = partial(result.print, all=shown.all, verbose=shown.verbose)
+        deliver(result, json=json, messages=[f"pipeplan: {result.miss}"], text=show)
         return 1
     if flags is not None and trainer_version is not None:
         result = result.for_releases({flags: trainer_version})
     writers = {path: partial(_write, result, flags, beside) for path in output}
     if flags is None:
-        deliver(result, writers, json=json, text=partial(result.print, details=beside.details))
+        deliver(result, writers, json=json, text=partial(result.print, all=shown.all, verbose=shown.verbose))
         return 0
     trainer_flags = result.flags_for(flags)
     with written(writers) as reported:
@@ -97,8 +94,13 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, json: bool = False)
 
 
 def _show(bar: ProgressBar, progress: PlanProgress) -> None:
+    bar.show(progress.share, progress_text(progress))
+
+
+def progress_text(progress: PlanProgress) -> str:
+    """Return the phase, the number of estimates and the best step time so far."""
     best = "" if progress.best is None else f"  best {time_text(progress.best.step_time, 's')}"
-    bar.show(progress.share, f"{progress.phase}: {progress.estimated:,} estimated{best}")
+    return f"{progress.phase}: {progress.estimated:,} estimated{best}"
 
 
 def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
@@ -116,13 +118,12 @@ def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
 
 def _require(outputs: tuple[Path, ...], inputs: list[Path]) -> None:
     """Raise InputError for outputs that cannot be written or are inputs, before any work."""
-    for path in outputs:
-        if path.name.lower().endswith(OWN_ENDINGS):
-            require_writable(path)
-        else:
-            require_outputs(
-                [path], ("record", "plan picture", "pictures", "timeline", "schedule", "costs"), what="a plan"
-            )
+    require_outputs(
+        outputs,
+        ("record", "plan picture", "pictures", "timeline", "schedule", "costs"),
+        what="a plan",
+        own=OWN_ENDINGS,
+    )
     require_apart(outputs, inputs)
 
 
@@ -139,7 +140,9 @@ class FileOptions(Options):
 
 
 @command
-def estimate(file: Path, /, *, options: EstimateOptions, beside: FileOptions, json: bool = False) -> int:
+def estimate(
+    file: Path, /, *, options: EstimateOptions, beside: FileOptions, shown: ShownOptions, json: bool = False
+) -> int:
     """Estimate step time and memory of given configurations.
 
     With --measured, says how far the prediction is from a run, and which part of it. Exits with 1 if no configuration can be
@@ -156,7 +159,7 @@ def estimate(file: Path, /, *, options: EstimateOptions, beside: FileOptions, js
     require_apart(output, [file, *([Path(str(options.measured))] if options.measured is not None else [])])
     with progress_bar("estimating", quiet=json or not sys.stderr.isatty()) as bar:
         estimates = estimated(file, options, progress=lambda share: bar.show(share, "estimating"))
-    deliver(estimates, output, json=json)
+    deliver(estimates, output, json=json, text=partial(estimates.print, all=shown.all, verbose=shown.verbose))
     return 0 if any(row.refused is None for row in estimates) else 1
 
 

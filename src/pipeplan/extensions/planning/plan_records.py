@@ -80,10 +80,14 @@ class RunnerUpRecord(PlannedConfiguration, frozen=True, kw_only=True):
 
 
 class PipelinedRecord(PlannedConfiguration, frozen=True, kw_only=True):
-    """Best configuration with a pipeline, and why it won against the best one without, or lost."""
+    """Best configuration with a pipeline, and why it won against the best one without, or lost.
+
+    ``ahead`` is the fraction by which the best configuration of the other kind takes more GPU time; 0 if none fits.
+    """
 
     won: bool
     because: str
+    ahead: float
 
 
 class MissRecord(PlannedConfiguration, frozen=True, kw_only=True):
@@ -231,7 +235,7 @@ class PlanResult(Record, frozen=True, kw_only=True):
     Attributes
     ----------
     headline
-        The answer in a sentence: the best configuration, its step time and memory, and the rule that chose it, or why
+        The answer in a sentence: what to train with, its step time and memory, how sure that is, and what it gains; or why
         nothing fits.
     heading
         Model, cluster and batch in words.

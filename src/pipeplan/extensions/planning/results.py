@@ -146,6 +146,11 @@ class Estimate(Record, frozen=True, kw_only=True):
         """Peak memory of the fullest rank, in bytes."""
         return self.peak_memory_gib * GIBIBYTE
 
+    @property
+    def gpu_seconds(self) -> float:
+        """GPU seconds of a step, in which configurations on different numbers of GPUs are compared."""
+        return self.step_time * self.configuration.gpus
+
     @cached_property
     def configuration(self) -> Configuration:
         """Configuration of the prediction, with its layout filled in."""

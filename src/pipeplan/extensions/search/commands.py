@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
-from pipeplan.answers import file_of, holds_schedule, require_outputs, save
-from pipeplan.cli.answers import deliver
+from pipeplan.answers import ShownOptions, file_of, holds_schedule, require_outputs, save
+from pipeplan.cli.answers import deliver, print_answer
 from pipeplan.cli.options import OutputOptions, Request, SearchSettings, command, request
 from pipeplan.cli.progress import progress_bar
 from pipeplan.extensions.search import SearchProgress
@@ -21,7 +22,14 @@ from pipeplan.model import Schedule
 
 
 @command
-def search(*, options: SearchOptions, settings: SearchSettings, output: OutputOptions, json: bool = False) -> int:
+def search(
+    *,
+    options: SearchOptions,
+    shown: ShownOptions,
+    settings: SearchSettings,
+    output: OutputOptions,
+    json: bool = False,
+) -> int:
     """Search for a better schedule under a memory limit.
 
     Starts from the published schedules that fit, improves the order of its ops by simulated annealing, and proves a lower
@@ -31,12 +39,19 @@ def search(*, options: SearchOptions, settings: SearchSettings, output: OutputOp
     kept = [path for path in query.outputs if holds_schedule(path)]
     with progress_line(kept, unit=query.settings.time_unit, quiet=json) as progress:
         result = searched(options, query.settings, progress=progress, outputs=query.outputs)
-    deliver(result, query.outputs, json=json, look=query.look)
+    deliver(result, query.outputs, json=json, look=query.look, text=partial(print_answer, result, shown))
     return 0
 
 
 @command
-def pareto(*, options: ParetoOptions, settings: SearchSettings, output: OutputOptions, json: bool = False) -> int:
+def pareto(
+    *,
+    options: ParetoOptions,
+    shown: ShownOptions,
+    settings: SearchSettings,
+    output: OutputOptions,
+    json: bool = False,
+) -> int:
     """Find the Pareto front of time against memory.
 
     Searches for the best schedule under each of several memory limits, up to `--memory-limit`.
@@ -45,7 +60,7 @@ def pareto(*, options: ParetoOptions, settings: SearchSettings, output: OutputOp
     require_outputs(query.outputs, ("record", "front picture"), what="a front")
     with progress_line((), unit=query.settings.time_unit, quiet=json) as line:
         front = front_found(options, query.settings, progress=lambda _, progress: line(progress))
-    deliver(front, query.outputs, json=json, look=query.look)
+    deliver(front, query.outputs, json=json, look=query.look, text=partial(print_answer, front, shown))
     return 0
 
 

@@ -6,8 +6,11 @@ EXTENSION = Extension(
     name="search",
     summary="Search for better schedules and layouts, with bounds and proofs.",
     services={
+        "details": "pipeplan.extensions.search.answers.search_words:search_details",
+        "headline": "pipeplan.extensions.search.answers.search_words:headline_of",
+        "next_step": "pipeplan.extensions.search.answers.search_words:next_step",
         "reorderer": "pipeplan.extensions.search:Reorderer",
-        "table_parts": "pipeplan.extensions.search.answers.search_words:search_table_parts",
+        "table_rows": "pipeplan.extensions.search.answers.search_words:table_rows",
     },
     commands=(
         Command(

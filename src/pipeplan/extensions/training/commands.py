@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pipeplan.answers import require_outputs
+from pipeplan.answers import ShownOptions, require_outputs
 from pipeplan.cli.answers import deliver
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, SourceOptions, command, request
 from pipeplan.cli.progress import FEW_REFRESHES, progress_bar
@@ -113,6 +113,7 @@ def diff(
     options: DiffOptions,
     settings: LineSettings,
     output: OutputOptions,
+    shown: ShownOptions,
     json: bool = False,
 ) -> int:
     """Compare a planned with a measured timeline, op by op.
@@ -141,7 +142,7 @@ def diff(
     )
     if calibration is not None and difference.calibration is not None:
         writers[calibration] = difference.calibration.save
-    deliver(difference, writers, json=json)
+    deliver(difference, writers, json=json, text=partial(difference.print, all=shown.all, verbose=shown.verbose))
     return 0
 
 

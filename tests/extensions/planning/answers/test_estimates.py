@@ -34,7 +34,8 @@ def test_one_configuration_from_python_and_from_a_file(tmp_path):
 def test_what_the_only_configuration_rests_on_is_named_with_its_opposite():
     answer = pipeplan.estimate(ONE)
     (row,) = answer
-    assert answer.headline.startswith("tp2 pp4 dp2, 4.")
+    assert answer.headline.startswith("tp2 pp4 dp2, 1f1b: 4.")
+    assert " s likely), 30.2 GiB, MFU " in answer.headline
     assert row.assumptions
     gradients = next(entry for entry in row.assumptions if "gradients" in entry.assumed)
     name, value = gradients.setting.split("=")
@@ -131,18 +132,43 @@ def test_a_store_keeps_estimates_and_belongs_to_its_rows(tmp_path):
         pipeplan.estimate({**ONE, "dp": 3}, store=tmp_path / "single.db")
 
 
-def test_tables_of_one_and_of_many(capsys):
-    pipeplan.estimate(ONE).print()
-    one = capsys.readouterr().out
-    assert "peak memory" in one
-    assert "compute" in one
-    rows = pipeplan.estimate({"rows": [{"id": "good", **ONE}, {"id": "bad", **ONE, "tp": 3}]})
-    rows.print()
-    many = capsys.readouterr().out
-    assert "good" in many
-    assert "bad: tp 3" in many
-    assert max(map(len, (one + many).splitlines())) <= 80
-    assert rows.to_frame()["step_time_s"][0] > 0
+def test_one_configuration_is_told_in_a_sentence_and_25_lines(capsys):
+    answer = pipeplan.estimate(ONE)
+    answer.print()
+    output = capsys.readouterr().out
+    words = " ".join(output.split())
+    assert words.startswith(answer.headline)
+    assert next(iter(answer.to_dict())) == "headline"
+    for part in ("step 4.", "spent on compute ", "fullest rank weights ", "attention in one kernel (flash) (+"):
+        assert part in words, part
+    assert len(output.splitlines()) <= 25
+    assert max(map(len, output.splitlines())) <= 80
+    answer.print(verbose=True)
+    longer = capsys.readouterr().out
+    assert "the step's time, mean of all ranks" in longer
+    assert "otherwise" in longer
+    assert "--verbose" not in longer
+
+
+def test_of_many_configurations_the_ten_fastest_are_listed(capsys):
+    rows = [{"id": f"pp{2 ** (place % 3)}-{place}", **ONE, "pp": 2 ** (place % 3)} for place in range(12)]
+    answer = pipeplan.estimate({"rows": [*rows, {"id": "bad", **ONE, "tp": 3}]})
+    answer.print()
+    output = capsys.readouterr().out
+    assert " ".join(output.split()).startswith(answer.headline)
+    fastest = min((row.step_time_s, row.id) for row in answer if row.refused is None)[1]
+    assert answer.headline.startswith(f"{fastest} is the fastest of 13 configurations: ")
+    assert answer.headline.endswith("; 1 of 13 cannot be estimated")
+    assert "2 slower configurations not listed: --all" in output
+    assert "bad: tp 3" in output
+    assert max(map(len, output.splitlines())) <= 80
+    answer.print(all=True)
+    assert "not listed" not in capsys.readouterr().out
+    assert answer.to_frame()["step_time_s"][0] > 0
+    different = pipeplan.estimate({"rows": [ONE, {**ONE, "global_batch": 128}]})
+    assert different.headline.startswith("2 configurations of different jobs take 4.")
+    refused = pipeplan.estimate({"rows": [{**ONE, "tp": 3}] * 2}).headline
+    assert refused.startswith("None of 2 configurations can be estimated: tp 3")
 
 
 @pytest.mark.parametrize(

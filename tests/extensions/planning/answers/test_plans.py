@@ -25,25 +25,60 @@ def plan():
     return fitting_plan()
 
 
-def test_the_table_says_all_that_decides(plan, capsys):
+@pytest.mark.parametrize("width", [80, 100])
+def test_the_table_says_what_decides_on_one_screen(plan, capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
     plan.print()
     output = capsys.readouterr().out
-    for words in (
+    words = " ".join(output.split())
+    assert words.startswith(plan.headline)
+    for part in (
         "llama3-8b on 16 h100-sxm (2 nodes of 8), 64 sequences of 8,192 tokens",
         "tp2 pp4 dp2 on 16 GPUs",
-        "zb-h1, 32 microbatches",
-        "of 72.0 GiB usable",
+        "zb-h1, 32 microbatches of 1 sequence",
         "9.1% bubble",
-        "memory limit x 0.9",
-        "searched order: ",
+        "another plan is best with: memory limit x 0.9",
+        "a searched order takes ",
+        "what to run: --flags megatron (or bridge, torchtitan, pipeplan: its own plan)",
+        "--verbose adds ",
     ):
-        assert words in output, words
-    assert f"({plan.best.tokens_per_second / 16:,.0f} per GPU)" in output
-    assert output.startswith(plan.headline)
-    assert max(map(len, output.splitlines())) <= 80
-    assert "bandwidth between nodes x 0.5" not in output, "it does not change the plan"
-    plan.print(details=True)
-    assert "bandwidth between nodes x 0.5" in capsys.readouterr().out
+        assert part in words, part
+    assert f"({plan.best.tokens_per_second / 16:,.0f} per GPU)" in words
+    assert len(output.splitlines()) <= 40
+    assert max(map(len, output.splitlines())) <= width
+    for detail in ("bandwidth between nodes x 0.5", "Pareto front ", "optimizer state"):
+        assert detail not in words.replace("the Pareto front", ""), detail
+
+
+def test_verbose_and_all_print_the_rest(plan, capsys):
+    plan = replaced(plan, runners_up=4 * plan.runners_up)
+    plan.print(verbose=True)
+    output = " ".join(capsys.readouterr().out.split())
+    details = (
+        "bandwidth between nodes x 0.5",
+        "Pareto front ",
+        "optimizer state",
+        "searched order: ",
+        "error: most of",
+    )
+    assert [detail for detail in details if detail not in output] == []
+    assert "--verbose" not in output
+    assert "3 further configurations not listed: --all" in output
+    plan.print(all=True, verbose=True)
+    assert "not listed" not in capsys.readouterr().out
+
+
+def test_the_headline_says_what_to_train_with_how_sure_and_what_it_gains(plan):
+    low, high = map(figure, plan.best.error_bar.step_time_s)
+    ahead = plan.runners_up[1].step_time / plan.best.step_time - 1
+    assert plan.headline == (
+        f"Train with tp2 pp4 dp2, zb-h1: {figure(plan.best.step_time)} s per step ({low}-{high} s likely), "
+        f"{plan.best.peak_memory_gib:.1f} of 72.0 GiB; the fastest that fits, {ahead:.1%} ahead of interleaved-1f1b v2"
+    )
+    simpler = replaced(plan, simpler_because="unusual: more than 4 chunks per rank", given_up=0.021, fit="tight")
+    words = "GiB (tight); the simplest within 3% of the fastest (the same with 1f1b: 2.1% faster, but unusual)"
+    assert headline_of(simpler).endswith(words)
+    assert headline_of(replaced(simpler, given_up=0.001)).endswith("the simplest within 3% of the fastest")
 
 
 def test_a_prediction_has_four_digits():
@@ -54,13 +89,16 @@ def test_a_prediction_has_four_digits():
 def test_a_budget_that_ended_early_is_said(plan, capsys):
     ended = replaced(plan, complete=False, optimality_gap=0.125, left_out=("ZeRO stage 0",))
     early = plan_of(replaced(ended, headline=headline_of(ended), remarks=remarks_of(ended)))
-    early.print(details=True)
+    early.print(verbose=True)
     output = " ".join(capsys.readouterr().out.split())
-    assert "the fastest found; the budget ended, and another one could be up to 11% faster" in output
+    assert (
+        "the fastest found, 1.0% ahead of interleaved-1f1b v2; the budget ended, and another one could be up" in output
+    )
     assert "the plan is within 12.5% of the best" in early.remarks[-1]
     assert "tried only if fixed (--fix) or allowed (--allow): ZeRO stage 0" in output
     assert early.to_dict()["optimality_gap"] == 0.125
     assert "out by bounds or not reached" in output
+    assert "up to 11% faster" in early.headline
     plan.print()
     assert "ended" not in capsys.readouterr().out
 
@@ -78,6 +116,7 @@ def test_a_search_that_ended_early_tells_no_close_winner(plan):
 
 def test_the_record_is_plain_json_and_adds_up(plan):
     record = json.loads(json.dumps(plan.to_dict()))
+    assert next(iter(record.items())) == ("headline", plan.headline)
     assert set(record) >= {"best", "runners_up", "front", "sensitivity", "closest_miss", "counts", "complete"}
     best = record["best"]
     assert sum(best["breakdown"].values()) == pytest.approx(best["step_time_s"])
@@ -158,7 +197,8 @@ def test_where_nothing_fits_the_nearest_is_said_and_what_would(capsys, tmp_path)
     plan = missing_plan()
     plan.print()
     output = " ".join(capsys.readouterr().out.split())
-    assert "no configuration fits in 1.0 GiB per GPU" in output
+    assert output.startswith(plan.headline)
+    assert "No configuration fits in 1.0 GiB per GPU" in output
     assert "32 GPUs with pp8 would fit" in output
     record = plan.to_dict()
     assert record["best"] is None

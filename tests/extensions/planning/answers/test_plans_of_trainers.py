@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 import pipeplan
+from pipeplan.answers.parts import figure
 from pipeplan.cli.process import main
 from pipeplan.extensions.planning import Configuration
 from pipeplan.extensions.planning.answers.one_configuration import look, trainer_of
@@ -53,7 +54,38 @@ def test_a_plan_is_the_best_of_the_trainers_own_plans(plain, capsys):
     assert (shown.step_time_s, shown.configuration) == (plain.best.step_time, plain.best.words)
     plain.print()
     output = " ".join(capsys.readouterr().out.split())
-    assert f"{plain.trainer}: the best of megatron " in output
+    others = [f"{name} {figure(step)} s" for name, step in steps.items() if name != plain.trainer]
+    assert f"{plain.trainer} (own plans of others: {', '.join(others)})" in output
+
+
+def assert_on_a_screen(plan: pipeplan.Plan, capsys: Any, monkeypatch: Any) -> None:
+    """The headline is first, and 40 lines are enough at either width."""
+    for width in (80, 100):
+        monkeypatch.setenv("COLUMNS", str(width))
+        plan.print()
+        output = capsys.readouterr().out
+        assert " ".join(output.split()).startswith(plan.headline)
+        assert len(output.splitlines()) <= 40
+        assert max(map(len, output.splitlines())) <= width
+
+
+def test_a_found_plan_fits_on_a_screen(plain, capsys, monkeypatch):
+    assert_on_a_screen(plain, capsys, monkeypatch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "machines", "batch"),
+    [
+        ("llama3-70b", "h100-sxm:8x8", 128),
+        ("deepseek-v3", "h800-sxm:8x64", 2048),
+        ("qwen3-235b-a22b", "h100-sxm:8x16", 256),
+    ],
+)
+def test_a_plan_of_a_large_model_fits_on_a_screen(name, machines, batch, capsys, monkeypatch):
+    plan = pipeplan.plan(name, machines, global_batch=batch, sequence=4096, seconds=2, workers=1)
+    assert plan.assumptions
+    assert_on_a_screen(plan, capsys, monkeypatch)
 
 
 def test_every_command_gives_a_trainer_the_same_plan(plain, address, capsys):

@@ -43,7 +43,7 @@ def result() -> PlanResult:
 def test_the_best_fits_and_is_estimated_as_anyone_estimates_it(result):
     assert result.best is not None
     assert result.complete
-    assert f"{result.best.peak_memory_gib:.1f} of {result.memory_limit_gib:.1f} GiB: the " in result.headline
+    assert f"{result.best.peak_memory_gib:.1f} of {result.memory_limit_gib:.1f} GiB; the " in result.headline
     assert ("simplest within 3% of the fastest" in result.headline) == bool(result.simpler_because)
     assert result.best.peak_memory_gib <= result.memory_limit_gib
     again = estimate(MODEL, CLUSTER, result.best.configuration)

@@ -167,5 +167,5 @@ def test_what_was_decided_is_told_in_sentences(capsys):
     assert decisions_of(plain.search) == ()
     assert plain.to_dict()["communication"] == "streams"
     assert plain.search.objective.value == plain.makespan
-    plain.print()
+    plain.print(verbose=True)
     assert f"transfers {transfers_in_words('streams', 'rank')}" in " ".join(capsys.readouterr().out.split())

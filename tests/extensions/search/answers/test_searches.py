@@ -105,7 +105,8 @@ def test_the_bound_of_a_search_is_the_best_one_proven_wherever_it_stands(tmp_pat
     assert result.bound == proven
     assert result.gap == pytest.approx(gap)
     assert (document["lower_bound"], document["gap"], document["optimal"]) == (proven.value, result.gap, True)
-    assert f"gap (placement) {percent(gap)}" in repr(result)
+    assert "; it is proven optimal for this placement" in result.headline
+    assert repr(result) == f"<Result: {result.headline}>"
     result.print()
     table = capsys.readouterr().out
     assert re.search(rf"(?m)^lower bound +{re.escape(number(proven.value))} on this placement, unsliced", table)
@@ -132,13 +133,18 @@ def test_a_search_says_what_it_gained_over_the_best_published_schedule_that_fits
     document = found.to_dict()
     assert document["best_published"] == search.best_published.to_dict()
     assert (document["gain"], document["gain_anywhere"]) == (search.gain, search.gain_anywhere)
-    assert f"-{percent(search.gain)} against {search.best_published.schedule}>" in repr(found)
+    gained = (
+        f"{percent(search.gain)} shorter than {search.best_published.schedule}, the best published schedule of this"
+    )
+    assert f"{gained} placement that fits 3 activations" in found.headline
+    elsewhere = search.best_published_anywhere
+    assert found.headline.endswith(f"on another placement {elsewhere.schedule} takes {number(elsewhere.value)}")
     first, second, more = gain_of(search, "")
     assert "the best published schedule of this placement that fits" in first
     assert f"is {percent(search.gain)} shorter than {search.best_published.schedule}" in first
     assert search.best_published_anywhere.schedule in second
     assert more.startswith("Faster with more: mepipe, ")
-    found.print()
+    found.print(verbose=True)
     table = " ".join(capsys.readouterr().out.split())
     assert f"gain {first} {second} {more}" in table
     assert "costs forward 1, backward 2 (1 for inputs, 1 for weights) of a rank; transfer none" in table
@@ -214,11 +220,14 @@ def test_a_front_says_what_each_point_gains(capsys):
         assert record["result"]["lower_bound"] == point.search.bound.value
         assert record["result"]["gap"] == pytest.approx(point.search.objective.gap)
     assert [row["peak"] for row in front.to_frame().to_dict("records")] == [point.peak for point in front]
-    front.print()
+    front.print(verbose=True)
     table = capsys.readouterr().out
-    assert "memory against time" in table
+    assert " ".join(table.split()).startswith(front.headline)
     assert re.search(r"(?m)^gain +", table)
-    assert re.fullmatch(r"<ParetoFront of \d points: [\d.]+ to [\d.]+ activations, [\d.]+ to [\d.]+>", repr(front))
+    most = max(point.gain for point in front if point.gain is not None)
+    sentence = r"From [\d.]+ activations? to [\d.]+ activations the step falls from [\d.]+ to [\d.]+, up to "
+    assert re.fullmatch(f"{sentence}{percent(most)} shorter than the best published schedule", front.headline)
+    assert repr(front) == f"<ParetoFront: {front.headline}>"
 
 
 def test_rounding_makes_no_gap():

@@ -132,7 +132,7 @@ def test_slower_ops_and_slower_messages_in_words():
     result = diff_timelines(run_of(PLAN, p2p_time=0.5), run_of(PLAN, forward_times=(1, 1.5), p2p_time=0.75))
     assert result.change == pytest.approx(0.15)
     assert result.sentences[:4] == (
-        "The run took 11.5 ms, 15.0% longer than the planned 10.0 ms.",
+        "The run took 11.5 ms, 15.0% longer than the planned 10.0 ms: above all forward on stage 1 (+1.0 ms).",
         "Of these 1.5 ms, 1.0 ms (66.7%) come from ops that took longer, and 0.5 ms (33.3%) from ranks that waited more.",
         "The ops that matter most: forward on stage 1 (1.5 for 1.0 ms, alone +1.0 ms).",
         "On the critical path of the run, 1.5 ms lie between ops of different ranks (planned: 1.0 ms) and 0.0 ms between "
@@ -179,6 +179,64 @@ def shifted(run: Timeline, start: Any, end: Any = None) -> Timeline:
 )
 def test_a_sentence_says_what_differs(planned, run, sentence):
     assert sentence in " ".join(diff_timelines(planned, run).sentences)
+
+
+LONG = parse_schedule("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2")
+LATE = np.where(np.arange(len(LONG)) == 0, 9.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("planned", "run", "headline"),
+    [
+        (run_of(PLAN), run_of(PLAN), "The run took 9 ms, as planned."),
+        (
+            run_of(PLAN, p2p_time=0.5),
+            run_of(PLAN, forward_times=(1, 1.5)),
+            "The run took 10 ms, as planned: forward on stage 1 (+1 ms) is made up for elsewhere.",
+        ),
+        (
+            run_of(PLAN),
+            run_of(PLAN, p2p_time=0.5),
+            "The run took 10 ms, 11.1% longer than the planned 9 ms: above all waits between ranks (+1 ms).",
+        ),
+        (
+            run_of(PLAN),
+            run_of(PLAN, backward_times=1.0),
+            "The run took 6 ms, 33.3% shorter than the planned 9 ms: above all backward on stage 1 (-2 ms).",
+        ),
+        (
+            run_of(LONG),
+            run_of(LONG, LATE),
+            "The run took 20 ms, 66.7% longer than the planned 12 ms: above all single ops such as 0F0 on rank 0 (+8 ms).",
+        ),
+    ],
+)
+def test_the_headline_names_the_largest_part_of_the_difference(planned, run, headline, capsys):
+    result = diff_timelines(planned, run)
+    assert result.headline == result.sentences[0] == headline
+    assert next(iter(result.to_dict().items())) == ("headline", headline)
+    result.print()
+    assert " ".join(capsys.readouterr().out.split()).startswith(headline)
+
+
+def test_ten_rows_of_five_columns_are_printed_and_the_rest_with_all_and_verbose(capsys):
+    plan = pipeplan.simulate("zb-h1", ranks=4, microbatches=6, time_unit="ms").timeline
+    result = diff_timelines(
+        plan,
+        pipeplan.simulate("zb-h1", ranks=4, microbatches=6, time_unit="ms", forward_times=2, backward_times=2).timeline,
+    )
+    result.print()
+    output = capsys.readouterr().out
+    assert output.count(", stage ") == 10
+    assert "2 further rows not listed: --all" in output
+    assert output.count("forward, stage ") == 4
+    assert len(output.splitlines()) <= 25
+    assert "All of that comes" not in output
+    result.print(all=True, verbose=True)
+    output = capsys.readouterr().out
+    assert output.count(", stage ") == 12
+    assert "All of that comes from ops that took longer than planned." in output
+    assert "--verbose" not in output
 
 
 def test_a_single_late_op_is_named_and_its_kind_is_not():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, final
@@ -11,10 +12,13 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, astuple
 
 from pipeplan.answers.answers import Listing
+from pipeplan.answers.headlined import BRIEF, MOST_ROWS, HeadlinedAnswer, ShownOptions, more_details, more_rows
 from pipeplan.answers.parts import columns, facts, figure, line, shown_ranks
 from pipeplan.extensions.planning import Configuration, CostsFrom, ErrorBar, Estimate, GpuMemory, StepTime
+from pipeplan.extensions.planning.choice.assumptions import WORTH
 from pipeplan.extensions.planning.choice.comparing import LEAST_GIB
-from pipeplan.extensions.planning.choice.describing import brief, in_words
+from pipeplan.extensions.planning.choice.describing import in_words
+from pipeplan.extensions.planning.choice.sentences import step_with_error, what_in_words
 from pipeplan.extensions.planning.configuration import ConfigurationRecord
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.plan_records import Assumption
@@ -99,7 +103,7 @@ def estimated_row(
 
 
 @final
-class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
+class Estimates(Listing[EstimatedRow], HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
     """Predictions of given configurations, in the order of the file.
 
     Iteration gives the rows; ``to_frame()`` has a row per configuration.
@@ -109,65 +113,134 @@ class Estimates(Listing[EstimatedRow], frozen=True, kw_only=True, eq=False):
     noun = "configuration"
     name_attribute = "id"
 
-    rows: tuple[EstimatedRow, ...]
     headline: str
+    rows: tuple[EstimatedRow, ...]
 
     @classmethod
     def of(cls, rows: Iterable[EstimatedRow]) -> Estimates:
         """Return the rows with the headline: the only one, or the fastest of several."""
         rows = tuple(rows)
-        fastest = min(
-            (row.estimate for row in rows if row.estimate is not None), key=lambda one: one.step_time, default=None
-        )
-        if fastest is None:
-            headline = rows[0].refused or "" if len(rows) == 1 else "no configuration can be estimated"
-        else:
-            figures = (
-                f"{brief(fastest.configuration)}, {figure(fastest.step_time)} s, {fastest.peak_memory_gib:.1f} GiB"
-            )
-            headline = figures if len(rows) == 1 else f"{counted(len(rows), cls.noun)}, the fastest is {figures}"
-        return cls(rows=rows, headline=headline)
+        return cls(headline=_headline(rows), rows=rows)
 
-    def _table(self) -> Iterator[RenderableType]:
-        """Return one configuration in full; for several, a row per configuration."""
+    def _below(self, shown: ShownOptions = BRIEF) -> Iterator[RenderableType]:
+        """Return one configuration in full; for several, a row per configuration, the fastest first."""
         if len(self) == 1:
-            yield from _one(self.rows[0])
+            yield from _one(self.rows[0], shown)
             return
-        table = columns("configuration", "step\n(s)", "peak\n(GiB)")
-        for row in self:
-            if (estimate := row.estimate) is not None:
-                table.add_row(one_line(row.id), figure(estimate.step_time), f"{estimate.peak_memory_gib:.1f}")
-        yield table
+        estimated = _fastest_first(self.rows)
+        listed = estimated if shown.all else estimated[:MOST_ROWS]
+        if listed:
+            yield line()
+            table = columns("configuration", "step\n(s)", "peak\n(GiB)", "tokens/s\nper GPU", "MFU")
+            for row, estimate in listed:
+                per_gpu = f"{estimate.tokens_per_second / estimate.configuration.gpus:,.0f}"
+                figures = figure(estimate.step_time), f"{estimate.peak_memory_gib:.1f}", per_gpu, percent(estimate.mfu)
+                table.add_row(one_line(row.id), *figures)
+            yield table
+            yield from more_rows(len(estimated) - len(listed), "slower configuration")
         if refused := [row for row in self if row.estimate is None]:
             yield line()
             yield line("not estimated:")
-            yield from (line(f"{row.id}: {row.refused}", indent=2) for row in refused)
+            named = refused if shown.all else refused[:MOST_ROWS]
+            yield from (line(f"{row.id}: {row.refused}", indent=2) for row in named)
+            yield from more_rows(len(refused) - len(named), "refused configuration")
+
+    def _rows(self) -> Sequence[Mapping[str, Any]]:
+        return [row.to_dict() for row in self.rows]
 
     def __repr__(self) -> str:
         refused = sum(row.refused is not None for row in self.rows)
         return f"<Estimates of {counted(len(self.rows) - refused, 'configuration')}, {refused} refused>"
 
 
-def _one(row: EstimatedRow) -> Iterator[RenderableType]:
+def _fastest_first(rows: Iterable[EstimatedRow]) -> list[tuple[EstimatedRow, Estimate]]:
+    """Return the rows with an estimate, sorted by their step time."""
+    return sorted(((row, row.estimate) for row in rows if row.estimate is not None), key=lambda pair: pair[1].step_time)
+
+
+def _headline(rows: Sequence[EstimatedRow]) -> str:
+    """Return the prediction of the only configuration; of several, the fastest, or the range if their jobs differ."""
+    estimated = _fastest_first(rows)
+    refused = f"; {len(rows) - len(estimated)} of {len(rows)} cannot be estimated" if len(estimated) < len(rows) else ""
+    if not estimated:
+        reasons = Counter(row.refused or "" for row in rows)
+        (reason, _), *others = reasons.most_common()
+        if len(rows) == 1:
+            return f"No estimate: {reason}"
+        most = "; most often" if others else ""
+        return f"None of {counted(len(rows), 'configuration')} can be estimated{most}: {reason}"
+    row, fastest = estimated[0]
+    words = f"{step_with_error(fastest)}, {fastest.peak_memory_gib:.1f} GiB"
+    if len(rows) == 1:
+        words = f"{what_in_words(fastest.configuration)}: {words}, MFU {percent(fastest.mfu)}"
+        return words if row.measured is UNSET else f"{words}; {row.measured.verdict}"
+    if len({_job(estimate) for _, estimate in estimated}) > 1:
+        slowest = estimated[-1][1]
+        steps = f"{figure(fastest.step_time)} to {figure(slowest.step_time)} s per step"
+        return f"{counted(len(estimated), 'configuration')} of different jobs take {steps}{refused}"
+    ahead = ""
+    if len(estimated) > 1:
+        other, following = estimated[1]
+        ahead = f", {following.step_time / fastest.step_time - 1:.1%} ahead of {other.id}"
+    return f"{row.id} is the fastest of {counted(len(rows), 'configuration')}: {words}{ahead}{refused}"
+
+
+def _job(estimate: Estimate) -> tuple[int, int, int, str]:
+    """Return what the step times of two configurations have to share to be compared: GPUs, batch, and the model's FLOPs."""
+    chosen = estimate.configuration
+    return chosen.gpus, chosen.global_batch, chosen.sequence, f"{estimate.flops:.2g}"
+
+
+HIDDEN = ("parts of the step", "memory of each rank", "how to say other assumptions")
+"""What ``--verbose`` adds to the estimate of one configuration."""
+
+
+def _one(row: EstimatedRow, shown: ShownOptions) -> Iterator[RenderableType]:
     estimate = row.estimate
     if estimate is None:
-        yield line(f"{row.id}: {row.refused}")
         return
-    yield line(f"{row.id}: {in_words(estimate.configuration)}", "bold")
+    yield line(f"{row.id}: {in_words(estimate.configuration)}")
+    chosen = estimate.configuration
+    per_gpu = f"{estimate.tokens_per_second / chosen.gpus:,.0f} per GPU"
     rows = [
         ("step", step_in_words(estimate)),
-        ("tokens/s", f"{estimate.tokens_per_second:,.0f}"),
-        ("MFU", percent(estimate.mfu)),
+        ("spent on", spent_in_words(estimate)),
+        ("tokens/s", f"{estimate.tokens_per_second:,.0f} ({per_gpu}), MFU {percent(estimate.mfu)}"),
         ("peak memory", f"{estimate.peak_memory_gib:.1f} GiB"),
+        ("fullest rank", peak_in_words(estimate)),
     ]
     yield facts(rows, above=1, below=1)
-    yield from estimate_parts(estimate)
+    if shown.verbose:
+        yield from estimate_parts(estimate)
     if row.measured is not UNSET:
-        yield from _measured(row.measured)
-    if row.assumptions:
-        yield from assumption_parts(row.assumptions, f"software: {estimate.configuration.software}")
-    for assumed in row.assumed:
-        yield line(f"assumed: {assumed}")
+        yield from _measured(row.measured, shown)
+    if shown.verbose:
+        if row.assumptions:
+            yield from assumption_parts(row.assumptions, f"software: {estimate.configuration.software}")
+        yield from (line(f"assumed: {assumed}") for assumed in row.assumed)
+    else:
+        yield from assumption_lines(estimate, row.assumptions or (), row.assumed)
+    yield from more_details(HIDDEN, shown)
+
+
+def assumption_lines(
+    estimate: Estimate, assumptions: Sequence[Assumption], others: Sequence[str] = ()
+) -> Iterator[RenderableType]:
+    """Return the assumptions as one sentence, with what the opposite of each changes; ``others`` have no figure."""
+    named = [f"{assumption.assumed} ({_opposite_in_words(assumption, estimate)})" for assumption in assumptions]
+    if named:
+        yield line(f"assumed (what the opposite changes): {'; '.join((*named, *others))}")
+    elif others:
+        yield line(f"assumed: {'; '.join(others)}")
+
+
+def _opposite_in_words(assumption: Assumption, estimate: Estimate) -> str:
+    """Return what the opposite of an assumption changes by enough to name it: ``+29.6%, +80.0 GiB``."""
+    effects = (
+        (assumption.slower, f"{assumption.slower:+.1%}"),
+        (assumption.more_memory_gib / estimate.peak_memory_gib, f"{assumption.more_memory_gib:+.1f} GiB"),
+    )
+    return ", ".join(words for effect, words in effects if abs(effect) >= WORTH)
 
 
 def assumption_parts(assumptions: Sequence[Assumption], said: str) -> Iterator[RenderableType]:
@@ -192,10 +265,17 @@ def assumption_parts(assumptions: Sequence[Assumption], said: str) -> Iterator[R
     yield line()
 
 
-def _measured(measured: MeasuredStep) -> Iterator[RenderableType]:
-    """Return the measurement beside the prediction: the step, its parts, memory, and which part is off."""
-    yield line(measured.heading, "bold")
+def _measured(measured: MeasuredStep, shown: ShownOptions) -> Iterator[RenderableType]:
+    """Return the measurement beside the prediction: the step and which part is off; with ``verbose``, parts and memory."""
+    yield line(measured.heading)
+    if shown.verbose:
+        yield line()
+        yield from _measured_tables(measured)
+    yield from (line(finding) for finding in measured.findings)
     yield line()
+
+
+def _measured_tables(measured: MeasuredStep) -> Iterator[RenderableType]:
     if measured.parts:
         table = columns("part, least and largest of all ranks", "predicted (s)", "measured (s)", padding=1)
         for part in measured.parts:
@@ -211,8 +291,17 @@ def _measured(measured: MeasuredStep) -> Iterator[RenderableType]:
             table.add_row(name, *("" if gib is None else f"{gib:.1f}" for gib in figures))
         yield table
         yield line()
-    yield from (line(finding) for finding in measured.findings)
-    yield line()
+
+
+def spent_in_words(estimate: Estimate) -> str:
+    """Return what most of the step is spent on, the largest part first: ``compute 87.1%, bubble 4.0%``."""
+    titles = titles_of(StepTime)
+    shares = sorted(((value / estimate.step_time, name) for name, value in asdict(estimate.time).items()), reverse=True)
+    return ", ".join(f"{titles[name]} {percent(share)}" for share, name in shares[:MOST_PARTS] if share >= LEAST_SHARE)
+
+
+MOST_PARTS, LEAST_SHARE = 3, 0.005
+"""Number of parts of a step that are named, and the smallest share of one."""
 
 
 def step_in_words(estimate: Estimate) -> str:
@@ -227,14 +316,9 @@ def step_in_words(estimate: Estimate) -> str:
 
 def estimate_parts(estimate: Estimate, limit_gib: float = inf) -> Iterator[RenderableType]:
     """Return the tables of the step's time and of each rank's memory; ranks above the limit are marked."""
-    yield from time_parts(estimate)
-    yield _held(estimate, limit_gib)
-    yield line()
-
-
-def time_parts(estimate: Estimate) -> Iterator[RenderableType]:
-    """Return the table of the step's time."""
     yield _spent(estimate)
+    yield line()
+    yield _held(estimate, limit_gib)
     yield line()
 
 

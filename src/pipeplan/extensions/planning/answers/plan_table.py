@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice, product
 from string import ascii_lowercase
@@ -10,24 +11,27 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
+from pipeplan.answers.headlined import MOST_ROWS, ShownOptions, more_rows
 from pipeplan.answers.parts import columns, facts, figure, line
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView
 from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime, software
 from pipeplan.extensions.planning.answers.estimates import (
+    assumption_lines,
     assumption_parts,
     estimate_parts,
     peak_in_words,
+    spent_in_words,
     step_in_words,
-    time_parts,
 )
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
-from pipeplan.extensions.planning.choice.describing import degrees_in_words, zero_in_words
+from pipeplan.extensions.planning.choice.describing import degrees_in_words, differences, zero_in_words
 from pipeplan.extensions.planning.choice.sentences import (
     fit_in_words,
     pipelined_in_words,
     trainer_in_words,
     training_in_words,
+    what_in_words,
 )
 from pipeplan.extensions.planning.plan_records import BestConfiguration, PlannedConfiguration, PlanResult
 from pipeplan.foundation.readable import percent
@@ -37,60 +41,77 @@ from pipeplan.model import counted, one_line
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-MOST_OF_FRONT = 10
-"""Configurations of a front that are listed."""
-
 MOST_RUNNERS_UP = 3
-"""Runners-up that are listed without details, besides one that does not fit."""
+"""Runners-up that are listed without ``--all`` and ``--verbose``."""
+
+DETAILS = ("parts of the step", "memory of each rank", "the Pareto front", "changed inputs", "what was not tried")
+"""What ``--verbose`` adds to a plan."""
 
 
-def choice_parts(plan: PlanResult, best: BestConfiguration, *, details: bool) -> Iterator[RenderableType]:
-    """Return the choice and all that speaks for and against it; without ``details``, only what decides."""
+def choice_parts(plan: PlanResult, best: BestConfiguration, shown: ShownOptions) -> Iterator[RenderableType]:
+    """Return the choice and what decides; with ``verbose``, all that speaks for and against it."""
+    details = shown.verbose
     yield facts(_choice(plan, best, details=details), above=1, below=1)
-    if pipelined := pipelined_in_words(plan):
+    if details and (pipelined := pipelined_in_words(plan)):
         yield line(pipelined)
         yield line()
-    yield from _runners_up(plan, None if details else MOST_RUNNERS_UP)
+    yield from _runners_up(plan, best, shown)
+    yield from _searched(plan, best, shown)
     if details:
-        yield from _front(plan)
-    yield from estimate_parts(best, plan.memory_limit_gib) if details else time_parts(best)
-    yield from assumption_parts(plan.assumptions, f"--fix software={best.configuration.software}")
-    yield from _searched(plan)
-    yield from _sensitivity(plan, details=details)
-    yield from _trust(best, details=details)
+        yield from _front(plan, shown)
+        yield from estimate_parts(best, plan.memory_limit_gib)
+        yield from assumption_parts(plan.assumptions, f"--fix software={best.configuration.software}")
+        yield from _sensitivity(plan)
+        yield from _trust(best)
+    else:
+        yield from assumption_lines(best, plan.assumptions, _unusual_assumptions(best))
+        if changes := _changes_in_words(plan):
+            yield line(f"another plan is best with: {changes}")
     if plan.left_out and details:
         yield line(f"tried only if fixed (--fix) or allowed (--allow): {'; '.join(plan.left_out)}")
 
 
-def miss_parts(plan: PlanResult) -> Iterator[RenderableType]:
+def miss_parts(plan: PlanResult, shown: ShownOptions) -> Iterator[RenderableType]:
     """Return the configuration that comes nearest where nothing fits."""
     yield line()
     if plan.closest_miss is not None:
-        yield from estimate_parts(plan.closest_miss, plan.memory_limit_gib)
+        if shown.verbose:
+            yield from estimate_parts(plan.closest_miss, plan.memory_limit_gib)
+        else:
+            yield line(f"on the fullest rank: {peak_in_words(plan.closest_miss)}")
     yield line(_counted(plan))
 
 
 def _choice(plan: PlanResult, best: BestConfiguration, *, details: bool) -> list[tuple[str, str]]:
     chosen = best.configuration
+    size = counted(chosen.microbatch_size, "sequence")
     per_gpu = f"{best.tokens_per_second / chosen.gpus:,.0f} per GPU"
+    saved = "no recomputation, no offload" if best.recompute == "none" else f"recomputation, offload: {best.recompute}"
+    # The headline has the step and its error, and the peak.
+    more = [
+        ("software", software(chosen.software).title),
+        ("step", step_in_words(best)),
+        ("peak memory", f"{best.peak_memory_gib:.1f} of {plan.memory_limit_gib:.1f} GiB{fit_in_words(plan)}"),
+        ("fullest rank", peak_in_words(best)),
+        ("chosen from", _counted(plan)),
+    ]
     return [
         *((("trainer", trainer_in_words(plan)),) if plan.trainer else ()),
-        ("software", software(chosen.software).title),
-        ("degrees", f"{degrees_in_words(chosen)} on {chosen.gpus} GPUs, {zero_in_words(chosen)}, {chosen.precision}"),
-        ("microbatch", counted(chosen.microbatch_size, "sequence")),
-        ("schedule", ", ".join(_schedule(chosen))),
-        ("layers on each stage", best.layout),
-        ("recomputation, offload", best.recompute),
-        ("step", step_in_words(best)),
+        ("degrees", ", ".join(_degrees(chosen))),
+        ("schedule", f"{', '.join(_schedule(chosen))} of {size}"),
+        ("layers", f"{best.layout}; {saved}"),
+        ("spent on", spent_in_words(best)),
         ("tokens/s", f"{best.tokens_per_second:,.0f} ({per_gpu}), MFU {percent(best.mfu)}"),
         *((("training", training_in_words(plan.totals)),) if plan.totals is not None else ()),
-        (
-            "peak memory",
-            f"{best.peak_memory_gib:.1f} GiB of {plan.memory_limit_gib:.1f} GiB usable{fit_in_words(plan)}",
-        ),
-        ("on the fullest rank", peak_in_words(best)),
-        ("chosen from", _counted(plan) if details else counted(plan.counts.legal, "valid configuration")),
+        *(more if details else ()),
     ]
+
+
+def _degrees(chosen: Configuration) -> Iterator[str]:
+    degrees = degrees_in_words(chosen)
+    yield f"{degrees} on {chosen.gpus} GPUs" if chosen.gpus > 1 else degrees
+    yield zero_in_words(chosen)
+    yield chosen.precision
 
 
 def _schedule(chosen: Configuration) -> Iterator[str]:
@@ -120,63 +141,86 @@ def _counted(plan: PlanResult) -> str:
     )
 
 
-def _runners_up(plan: PlanResult, most: int | None) -> Iterator[RenderableType]:
-    """Return the table of runners-up: the first ones, and at least one that is faster but does not fit if there is any."""
+def _runners_up(plan: PlanResult, best: BestConfiguration, shown: ShownOptions) -> Iterator[RenderableType]:
+    """Return the table of the plan and the runners-up.
+
+    It has the first ones, the best with a pipeline if the plan has none, and one that is faster but does not fit.
+    """
     if not plan.runners_up:
         return
-    table = columns("runner-up", "step (s)", "peak\n(GiB)", "lost because", padding=1, text_last=True)
-    over = (
-        [runner for runner in plan.runners_up[most:] if runner.peak_memory_gib > plan.memory_limit_gib] if most else []
-    )
-    for runner in [*plan.runners_up[:most], *over[:1]]:
-        figures = figure(runner.step_time), f"{runner.peak_memory_gib:.1f}"
-        table.add_row(one_line(runner.words), *figures, one_line(runner.lost_because))
+    others: list[tuple[PlannedConfiguration, str]] = [(runner, runner.lost_because) for runner in plan.runners_up]
+    if plan.pipelined is not None and not plan.pipelined.won:
+        listed = [runner.configuration for runner, _ in others]
+        if plan.pipelined.configuration not in listed:
+            others.insert(1, (plan.pipelined, plan.pipelined.because))
+    most = len(others) if shown.all else MOST_ROWS - 1 if shown.verbose else MOST_RUNNERS_UP
+    over = [row for row in others[most - 1 :] if row[0].peak_memory_gib > plan.memory_limit_gib]
+    rows = [*others[: most - 1], *over[:1]] if over else others[:most]
+    table = columns("configuration", "step (s)", "GiB", "lost because", padding=1, text_last=True)
+    words = best.words if shown.verbose else what_in_words(best.configuration)
+    table.add_row(one_line(words), figure(best.step_time), f"{best.peak_memory_gib:.1f}", "the plan")
+    for estimate, because in rows:
+        words = estimate.words if shown.verbose else f"with {differences(estimate.configuration, best.configuration)}"
+        why = because if shown.verbose else _main_cause(because)
+        table.add_row(one_line(words), figure(estimate.step_time), f"{estimate.peak_memory_gib:.1f}", one_line(why))
     yield table
+    yield from more_rows(len(others) - len(rows), "further configuration")
     yield line()
 
 
-def _front(plan: PlanResult) -> Iterator[RenderableType]:
+def _main_cause(because: str) -> str:
+    """Return a reason without the smaller of its causes, each of which begins with the sign of its seconds."""
+    return re.split(r", [+-]", because, maxsplit=1)[0]
+
+
+def _changes_in_words(plan: PlanResult) -> str:
+    """Return the changed inputs with which another plan is the best: ``memory limit x 0.9 or 1.1``."""
+    factors: dict[str, list[str]] = {}
+    for effect in plan.sensitivity:
+        if effect.changes:
+            factors.setdefault(effect.input, []).extend([f"{effect.factor:g}"] if effect.factor != 1 else [])
+    return ", ".join(f"{name} x {' or '.join(values)}" if values else name for name, values in factors.items())
+
+
+def _front(plan: PlanResult, shown: ShownOptions) -> Iterator[RenderableType]:
     if len(plan.front) < 2:
         return
     table = columns("Pareto front", "step (s)", "peak (GiB)", "MFU", padding=1)
-    shown = _thinned(plan.front)
-    for entry in shown:
+    listed = plan.front if shown.all else _thinned(plan.front)
+    for entry in listed:
         figures = figure(entry.step_time), f"{entry.peak_memory_gib:.1f}", percent(entry.mfu)
         table.add_row(one_line(entry.words), *figures)
     yield table
-    if len(shown) < len(plan.front):
-        yield line(f"{len(plan.front) - len(shown)} more points are in the JSON and in the picture")
+    yield from more_rows(len(plan.front) - len(listed), "point")
     yield line()
 
 
 def _thinned(front: Sequence[PlannedConfiguration]) -> Sequence[PlannedConfiguration]:
     """Return the ends of a front and evenly spaced points between them."""
-    if len(front) <= MOST_OF_FRONT:
+    if len(front) <= MOST_ROWS:
         return front
-    return [front[round(place * (len(front) - 1) / (MOST_OF_FRONT - 1))] for place in range(MOST_OF_FRONT)]
+    return [front[round(place * (len(front) - 1) / (MOST_ROWS - 1))] for place in range(MOST_ROWS)]
 
 
-def _searched(plan: PlanResult) -> Iterator[RenderableType]:
+def _searched(plan: PlanResult, best: BestConfiguration, shown: ShownOptions) -> Iterator[RenderableType]:
     searched = plan.searched
     if searched is None:
         return
-    behind = plan.best is not None and searched.step_time > plan.best.step_time
-    slower = ", still slower than the plan" if behind else ""
+    slower = ", still slower than the plan" if searched.step_time > best.step_time else ""
+    steps = f"{figure(searched.step_time)} s instead of {figure(searched.instead_of_s)} s{slower}"
+    if not shown.verbose:
+        yield line(f"a searched order takes {steps}: -o NAME.searched.csv writes it for PyTorch's runtime")
+        return
     yield line(
-        f"searched order: {figure(searched.step_time)} s instead of {figure(searched.instead_of_s)} s for "
-        f"{searched.words} (found by {searched.found_by}; optimality gap "
-        f"{percent(searched.optimality_gap)}){slower}. No trainer flag can express this order: -o NAME.searched.csv writes "
-        "it for PyTorch's runtime"
+        f"searched order: {steps} for {searched.words} (found by {searched.found_by}; optimality gap "
+        f"{percent(searched.optimality_gap)}). No trainer flag can express this order: -o NAME.searched.csv writes it for "
+        "PyTorch's runtime"
     )
     yield line()
 
 
-def _sensitivity(plan: PlanResult, *, details: bool) -> Iterator[RenderableType]:
-    """Return the table of changed inputs; without ``details``, a line for each that changes the plan."""
-    if not details:
-        changes = [effect for effect in plan.sensitivity if effect.changes]
-        yield from (line(f"with {effect.what}: {effect.instead}") for effect in changes)
-        return
+def _sensitivity(plan: PlanResult) -> Iterator[RenderableType]:
+    """Return the table of changed inputs."""
     table = columns("changed input", "step (s)", "best plan", padding=1, text_last=True)
     for effect in plan.sensitivity:
         choice = effect.instead if effect.changes else "unchanged"
@@ -185,21 +229,20 @@ def _sensitivity(plan: PlanResult, *, details: bool) -> Iterator[RenderableType]
     yield line()
 
 
-def _trust(best: Estimate, *, details: bool) -> Iterator[RenderableType]:
-    """Return how sure the choice is: the error bar, the origin of times, the assumptions."""
-    bar = best.error_bar
-    if bar is not None:
+def _trust(best: Estimate) -> Iterator[RenderableType]:
+    """Return how sure the prediction is: the error bar, the origin of times, all assumptions."""
+    if (bar := best.error_bar) is not None:
         yield line(f"error: most of {bar.basis} took {bar.low:.2f}-{bar.high:.2f} times the prediction")
-    by_origin = {
-        origin: [kind for kind, source in best.costs_from.items() if source == origin]
-        for origin in ("measured", "calibrated", "analytic")
-    }
-    for origin, kinds in by_origin.items():
-        if kinds and (details or origin != "analytic"):
+    for origin in ("measured", "calibrated", "analytic"):
+        if kinds := [kind for kind, source in best.costs_from.items() if source == origin]:
             yield line(f"{origin}: {', '.join(kinds)}")
-    usual = () if details else ("software: ", "attention: causal")  # the first one stands above
-    if others := [assumed for assumed in best.assumed if not assumed.startswith(usual)]:
-        yield line(f"assumed: {'; '.join(others)}")
+    if best.assumed:
+        yield line(f"assumed: {'; '.join(best.assumed)}")
+
+
+def _unusual_assumptions(best: Estimate) -> list[str]:
+    """Return the assumptions besides those of every plan: the trainer's software, and causal attention."""
+    return [assumed for assumed in best.assumed if not assumed.startswith(("software: ", "attention: causal"))]
 
 
 MOST_COMPARED = 6

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, final
 from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
-from pipeplan.answers.answers import AnswerRecord
-from pipeplan.answers.parts import line, show
+from pipeplan.answers.headlined import BRIEF, HeadlinedAnswer, ShownOptions, more_details
+from pipeplan.answers.parts import line
 from pipeplan.answers.simulating.result import Result, view_of_result
 from pipeplan.extensions.planning import Calibration, Estimate, Fit
 from pipeplan.extensions.planning.answers.one_configuration import flags_record, schedule_for, simulated
-from pipeplan.extensions.planning.answers.plan_table import choice_parts, miss_parts, plan_view
+from pipeplan.extensions.planning.answers.plan_table import DETAILS, choice_parts, miss_parts, plan_view
 from pipeplan.extensions.planning.choice.describing import part_for
 from pipeplan.extensions.planning.plan_records import BestConfiguration, FlagsRecord, PlannedConfiguration, PlanResult
 from pipeplan.extensions.planning.runs.proposing import FromRuns
@@ -36,7 +36,7 @@ assumed one)."""
 
 
 @final
-class Plan(PlanResult, AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Plan(PlanResult, HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
     """The configuration to train a model with on a cluster, and why it is that one.
 
     ``to_frame()`` has a row per configuration: the best, the runners-up, the front. ``save`` writes ``.json`` (everything),
@@ -88,6 +88,13 @@ class Plan(PlanResult, AnswerRecord, frozen=True, kw_only=True, eq=False):
             raise UnknownNameError("trainer", trainer, self.flags, field="flags")
         return self.flags[name]
 
+    def _summary_fields(self) -> str:
+        return """trainer miss memory_limit_gib best.words best.layout best.recompute best.step_time_s best.error_bar.low
+        best.error_bar.high best.error_bar.coverage best.peak_memory_gib best.mfu best.tokens_per_s best.document
+        runners_up.words runners_up.step_time_s runners_up.lost_because assumptions.assumed assumptions.instead
+        assumptions.setting assumptions.slower assumptions.more_memory_gib closest_miss.words closest_miss.over_by_gib
+        closest_miss.change complete optimality_gap totals remarks"""
+
     def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the record, its picture, and the schedule of the best configuration with its times."""
         whole = {**super()._contents(), "plan picture": lambda _: self.plan_view()}
@@ -134,21 +141,18 @@ class Plan(PlanResult, AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Return the view of its picture: the Pareto front, the first few step times, and memory of the best one's ranks."""
         return plan_view(self)
 
-    def print(self, *, details: bool = False) -> None:
-        """Print the table that the command prints; with ``details`` also what did not decide, as with ``--details``."""
-        show(*self._table(details=details))
-
-    def _table(self, *, details: bool = False) -> Iterator[RenderableType]:
+    def _below(self, shown: ShownOptions = BRIEF) -> Iterator[RenderableType]:
         """Return the parts of the table that ``print()`` shows."""
-        yield line(self.headline, "bold")
         yield line(self.heading)
         if self.best is None:
-            yield from miss_parts(self)
+            yield from miss_parts(self, shown)
             return
-        yield from choice_parts(self, self.best, details=details)
+        yield from choice_parts(self, self.best, shown)
         yield from () if self.from_runs is UNSET else map(line, self.from_runs.sentences)
-        flags = f"--flags {'|'.join(self.flags)} prints those of a trainer's own plan"
-        yield line(flags if details else f"{flags}, --details all that was compared")
+        others = [name for name in self.flags if name != self.trainer]
+        own = f" (or {', '.join(others)}: its own plan)" if others else ""
+        yield line(f"what to run: --flags {self.trainer}{own}")
+        yield from more_details(DETAILS, shown)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         rows: list[tuple[str, PlannedConfiguration, str]] = [] if self.best is None else [("best", self.best, "")]

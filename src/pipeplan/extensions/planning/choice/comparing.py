@@ -201,7 +201,7 @@ def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Est
     better = _better(chosen, fitting)
     instead = "" if better is None else _instead(better, chosen)
     if chosen.peak_bytes > limit:
-        best = min(fitting, key=_gpu_seconds, default=None)
+        best = min(fitting, key=lambda estimate: estimate.gpu_seconds, default=None)
         instead = "no evaluated configuration fits" if best is None else _instead(best, chosen)
     return Sensitivity(
         input="memory limit", factor=factor, step_time=chosen.step_time, changes=bool(instead), instead=instead
@@ -210,13 +210,8 @@ def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Est
 
 def _better(chosen: Estimate, others: Sequence[Estimate]) -> Estimate | None:
     """Return the best of other estimates if predictions can tell that it is better than the chosen one."""
-    best = min((chosen, *others), key=_gpu_seconds)
+    best = min((chosen, *others), key=lambda estimate: estimate.gpu_seconds)
     return best if best.step_time < chosen.step_time / (1 + INDISTINGUISHABLE) else None
-
-
-def _gpu_seconds(estimate: Estimate) -> float:
-    """Return the GPU seconds of a step, in which configurations on different numbers of GPUs are compared."""
-    return estimate.step_time * estimate.configuration.gpus
 
 
 def _instead(better: Estimate, chosen: Estimate) -> str:

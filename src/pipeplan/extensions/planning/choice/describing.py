@@ -87,7 +87,8 @@ def differences(here: Configuration, there: Configuration) -> str:
     def differ(*names: str) -> bool:
         return any(getattr(here, name) != getattr(there, name) for name in names)
 
-    schedule = f"{here.schedule} v{here.chunks}" if here.pipeline > 1 else "no pipeline"
+    chunks = f" v{here.chunks}" if here.chunks > 1 else ""
+    schedule = f"{here.schedule}{chunks}" if here.pipeline > 1 else "no pipeline"
     recompute = "recompute stage by stage"
     if here.recompute_by_stage is None:
         recompute = f"recompute {'+'.join(here.recompute)}" if here.recompute else "no recomputation"

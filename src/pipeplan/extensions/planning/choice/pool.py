@@ -177,7 +177,8 @@ class Pool:
         reason = self._simpler_because(best, other)
         if other.peak_bytes > self.limit or self.value(other) >= self.value(best):
             return lost_because(other, best, self.limit, self._deadline, complication=reason)
-        return f"{self._given_up(best, other):.1%} faster, but {reason}"
+        better = "faster" if best.configuration.gpus == other.configuration.gpus else "better"
+        return f"{self._given_up(best, other):.1%} {better}, but {reason}"
 
     def _simpler_because(self, best: Estimate, other: Estimate) -> str:
         """Return why the best is simpler than another estimate; empty if it is not."""
@@ -199,7 +200,8 @@ class Pool:
         pipelined = best if won else other
         if pipelined is None:
             return None
-        return PipelinedRecord(**self.described(pipelined), won=won, because=because)
+        ahead = 0.0 if other is None else other.gpu_seconds / best.gpu_seconds - 1
+        return PipelinedRecord(**self.described(pipelined), won=won, because=because, ahead=ahead)
 
 
 def _fields(configuration: Configuration, names: Sequence[str]) -> tuple[Any, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from pipeplan.answers.parts import figure
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
 from pipeplan.extensions.planning.choice.describing import brief, differences, in_words
+from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.plan_records import (
     ClusterRecord,
@@ -88,42 +89,86 @@ _SUPERLATIVES = {
 _BETTER = {"step-time": "faster", "cost": "cheaper", "gpus": "smaller"}
 
 NOTHING_BETTER = 0.005
-"""Gain below which what is left of a search is not worth a word."""
+"""Gain below which it is not worth a word: of the rest of a search, of the next best configuration."""
 
 
 def headline_of(plan: PlanResult) -> str:
-    """Return the answer in a sentence: the best configuration, its time and memory, and the rule that chose it."""
+    """Return the answer in a sentence: what to train with, its step time and memory, how sure, and what it gains."""
     best = plan.best
     if best is None:
-        return plan.miss
-    gpus = "" if plan.objective == "step-time" else f" on {best.configuration.gpus:,} GPUs"
+        return f"{plan.miss[0].upper()}{plan.miss[1:]}"
     tight = " (tight)" if plan.fit == "tight" else ""
-    words = (
-        f"{brief(best.configuration)}{gpus}, {figure(best.step_time)} s, {best.peak_memory_gib:.1f} of "
-        f"{plan.memory_limit_gib:.1f} GiB{tight}: the {_chosen_by(plan, best)}"
-    )
-    if plan.unusual:
-        words += f"; unusual: {', '.join(plan.unusual)}"
+    clauses = [
+        f"Train with {what_in_words(best.configuration)}: {step_with_error(best)}, {best.peak_memory_gib:.1f} of "
+        f"{plan.memory_limit_gib:.1f} GiB{tight}",
+        f"the {_chosen_by(plan, best)}",
+        f"unusual: {', '.join(plan.unusual)}" if plan.unusual else "",
+    ]
     # A gap of g means that the best of the rest takes at least 1 / (1 + g) of the value.
     more = 0.0 if plan.complete or plan.optimality_gap is None else 1 - 1 / (1 + plan.optimality_gap)
     if more >= NOTHING_BETTER:
-        words += f"; {_ended_by(plan)}, and another one could be up to {more:.0%} {_BETTER[plan.objective]}"
-    return words
+        clauses.append(f"{_ended_by(plan)}, and another one could be up to {more:.0%} {_BETTER[plan.objective]}")
+    return "; ".join(filter(None, clauses))
+
+
+def what_in_words(configuration: Configuration) -> str:
+    """Return the degrees and the schedule of a configuration: ``tp8 pp2 dp4, 1f1b``, ``dp8, ZeRO-3, no pipeline``."""
+    chunks = f" v{configuration.chunks}" if configuration.chunks > 1 else ""
+    schedule = f"{configuration.schedule}{chunks}" if configuration.pipeline > 1 else "no pipeline"
+    return brief(configuration) if configuration.gpus == 1 else f"{brief(configuration)}, {schedule}"
+
+
+def step_with_error(estimate: Estimate) -> str:
+    """Return the step time, and where it most likely lies: ``15.25 s per step (13.34-16.97 s likely)``."""
+    bar = estimate.error_bar
+    likely = "" if bar is None else f" ({figure(bar.step_time_s[0])}-{figure(bar.step_time_s[1])} s likely)"
+    return f"{figure(estimate.step_time)} s per step{likely}"
 
 
 def _chosen_by(plan: PlanResult, best: Estimate) -> str:
-    """Return the rule that chose the best: it has the best value, or it is the simplest of those that are about as good."""
+    """Return the rule that chose the best, and its distance from what was not chosen.
+
+    It has the best value, or it is the simplest of those that are about as good.
+    """
     superlative, condition = _SUPERLATIVES[plan.objective]
     most = superlative + ("" if plan.complete else " found") + condition
-    if not plan.simpler_because:
-        return most if condition or not plan.complete else f"{most} that fits"
-    fastest = plan.runners_up[0]
-    here, there = best.configuration, fastest.configuration
+    if plan.simpler_because:
+        rule = f"simplest within {INDISTINGUISHABLE:.0%} of the {most}{_given_up(plan, best)}"
+    else:
+        rule = (most if condition or not plan.complete else f"{most} that fits") + _ahead_of_next(plan, best)
+    return rule + _ahead_of_other_kind(plan)
+
+
+def _given_up(plan: PlanResult, best: Estimate) -> str:
+    """Return the configuration that is faster but less simple, in brackets; empty if it gains next to nothing."""
+    if plan.given_up < NOTHING_BETTER:
+        return ""
+    here, there = best.configuration, plan.runners_up[0].configuration
     other = brief(there) if brief(there) != brief(here) else f"the same with {differences(there, here)}"
-    return (
-        f"simplest within {INDISTINGUISHABLE:.0%} of the {most}, which is {other}, {figure(fastest.step_time)} s, "
-        f"but {plan.simpler_because}"
-    )
+    better = "faster" if here.gpus == there.gpus else _BETTER[plan.objective]
+    return f" ({other}: {plan.given_up:.1%} {better}, but {plan.simpler_because.partition(':')[0]})"
+
+
+def _ahead_of_next(plan: PlanResult, best: Estimate) -> str:
+    """Return the lead over the next best configuration that fits; empty for the fewest GPUs, and if it is small."""
+    fitting = [runner for runner in plan.runners_up if runner.peak_memory_gib <= plan.memory_limit_gib]
+    if plan.objective == "gpus" or not fitting:
+        return ""
+    following = min(fitting, key=lambda runner: runner.gpu_seconds)
+    ahead = following.gpu_seconds / best.gpu_seconds - 1
+    if ahead < NOTHING_BETTER:
+        return ""
+    there = following.configuration
+    other = brief(there) if brief(there) != brief(best.configuration) else differences(there, best.configuration)
+    return f", {ahead:.1%} ahead of {other}"
+
+
+def _ahead_of_other_kind(plan: PlanResult) -> str:
+    """Return the lead over the best configuration without a pipeline, or with one; empty if there is none."""
+    if plan.objective == "gpus" or plan.pipelined is None or plan.pipelined.ahead < NOTHING_BETTER:
+        return ""
+    kind = "without a pipeline" if plan.pipelined.won else "with a pipeline"
+    return f", {plan.pipelined.ahead:.1%} ahead of the best {kind}"
 
 
 def _ended_by(plan: PlanResult) -> str:
@@ -176,15 +221,16 @@ def unfinished(plan: PlanResult) -> str:
 
 
 def trainer_in_words(plan: PlanResult) -> str:
-    """Return the trainer, and its step time beside those of the other trainers' own plans."""
+    """Return the trainer, and the step times of the other trainers' own plans."""
     if len(plan.by_trainer) < 2:
         return plan.trainer
     own = [
         f"{other.trainer} "
         + (f"none ({other.reason})" if other.step_time_s is None else f"{figure(other.step_time_s)} s")
         for other in plan.by_trainer
+        if other.trainer != plan.trainer
     ]
-    return f"{plan.trainer}: the best of {', '.join(own)}"
+    return f"{plan.trainer} (own plans of others: {', '.join(own)})"
 
 
 def training_in_words(totals: Totals) -> str:

@@ -29,6 +29,9 @@ from pipeplan.model import Floats, counted
 REPEATED = 0.03
 """Fraction by which two measurements of one run differ."""
 
+SAME = 0.0005
+"""Fraction of a step below which a difference is none."""
+
 PLAUSIBLE = 2.0
 """Factor on its prediction up to which a single part is named as a possible explanation of a difference."""
 
@@ -94,9 +97,19 @@ class MeasuredStep(Record, frozen=True, kw_only=True):
     findings: tuple[str, ...]
 
     @property
+    def verdict(self) -> str:
+        """How far the run is from the prediction: ``the run took 14.25 s, 3.1% longer``."""
+        off = self.ratio - 1.0
+        size = f"{abs(off):.1%} {'longer' if off > 0 else 'less'}" if abs(off) >= SAME else "as predicted"
+        return f"the run took {self.step_time_s:.4g} s, {size}{self._within}"
+
+    @property
+    def _within(self) -> str:
+        return {True: ", within the error bar", False: ", outside of the error bar", None: ""}[self.within_error_bar]
+
+    @property
     def heading(self) -> str:
         """The measured step beside the prediction, in a line."""
-        bar = {True: ", within the error bar", False: ", outside of the error bar", None: ""}[self.within_error_bar]
         others = f", {self.other_batches} of other batches" if self.other_batches else ""
         low, high = self.spread_s
         logged = (
@@ -104,7 +117,7 @@ class MeasuredStep(Record, frozen=True, kw_only=True):
             f"{counted(self.warm_up, 'warm-up step')}{others})"
         )
         step = f"measured {self.step_time_s:.4g} s{logged if self.trainer else ''}"
-        return f"{step}: {self.ratio:.4g} times the prediction{bar}"
+        return f"{step}: {self.ratio:.4g} times the prediction{self._within}"
 
 
 def compared(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
-from pipeplan.answers.answers import AnswerRecord
+from pipeplan.answers.headlined import BRIEF, HeadlinedAnswer, ShownOptions, more_details
 from pipeplan.extensions.review.answers.records import (
     ReviewComparison,
     ReviewedConfiguration,
@@ -23,7 +23,6 @@ from pipeplan.extensions.review.answers.table import (
 )
 from pipeplan.extensions.review.answers.unjudged import ReviewedQuestion
 from pipeplan.formats import TrainerSettings
-from pipeplan.model import counted
 
 if TYPE_CHECKING:
     from pipeplan.answers.parts import Part
@@ -36,9 +35,12 @@ PATCH_ENDINGS = (".patch", ".diff")
 SARIF_ENDING = ".sarif"
 """Suffix of the file with the findings for code scanning."""
 
+DETAILS = ("remarks", "why rules were not judged", "all remedies and changes")
+"""What ``--verbose`` adds to a review."""
+
 
 @final
-class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Review(HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
     """Review of one or more configurations.
 
     ``to_frame()`` has a row per finding. ``save("fix.patch")`` writes the patch, ``save("review.sarif")`` the findings for
@@ -46,6 +48,8 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     Attributes
     ----------
+    headline
+        The answer in a sentence: what does not start, what is right as far as rules could judge, and what a patch gains.
     verdict
         ``findings``: there are errors or warnings; ``unknown``: there are none, but the layers or degrees of a configuration
         or its trainer are unknown; ``unreadable``: one of several files could not be read; ``clean``: none of these.
@@ -67,6 +71,7 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         What the traces of a run show; null without traces.
     """
 
+    headline: str
     verdict: Verdict
     findings: tuple[ReviewFinding, ...]
     questions: tuple[ReviewedQuestion, ...]
@@ -88,23 +93,33 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
         """Findings as commands of GitHub's workflows, which show them at their lines; the errors first."""
         return tuple(annotations_of(self.findings, self.configurations, self.files))
 
+    def _summary_fields(self) -> str:
+        return """verdict findings.severity findings.rule findings.where findings.message findings.remedy
+        configurations.changes.settings configurations.changes.removes configurations.changes.gain
+        configurations.changes.step_time_s step_time_s peak_memory_gib patch questions.question questions.not_judged
+        questions.missing.sentence comparison.settings comparison.new.rule comparison.gone.rule comparison.step_time_s
+        comparison.peak_memory_gib configurations.name configurations.file configurations.trainer configurations.fit
+        configurations.bubble configurations.unknown configurations.not_read configurations.assumed
+        configurations.not_estimated run.step_time_s run.predicted run.sentences files.unreadable"""
+
     def _own_file(self, name: str) -> TrainerSettings | None:
         """Return the patch or the findings for a file of their suffix."""
         if name.lower().endswith(SARIF_ENDING):
             return TrainerSettings(text=sarif_of(self.findings, self.files))
         return TrainerSettings(text=self.patch) if name.lower().endswith(PATCH_ENDINGS) else None
 
-    def _table(self) -> Iterator[Part]:
+    def _below(self, shown: ShownOptions = BRIEF) -> Iterator[Part]:
         """Yield the summary of folders, the comparison, or each configuration with its findings by question."""
         if self.files.folders:
-            yield from summary_parts(self.files, self.configurations, self.findings, self.questions)
+            yield from summary_parts(self.files, self.configurations, self.findings, self.questions, shown)
         else:
             reviewed = [(configuration, self.of(configuration)) for configuration in self.configurations]
             if self.comparison is not None:
-                yield from comparison_parts(self.comparison, reviewed)
+                yield from comparison_parts(self.comparison, reviewed, shown)
             else:
-                yield from configuration_parts(reviewed, self.patch)
+                yield from configuration_parts(reviewed, self.patch, shown)
             yield from file_parts(self.files)
+            yield from more_details(DETAILS if reviewed else (), shown)
         if self.run is not None:
             yield from run_parts(self.run)
 
@@ -118,8 +133,3 @@ class Review(AnswerRecord, frozen=True, kw_only=True, eq=False):
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [finding.to_dict() for finding in self.findings]
-
-    def __repr__(self) -> str:
-        errors = sum(finding.severity == "error" for finding in self.findings)
-        warnings = sum(finding.severity == "warning" for finding in self.findings)
-        return f"<Review: {counted(errors, 'error')}, {counted(warnings, 'warning')}>"

@@ -32,6 +32,7 @@ from pipeplan.extensions.review import (
     spelling,
 )
 from pipeplan.extensions.review.answers.comparing import compared
+from pipeplan.extensions.review.answers.headlines import headline_of
 from pipeplan.extensions.review.answers.records import ReviewChange, ReviewedConfiguration, ReviewFinding
 from pipeplan.extensions.review.answers.result import Review, Verdict
 from pipeplan.extensions.review.answers.runs import reviewed_run
@@ -155,7 +156,7 @@ def reviewed(
     """
     _require_release(options)
     if not sources:
-        raise InputError("a review needs a file with a configuration")
+        raise InputError("a review needs a file with a configuration: 'pipeplan help review' ends with an example")
     paths = [source if isinstance(source, Mapping) else path_of(source, "the configuration") for source in sources]
     walks = any(isinstance(path, Path) and path.is_dir() for path in paths)
     names = {id(path): _ALONE if len(paths) == 1 else f"{_ALONE}-{number}" for number, path in enumerate(paths, 1)}
@@ -226,10 +227,12 @@ def _review(
     if compares:
         first, second = (one.reading.facts for one in result.read)
         comparison = compared((first, second), (configurations[0], configurations[1]), (found[0], found[1]))
+    questions = summed([configuration.questions for configuration in configurations])
     return Review(
+        headline=headline_of(findings, configurations, questions, comparison=comparison, files=result.files, run=run),
         verdict=_verdict(findings, configurations, failed=result.failed or bool(result.unreadable and not result.read)),
         findings=tuple(findings),
-        questions=summed([configuration.questions for configuration in configurations]),
+        questions=questions,
         patch="".join(patched.diffs.values()),
         step_time_s=None if single is None else single.step_time_s,
         peak_memory_gib=None if single is None else single.peak_memory_gib,

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pipeplan.answers.headlined import MOST_ROWS, ShownOptions, more_rows
 from pipeplan.answers.parts import columns, facts, figure, line
-from pipeplan.extensions.review import Question, plain
+from pipeplan.extensions.review import Question, Severity, plain
 from pipeplan.extensions.review.answers.records import (
     ReviewChange,
     ReviewComparison,
@@ -35,11 +36,8 @@ _TITLES: Mapping[Question, str] = {
     "fits": "does it fit",
 }
 
-_MOST_LISTED = 40
-"""Number of findings of one question that the table lists; --json has all."""
-
-_MOST_RULES, _MOST_PLACES, _MOST_FILES = 12, 2, 6
-"""Rules, places of a rule, and files that the summary of a folder lists; --json has all."""
+_MOST_RULES, _MOST_PLACES, _MOST_FILES = MOST_ROWS, 2, 6
+"""Rules, places of a rule, and files that the summary of a folder lists without ``--all``."""
 
 _FEWEST_FILES = 2
 """Minimum number of files with findings for the list of those with the most."""
@@ -49,18 +47,27 @@ UNKNOWN_TRAINER = f"""unknown trainer: only rules for every trainer were judged;
 }"""
 
 
-def configuration_parts(reviewed: Sequence[_Reviewed], patch: str) -> Iterator[Part]:
+def configuration_parts(reviewed: Sequence[_Reviewed], patch: str, shown: ShownOptions) -> Iterator[Part]:
     """Yield the text of configurations with their patch; of several ones, those without findings are only named."""
     several = len(reviewed) > 1
-    listed = [each for each in reviewed if not several or each[1]]
+    found = [each for each in reviewed if not several or each[1]]
+    listed = found if shown.all else found[:MOST_ROWS]
     for place, (configuration, findings) in enumerate(listed):
         if place:
             yield line()
-        yield from _configuration(configuration, findings)
+        if shown.verbose:
+            yield from _whole(configuration, findings, shown)
+        elif several:
+            yield from _shortly(configuration, findings, shown)
+        else:
+            yield from _alone(configuration, findings, shown)
+    yield from more_rows(len(found) - len(listed), "configuration")
     silent = [configuration for configuration, findings in reviewed if several and not findings]
     if silent:
         yield from [line()] if listed else []
-        yield line(f"without findings: {', '.join(map(_in_list, silent))}")
+        named = silent if shown.all else silent[:MOST_ROWS]
+        yield line(f"without findings: {', '.join(map(_in_list, named))}")
+        yield from more_rows(len(silent) - len(named), "configuration without findings")
     if patch:
         yield line()
         yield patch.rstrip("\n")
@@ -87,29 +94,75 @@ def _title(configuration: ReviewedConfiguration) -> Part:
     return line(f"{name}: {configuration.trainer or 'unknown trainer'}", "bold")
 
 
-def _configuration(configuration: ReviewedConfiguration, findings: Sequence[ReviewFinding]) -> Iterator[Part]:
+def _alone(
+    configuration: ReviewedConfiguration, findings: Sequence[ReviewFinding], shown: ShownOptions
+) -> Iterator[Part]:
+    """Yield one configuration by question: each error and warning with the change that removes it, or its remedy."""
+    yield _title(configuration)
+    if not configuration.trainer:
+        yield line(UNKNOWN_TRAINER)
+    left = len(findings) if shown.all else MOST_ROWS
+    told: set[int] = set()
+    faults = [finding for finding in findings if finding.severity != "advice"]
+    for answered in configuration.questions:
+        own = [finding for finding in findings if finding.question == answered.question]
+        yield line(f"{_TITLES[answered.question]}: {_in_counts(own) or _nothing(answered)}", "bold" if own else "")
+        for finding in [finding for finding in own if finding.severity != "advice"][:left]:
+            left -= 1
+            yield line(f"{finding.rule}, {finding.where.partition(' ')[0]}: {finding.message}", indent=2)
+            yield line(f"-> {_removal(configuration, finding, told)}", indent=4)
+    yield from more_rows(max(len(faults) - (len(findings) if shown.all else MOST_ROWS), 0), "finding")
+    yield from _unjudged(configuration.questions, indent=0)
+    yield from _not_read(configuration)
+    if not any(finding.severity == "error" for finding in findings):
+        yield line()
+        yield from _estimate(configuration)
+    if configuration.unpatched:
+        yield line(f"not in the patch: {configuration.unpatched}")
+
+
+def _in_counts(findings: Sequence[ReviewFinding]) -> str:
+    """Return ``3 errors, 1 warning, 2 remarks``; empty without findings."""
+    counts = Counter(finding.severity for finding in findings)
+    nouns: Mapping[Severity, str] = {"error": "error", "warning": "warning", "advice": "remark"}
+    return ", ".join(counted(counts[severity], noun) for severity, noun in nouns.items() if counts[severity])
+
+
+def _removal(configuration: ReviewedConfiguration, finding: ReviewFinding, told: set[int]) -> str:
+    """Return the verified change that removes a finding, with its figures where it is ``told`` first; else the remedy."""
+    for place, step in enumerate(configuration.changes):
+        if finding.rule in step.removes:
+            first = place not in told
+            told.add(place)
+            return "; ".join((_words(step), *_effect(step))) if first else "removed by the same change"
+    return finding.remedy
+
+
+def _whole(
+    configuration: ReviewedConfiguration, findings: Sequence[ReviewFinding], shown: ShownOptions
+) -> Iterator[Part]:
     yield _title(configuration)
     if not configuration.trainer:
         yield line(UNKNOWN_TRAINER)
     for answered in configuration.questions:
         own = [finding for finding in findings if finding.question == answered.question]
         yield line()
-        yield from _question(answered, own)
+        yield from _question(answered, own, shown)
     yield from _not_read(configuration)
     yield line()
     yield from _estimate(configuration)
     yield from _changes(configuration)
 
 
-def _question(answered: ReviewedQuestion, findings: Sequence[ReviewFinding]) -> Iterator[Part]:
+def _question(answered: ReviewedQuestion, findings: Sequence[ReviewFinding], shown: ShownOptions) -> Iterator[Part]:
     title = _TITLES[answered.question]
     yield line(title if findings else f"{title}: {_nothing(answered)}", "bold" if findings else "")
-    for finding in findings[:_MOST_LISTED]:
+    listed = findings if shown.all else findings[:MOST_ROWS]
+    for finding in listed:
         yield line(f"{finding.severity} [{finding.rule}] {finding.where}", indent=2)
         yield line(f"{finding.message}.", indent=4)
         yield line(f"{finding.remedy}.", indent=4)
-    if len(findings) > _MOST_LISTED:
-        yield line(f"and {len(findings) - _MOST_LISTED} more: --json lists all", indent=2)
+    yield from more_rows(len(findings) - len(listed), "finding")
     yield from (line(fact.sentence, indent=2) for fact in answered.missing)
 
 
@@ -126,17 +179,21 @@ def _not_read(configuration: ReviewedConfiguration) -> Iterator[Part]:
         yield line(f"not read: {', '.join(configuration.not_read)}")
 
 
-def _shortly(configuration: ReviewedConfiguration, findings: Sequence[ReviewFinding]) -> Iterator[Part]:
-    """Return a configuration with a line for each error and warning."""
+def _shortly(
+    configuration: ReviewedConfiguration,
+    findings: Sequence[ReviewFinding],
+    shown: ShownOptions,
+    told: Sequence[ReviewFinding] = (),
+) -> Iterator[Part]:
+    """Return a configuration with a line for each error and warning that was not told above."""
     yield _title(configuration)
     if not configuration.trainer:
         yield line(UNKNOWN_TRAINER)
-    listed = [finding for finding in findings if finding.severity != "advice"]
-    for finding in listed[:_MOST_LISTED]:
-        yield line(_in_short(finding), indent=2)
-    advice = f", {len(findings) - len(listed)} advice" if len(findings) > len(listed) else ""
-    errors = sum(finding.severity == "error" for finding in listed)
-    yield line(f"{counted(errors, 'error')}, {counted(len(listed) - errors, 'warning')}{advice}", indent=2)
+    faults = [finding for finding in findings if finding.severity != "advice" and finding not in told]
+    listed = faults if shown.all else faults[:MOST_ROWS]
+    yield from (line(_in_short(finding), indent=2) for finding in listed)
+    yield from more_rows(len(faults) - len(listed), "finding")
+    yield line(_in_counts(findings) or "no finding", indent=2)
     yield from _unjudged(configuration.questions)
     yield from _not_read(configuration)
 
@@ -145,7 +202,7 @@ def _in_short(finding: ReviewFinding) -> str:
     return f"{finding.severity} [{finding.rule}] {finding.where}: {finding.message}"
 
 
-def _unjudged(questions: Iterable[ReviewedQuestion]) -> Iterator[Part]:
+def _unjudged(questions: Iterable[ReviewedQuestion], *, indent: int = 2) -> Iterator[Part]:
     """Return a line on the rules of all questions that were not judged."""
     questions = list(questions)
     if count := sum(one.not_judged for one in questions):
@@ -153,7 +210,7 @@ def _unjudged(questions: Iterable[ReviewedQuestion]) -> Iterator[Part]:
         for fact in (fact for one in questions for fact in one.missing):
             reasons[f"{fact.what.partition(':')[0]}{fact.give and f' ({fact.give})'}"] += fact.rules
         named = ", ".join(reason for reason, _ in reasons.most_common(4))
-        yield line(f"not judged: {counted(count, 'rule')}; missing: {named}", indent=2)
+        yield line(f"not judged: {counted(count, 'rule')}; missing: {named}", indent=indent)
 
 
 # Estimate and changes
@@ -176,7 +233,8 @@ def _estimate(configuration: ReviewedConfiguration) -> Iterator[Part]:
     if configuration.lower_bound_s is not None:
         rows.append(("lower bound", f"{figure(configuration.lower_bound_s)} s for the pipeline with these stages"))
     yield facts(rows)
-    yield from (line(f"assumed: {sentence}") for sentence in configuration.assumed)
+    if configuration.assumed:
+        yield line(f"assumed: {'; '.join(configuration.assumed)}")
 
 
 def _reasons(idle: Mapping[str, float] | None) -> str:
@@ -227,20 +285,27 @@ def run_parts(run: ReviewedRun) -> Iterator[Part]:
 # Comparison of two configurations
 
 
-def comparison_parts(comparison: ReviewComparison, reviewed: Iterable[_Reviewed]) -> Iterator[Part]:
+def comparison_parts(
+    comparison: ReviewComparison, reviewed: Iterable[_Reviewed], shown: ShownOptions
+) -> Iterator[Part]:
     """Yield the comparison of two configurations, and each of them in short."""
     yield line(f"{comparison.before} -> {comparison.after}", "bold")
-    rows = [(each.setting, f"{_stated(each.before)} -> {_stated(each.after)}") for each in comparison.settings]
-    if comparison.step_time_s is not None and comparison.peak_memory_gib is not None:
-        (step, other_step), (peak, other_peak) = comparison.step_time_s, comparison.peak_memory_gib
-        rows.append(("step", f"{figure(step)} s -> {figure(other_step)} s ({relative(other_step / step - 1)})"))
-        rows.append(("peak memory", f"{peak:.1f} GiB -> {other_peak:.1f} GiB"))
+    settings = comparison.settings if shown.all else comparison.settings[:MOST_ROWS]
+    rows = [(each.setting, f"{_stated(each.before)} -> {_stated(each.after)}") for each in settings]
     yield facts(rows, indent=2) if rows else line("no setting that is read differs", indent=2)
+    yield from more_rows(len(comparison.settings) - len(settings), "further setting")
     for title, findings in (("gone", comparison.gone), ("new", comparison.new)):
-        yield from (line(f"{title}: {_in_short(finding)}", indent=2) for finding in findings)
+        faults = findings if shown.verbose else [finding for finding in findings if finding.severity != "advice"]
+        listed = faults if shown.all else faults[:MOST_ROWS]
+        yield from (line(f"{title}: {_in_short(finding)}", indent=2) for finding in listed)
+        yield from more_rows(len(faults) - len(listed), f"{title} finding")
+    told = (*comparison.gone, *comparison.new)
     for configuration, own in reviewed:
         yield line()
-        yield from _shortly(configuration, own)
+        if shown.verbose:
+            yield from _whole(configuration, own, shown)
+        else:
+            yield from _shortly(configuration, own, shown, told)
 
 
 def _stated(value: object) -> str:
@@ -255,6 +320,7 @@ def summary_parts(
     configurations: Sequence[ReviewedConfiguration],
     findings: Sequence[ReviewFinding],
     questions: Sequence[ReviewedQuestion],
+    shown: ShownOptions,
 ) -> Iterator[Part]:
     """Yield the summary of folders on one page; files are named from the only folder on."""
     start = f"{files.folders[0].rstrip('/')}/" if len(files.folders) == 1 else ""
@@ -264,9 +330,12 @@ def summary_parts(
     by_severity = Counter(finding.severity for finding in findings)
     errors, warnings = counted(by_severity["error"], "error"), counted(by_severity["warning"], "warning")
     yield line(f"{errors}, {warnings}, {by_severity['advice']} advice")
-    yield from _by_rule(findings, "error", _MOST_RULES, _MOST_PLACES, start)
-    yield from _by_rule(findings, "warning", _MOST_FILES, 1, start)
-    yield from _by_file(findings, start)
+    every = len(findings)
+    yield from _by_rule(
+        findings, "error", every if shown.all else _MOST_RULES, every if shown.all else _MOST_PLACES, start
+    )
+    yield from _by_rule(findings, "warning", every if shown.all else _MOST_FILES, every if shown.all else 1, start)
+    yield from _by_file(findings, every if shown.all else _MOST_FILES, start)
     yield line()
     unknown = Counter(what for configuration in configurations for what in configuration.unknown)
     if unknown:
@@ -278,7 +347,7 @@ def summary_parts(
     yield from _unjudged(questions)
     if silent := sorted({key for configuration in configurations for key in configuration.not_read}):
         yield line(f"not read: {_listed(silent, _MOST_FILES)}", indent=2)
-    for file in files.unreadable[:_MOST_PLACES]:
+    for file in files.unreadable if shown.all else files.unreadable[:_MOST_PLACES]:
         yield line(f"cannot be read: {file.file.removeprefix(start)}: {file.reason}", indent=2)
     kinds = f"{reviewed:,} with configurations, {files.skipped:,} without, {len(files.unreadable):,} unreadable"
     yield line(f"looked at {counted(files.looked_at, 'file')}: {kinds}; --json has everything", indent=2)
@@ -297,11 +366,10 @@ def _by_rule(findings: Sequence[ReviewFinding], severity: str, most: int, places
     yield line(f"{severity}s by rule", "bold")
     for rule in sorted(found, key=lambda rule: -len(found[rule]))[:most]:
         yield line(f"{len(found[rule])} [{rule}] {_listed(found[rule], places)}", indent=2)
-    if len(found) > most:
-        yield line(f"and {len(found) - most} more rules", indent=2)
+    yield from more_rows(max(len(found) - most, 0), "further rule")
 
 
-def _by_file(findings: Sequence[ReviewFinding], start: str) -> Iterator[Part]:
+def _by_file(findings: Sequence[ReviewFinding], most: int, start: str) -> Iterator[Part]:
     """Yield a table of the files with the most errors and warnings, if there are several."""
     counts = Counter(finding.configuration_file for finding in findings if finding.severity != "advice")
     errors = Counter(finding.configuration_file for finding in findings if finding.severity == "error")
@@ -309,7 +377,7 @@ def _by_file(findings: Sequence[ReviewFinding], start: str) -> Iterator[Part]:
         return
     yield line()
     table = columns("files with the most findings", "errors", "warnings", padding=1)
-    for file in sorted(counts, key=lambda file: (-errors[file], -counts[file]))[:_MOST_FILES]:
+    for file in sorted(counts, key=lambda file: (-errors[file], -counts[file]))[:most]:
         table.add_row(file.removeprefix(start), str(errors[file]), str(counts[file] - errors[file]))
     yield table
 

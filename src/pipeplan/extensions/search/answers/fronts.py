@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import msgspec
 
 from pipeplan.answers.answers import Listing
+from pipeplan.answers.headlined import (
+    BRIEF,
+    MOST_ROWS,
+    HeadlinedAnswer,
+    ShownOptions,
+    more_details,
+    more_rows,
+)
 from pipeplan.answers.parts import columns, facts, line
 from pipeplan.answers.simulating.result import Result
 from pipeplan.extensions.search import FrontMark, undominated_marks
@@ -20,7 +28,7 @@ from pipeplan.extensions.search.answers.search_record import (
 )
 from pipeplan.extensions.search.answers.search_words import NOTHING, costs_in_words
 from pipeplan.foundation.readable import Times, memory_text, percent, size_texts
-from pipeplan.foundation.records import Evidence, Record, holding
+from pipeplan.foundation.records import Evidence, Record, holding, replaced
 from pipeplan.model import needs_in_words, one_line
 
 if TYPE_CHECKING:
@@ -68,8 +76,7 @@ class FrontPoint(Record, frozen=True, kw_only=True, eq=False):
     @property
     def gain(self) -> float | None:
         """Relative reduction of the objective compared with the best published schedule; None without one."""
-        search = self.search
-        return search.gain if search.best_published_anywhere is None else search.gain_anywhere
+        return self.search.best_gain
 
 
 def front_point(*, limit: float | None, peak: float, value: float, result: Result) -> FrontPoint:
@@ -79,16 +86,19 @@ def front_point(*, limit: float | None, peak: float, value: float, result: Resul
 
 
 @final
-class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
+class ParetoFront(HeadlinedAnswer, Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
     """Time against memory, from the least feasible limit to the memory limit, or to none: memory rises and time falls.
 
-    Iteration gives the points; ``to_frame()`` has a row per point. ``published`` are the published schedules of the searched
+    Iteration gives the points; ``to_frame()`` has a row per point. ``headline`` says what memory buys.
+
+    ``published`` are the published schedules of the searched
     placements that need nothing but what is allowed, by memory.
     """
 
     _listed = "points"
     name_attribute = ""
 
+    headline: str
     memory: Literal["bytes", "activations"]
     points: tuple[FrontPoint, ...]
     published: tuple[FrontMark, ...]
@@ -160,7 +170,7 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
             for (schedule, needs), number in faster.most_common()
         )
 
-    def _table(self) -> Iterable[RenderableType]:
+    def _below(self, shown: ShownOptions = BRIEF) -> Iterable[RenderableType]:
         """Return the front from little memory to much, and the published schedules that no other beats."""
         first = self.points[0].result
         times = Times.of(
@@ -181,23 +191,34 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
         table = columns(*names, padding=1, least=["gap\n(placement)"])
         limits = self._memories([point.limit for point in self])
         peaks = self._memories([point.peak for point in self])
-        for point, limit, peak in zip(self, limits, peaks, strict=True):
+        rows = list(zip(self, limits, peaks, strict=True))
+        listed = rows if shown.all else rows[:MOST_ROWS]
+        for point, limit, peak in listed:
             search = point.search
             gain = "" if point.gain is None else percent(point.gain)
             over = "none fits" if point.best_published is None else one_line(point.best_published.schedule)
             verdict = "optimal" if search.optimal else percent(search.objective.gap)
             placed = [search.placement] if several else []
             table.add_row(limit, peak, times.number(point.value), *placed, gain, over, verdict)
+        yield from (line(), table)
+        yield from more_rows(len(rows) - len(listed), "more limit")
+        if faster := self.faster_with_more:
+            yield line(f"Faster with more: {faster}.")
+        if shown.verbose:
+            yield from self._published(in_unit, times)
+            costs = ("costs", costs_in_words(first.costs, first.schedule.placement))
+            yield facts([("gain", self.gain), costs], above=1)
+        yield from more_details(["the published schedules", "the gain under each limit", "the costs"], shown)
+
+    def _published(self, in_unit: str, times: Times) -> Iterator[RenderableType]:
+        """Return the published schedules that no other beats."""
         kept = self.best_published
         published = columns("published", "peak", f"time{in_unit}", padding=1)
         for mark, peak in zip(kept, self._memories([mark.peak for mark in kept]), strict=True):
             published.add_row(one_line(mark.schedule), peak, times.number(mark.value))
-        beaten = len(self.published) - len(kept)
-        more = [line(f"{beaten} more published schedules are dominated by these")] if beaten else []
-        rows = [("gain", self.gain), *([("faster with more", faster)] if (faster := self.faster_with_more) else [])]
-        rows += [("costs", costs_in_words(first.costs, first.schedule.placement))]
-        heading = line("memory against time", "bold")
-        return heading, facts(rows, above=1, below=1), table, line(), published, *more
+        yield from (line(), published)
+        if beaten := len(self.published) - len(kept):
+            yield line(f"{beaten} more published schedules are dominated by these")
 
     def _memories(self, values: Sequence[float | None]) -> list[str]:
         """Return memory in one unit, and ``none`` if there is no limit."""
@@ -221,12 +242,25 @@ class ParetoFront(Listing[FrontPoint], frozen=True, kw_only=True, eq=False):
             for point in self.points
         ]
 
-    def __repr__(self) -> str:
-        least, most = self.points[0], self.points[-1]
-        times = Times.of((least.value, most.value), least.result.timeline.unit)
-        memory = Times.of((least.peak, most.peak), "")
-        peaks = f"{memory.number(least.peak)} to {memory.number(most.peak)} activations"
-        if self.in_bytes:
-            peaks = f"{least.peak / 2**30:.1f} to {most.peak / 2**30:.1f} GiB"
-        longest, shortest = times.number(least.value), times.text(most.value)
-        return f"<ParetoFront of {len(self.points)} points: {peaks}, {longest} to {shortest}>"
+
+def front_of_points(
+    points: Sequence[FrontPoint], published: Sequence[FrontMark], memory: Literal["bytes", "activations"]
+) -> ParetoFront:
+    """Return a front with its headline."""
+    front = ParetoFront(headline="", memory=memory, points=tuple(points), published=tuple(published))
+    return replaced(front, headline=_headline(front))
+
+
+def _headline(front: ParetoFront) -> str:
+    """Return between which peaks the time falls, from what to what, and the largest gain over published schedules."""
+    least, most = front.points[0], front.points[-1]
+    times = Times.of((least.value, most.value), least.result.timeline.unit)
+    low, high = (memory_text(point.peak, in_activations=not front.in_bytes) for point in (least, most))
+    gain = max((point.gain for point in front if point.gain is not None), default=None)
+    shorter = "" if gain is None else ", no shorter than the best published schedules"
+    if gain is not None and gain > NOTHING:
+        shorter = f", up to {percent(gain)} shorter than the best published schedule"
+    step = "longest span" if least.search.objective.name == "span" else "step"
+    if len(front) == 1:
+        return f"With {low} the {step} takes {times.text(least.value)}{shorter}"
+    return f"From {low} to {high} the {step} falls from {times.text(least.value)} to {times.text(most.value)}{shorter}"

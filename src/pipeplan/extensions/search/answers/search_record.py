@@ -16,7 +16,6 @@ from msgspec.structs import asdict
 from pipeplan.answers.published import FasterWithMore
 from pipeplan.answers.simulating.result import Result, ResultRecord
 from pipeplan.costs import Communication, Layout
-from pipeplan.foundation.readable import change
 from pipeplan.foundation.records import Evidence, Record, holding
 from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Objective, Schedule, among, tolerances
 from pipeplan.simulation import Bound, memory_use
@@ -173,11 +172,15 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
         return self.decided.frees_memory
 
     @property
-    def gain_in_short(self) -> str:
-        """The gain after a comma, for one line; empty if no published schedule fits."""
-        if self.best_published is None or self.gain is None:
-            return ""
-        return f", {change(-self.gain)} against {self.best_published.schedule}"
+    def summary_fields(self) -> str:
+        """Paths of the parts of its JSON that are in the summary of its result."""
+        return """found_by optimal interrupted seconds best_published gain best_published_anywhere gain_anywhere
+        faster_with_more layers_per_stage"""
+
+    @property
+    def best_gain(self) -> float | None:
+        """The gain over the best published schedule that fits, of any placement where others were looked at; else None."""
+        return self.gain if self.best_published_anywhere is None else self.gain_anywhere
 
 
 class SearchedResult(ResultRecord, frozen=True, kw_only=True):  # noqa: D101

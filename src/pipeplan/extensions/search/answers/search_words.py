@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET
 
-from pipeplan.answers.parts import facts
 from pipeplan.answers.published import faster_with_more_in_words
+from pipeplan.answers.simulating.headline import left_to_gain, limit_in_short
 from pipeplan.costs import Costs, Limits
 from pipeplan.extensions.search.answers.search_record import (
     Decided,
@@ -22,9 +21,6 @@ from pipeplan.extensions.search.answers.search_record import (
 from pipeplan.foundation.kernels import is_native
 from pipeplan.foundation.readable import Times, memory_text, percent, transfers_in_words
 from pipeplan.model import Floats, Placement, tolerances
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 NOTHING = 5e-4
 """A share below which nothing is gained or lost: it is rounded away."""
@@ -112,7 +108,7 @@ def _gain_here_in_words(record: SearchRecord, here: PublishedSchedule | None, ti
         when = "" if record.objective.name == "makespan" else " with ops that start as soon as they can"
         return f"No gain over {best}: proven optimal for this placement{when}."
     least = 1 - record.objective.lower_bound / record.objective.value
-    longer = max(LONGER_SECONDS, 10 * round(record.seconds))
+    longer = longer_than(record)
     return f"No gain over {best}: at most {percent(least)} is possible, and a search of {longer} seconds may find it."
 
 
@@ -219,31 +215,95 @@ def _stages(stages: list[int]) -> str:
     return f"stage{'' if len(stages) == 1 else 's'} {text}"
 
 
-def search_table_parts(
+def headline_of(search: SearchRecord, unit: str, limits: Limits | None) -> str:
+    """Return what a search found, its gain over the best published schedule that fits, and how much is left to gain.
+
+    If a published schedule of another placement is better, the gain is that over the best one of the searched placement.
+    """
+    objective = search.objective
+    times = Times.of([objective.value, *(more.value for more in _published(search))], unit)
+    where = "any layout of these placements" if search.layers_per_stage is not UNSET else "this placement"
+    clauses = [_gain_in_short(search, times, "" if limits is None else f" that fits {limit_in_short(limits)}")]
+    if search.optimal:
+        clauses.append(f"it is proven optimal for {where}")
+    else:
+        left = left_to_gain(objective.lower_bound, objective.value) or percent(0.0)
+        clauses.append(f"no order on {where} is more than {left} shorter")
+    if (other := _better_elsewhere(search)) is not None and search.best_published is not None:
+        clauses.append(f"on another placement {other.schedule} takes {times.text(other.value)}")
+    return "; ".join(clauses)
+
+
+def _published(search: SearchRecord) -> list[PublishedSchedule]:
+    return [each for each in (search.best_published, search.best_published_anywhere) if each is not None]
+
+
+def _better_elsewhere(search: SearchRecord) -> PublishedSchedule | None:
+    """Return the best published schedule if it is of another placement and better than what the search found."""
+    gain = search.gain_anywhere
+    return search.best_published_anywhere if gain is not None and gain < -NOTHING else None
+
+
+def _gain_in_short(search: SearchRecord, times: Times, fits: str) -> str:
+    value = times.text(search.objective.value)
+    found = f"The search found {'' if search.objective.name == 'makespan' else 'a longest span of '}{value}"
+    here = search.best_published if _better_elsewhere(search) is not None else None
+    best = here or search.best_published_anywhere or search.best_published
+    gain = search.best_gain if here is None else search.gain
+    if best is None or gain is None:
+        return f"{found}; no published schedule {fits.removeprefix(' that ') or 'is possible here'}"
+    named = f"the best published schedule{'' if here is None else ' of this placement'}{fits}"
+    if abs(gain) <= NOTHING:
+        return f"The search found nothing shorter than {best.schedule} ({value}), {named}"
+    return f"{found}, {percent(abs(gain))} {'shorter' if gain > 0 else 'longer'} than {best.schedule}, {named}"
+
+
+def next_step(search: SearchRecord) -> str:
+    """Return what to do with the schedule that a search found: how to keep it, what takes it, and whether to search on."""
+    step = "Next: '-o better.csv' writes this order, for 'pipeplan export better.csv' and 'pipeplan run better.csv'"
+    if search.optimal or search.objective.gap <= NOTHING:
+        return f"{step}."
+    return f"{step}; '--seconds {longer_than(search)}' searches on."
+
+
+def longer_than(search: SearchRecord) -> int:
+    """Return the number of seconds of a search that may find more than this one."""
+    return max(LONGER_SECONDS, 10 * round(search.seconds))
+
+
+def table_rows(search: SearchRecord, costs: Costs, placement: Placement) -> list[tuple[str, str]]:
+    """Return the rows of a result's figures on its search: the objective, what it decided, and what is faster with more."""
+    times = Times.of((search.objective.value, search.objective.lower_bound), costs.time_unit)
+    layout, decided = search.layers_per_stage, decided_in_words(search.decided)
+    values = (search.objective.value, *(more.value for more in search.faster_with_more))
+    faster = faster_with_more_in_words(search.faster_with_more, Times.of(values, costs.time_unit))
+    return [
+        *_made_small(search, times),
+        *([] if layout is UNSET else [("layers per stage", layout_in_words(layout, placement))]),
+        *([("decided", "; ".join(decided))] if decided else []),
+        *([("faster with more", faster.partition(": ")[2])] if faster else []),
+    ]
+
+
+def search_details(
     search: SearchRecord, costs: Costs, placement: Placement, limits: Limits | None
-) -> list[RenderableType]:
-    """Return the search part of a result's table: its gain, effort, proof, costs and limit."""
+) -> list[tuple[str, str]]:
+    """Return the details of a search: its gain, its effort, the placements, its costs and limit."""
     times = Times.of((search.objective.value, search.objective.lower_bound), costs.time_unit)
     stopped = ", stopped by the user" if search.interrupted else ""
     tried = "schedule" if search.evaluations == 1 else "schedules"
-    layout = search.layers_per_stage
-    rows = [
+    transfers = transfers_in_words(costs.communication, costs.streams)
+    return [
         ("gain", " ".join(gain_of(search, costs.time_unit))),
-        *_made_small(search, times),
         (
             "found by",
             f"{search.found_by}, of {search.evaluations:,} {tried} tried in {search.seconds:.1f} s{stopped}",
         ),
-        *([] if layout is UNSET else [("layers per stage", layout_in_words(layout, placement))]),
         *([("placement", placements_in_words(search, times))] if len(search.placements) > 1 else []),
         ("costs", costs_in_words(costs, placement)),
         ("memory limit", limit_in_words(limits)),
+        *([("transfers", transfers)] if transfers else []),
     ]
-    if decided := decided_in_words(search.decided):
-        rows.insert(1, ("decided", "; ".join(decided)))
-    if transfers := transfers_in_words(costs.communication, costs.streams):
-        rows.append(("transfers", transfers))
-    return [facts(rows, above=1)]
 
 
 def layout_in_words(layout: Sequence[int], placement: Placement) -> str:

@@ -31,7 +31,7 @@ from pipeplan.extensions.search import (
     searched_here,
 )
 from pipeplan.extensions.search import pareto as front_of
-from pipeplan.extensions.search.answers.fronts import ParetoFront, front_point
+from pipeplan.extensions.search.answers.fronts import ParetoFront, front_of_points, front_point
 from pipeplan.extensions.search.answers.layouts import layout_spaces, searches_layouts
 from pipeplan.extensions.search.answers.options import AUTO, ParetoOptions, ScheduleSearchOptions, SearchOptions
 from pipeplan.extensions.search.answers.problems import (
@@ -104,7 +104,7 @@ def search(*, progress: Callable[[SearchProgress], None] | None = None, **option
         the same as layers_per_stage auto (default: the layers per stage that are set).
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def pareto(
         them (default: 8).
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------
@@ -276,7 +276,7 @@ def front_found(
             (lambda limit: _competing(everywhere(limit), unlimited, allowed)) if options.placement == AUTO else None
         ),
     )
-    return ParetoFront(
+    return front_of_points(
         memory="bytes" if points.in_bytes else "activations",
         points=tuple(
             front_point(

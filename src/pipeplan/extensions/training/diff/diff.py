@@ -24,7 +24,7 @@ from pipeplan.extensions.training.diff.op_differences import (
     slowest_ops,
     whole_kinds,
 )
-from pipeplan.extensions.training.diff.sentences import sentences_of
+from pipeplan.extensions.training.diff.sentences import advice_of, headline_of, sentences_of
 from pipeplan.extensions.training.traces import MeasuredRun, read_run
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.extensions import required_service
@@ -88,7 +88,7 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **opt
         Calibration file to update with the ratio of measured to expected stage times; created if missing.
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Returns
     -------
@@ -202,6 +202,7 @@ def diff_timelines(
     error, from_costs = measured.makespan - planned.makespan, resimulated.makespan - replanned.makespan
     difference = holding(
         Diff(
+            headline="",
             schedule=planned.schedule.name,
             unit=measured.unit,
             planned_makespan=planned.makespan,
@@ -210,6 +211,7 @@ def diff_timelines(
             relative_error=error / measured.makespan,
             change=error / planned.makespan,
             sentences=(),
+            advice=(),
             from_costs=from_costs,
             from_waiting=error - from_costs,
             path_messages=path_messages,
@@ -232,7 +234,12 @@ def diff_timelines(
         measured_from=measured_from,
         scale=scale,
     )
-    return replaced(difference, sentences=sentences_of(difference))
+    return replaced(
+        difference,
+        headline=headline_of(difference),
+        sentences=sentences_of(difference),
+        advice=advice_of(difference),
+    )
 
 
 def _work(timeline: Timeline) -> float:

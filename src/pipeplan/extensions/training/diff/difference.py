@@ -17,6 +17,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from pipeplan.answers.answers import AnswerRecord
+from pipeplan.answers.headlined import BRIEF, MOST_ROWS, HeadlinedAnswer, ShownOptions, more_details, more_rows
 from pipeplan.answers.parts import Points, columns, line, notes
 from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.extensions.training.diff.op_differences import (
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from pipeplan.answers.parts import Part
     from pipeplan.drawing.html import ReportPage
     from pipeplan.formats import Content, Format
-
-MOST_KINDS = 40
-"""Maximum number of listed rows, those with the largest effect first."""
 
 KIND_WORDS = {
     "F": "forward",
@@ -92,19 +90,21 @@ class DifferenceFacts(Record, frozen=True, kw_only=True):
 
 
 @final
-class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
+class Diff(HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
     """A planned timeline and a run of it.
 
     ``to_frame()`` has a row for each kind of op on each stage.
 
     Attributes
     ----------
+    headline
+        The answer in a sentence: the run's step time, its distance from the plan, and what causes most of it.
     schedule, unit
         The schedule's name, and the unit of all times, which is that of the run.
     error, relative_error, change
         Measured makespan minus the planned one; as a share of the measured one; as a share of the planned one.
-    sentences
-        Result in words: step time of the run, causes of the difference, advice.
+    sentences, advice
+        Result in words: the headline, causes of the difference, advice; the last ones alone, which ask for an action.
     from_costs, from_waiting
         The parts of the error that op times explain, and that waiting explains.
     path_messages, path_gaps
@@ -123,6 +123,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
         The first op at which the run departs from the planned order; None if it never does.
     """
 
+    headline: str
     schedule: str
     unit: str
     planned_makespan: float
@@ -131,6 +132,7 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
     relative_error: float
     change: float
     sentences: tuple[str, ...]
+    advice: tuple[str, ...]
     from_costs: float
     from_waiting: float
     path_messages: float
@@ -207,22 +209,26 @@ class Diff(AnswerRecord, frozen=True, kw_only=True, eq=False):
             "report": lambda _: difference_report(self),
         }
 
-    def _table(self) -> Iterator[Part]:
-        """Return the result in sentences, and the times of each kind on each stage."""
-        yield line(f"{self.schedule or 'the schedule'}: planned against measured", "bold")
+    def _below(self, shown: ShownOptions = BRIEF) -> Iterator[Part]:
+        """Return the times of the kinds of ops with the largest effects, and advice; with ``verbose``, all sentences."""
+        yield line(f"{self.schedule or 'the schedule'}: planned against measured")
         if self.several:
             yield line(f"of {self.measured_of}, the one of median length")
-        yield Points(self.sentences)
-        table = columns(*headings_of(self), padding=1)
-        rows = rows_of(self)
-        if len(rows) > MOST_KINDS:
-            largest = sorted(range(len(rows)), key=lambda place: -abs(self.kinds[place].effect))
-            rows = [rows[place] for place in largest[:MOST_KINDS]]
-        for row in rows:
-            table.add_row(*row)
+        others = self.sentences[1:] if shown.verbose else self.advice
+        yield Points(others) if others else line()
+        largest = sorted(self.kinds, key=lambda kind: -abs(kind.effect))[:MOST_ROWS]
+        listed = self.kinds if shown.all or len(self.kinds) <= MOST_ROWS else tuple(largest)
+        first, _, _, *headings = headings_of(self)
+        table = columns(first, *headings, padding=1)
+        for (kind, stage, _, *figures), own in zip(rows_of(self), self.kinds, strict=True):
+            if own in listed:
+                table.add_row(f"{kind}, stage {stage}", *figures)
         yield table
-        yield line(LEGEND)
+        yield from more_rows(len(self.kinds) - len(listed), "further row")
+        if shown.verbose:
+            yield line(LEGEND)
         yield from notes(self.notes)
+        yield from more_details(("the causes in sentences", "the order of the ops", "what the effect is"), shown)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [kind.to_dict() for kind in self.kinds]

@@ -22,22 +22,53 @@ _NAMED = 3
 
 
 def sentences_of(diff: Diff) -> tuple[str, ...]:
-    """Return the run's step time, the causes of the difference, and advice, one sentence each."""
+    """Return the headline, the causes of the difference, and advice, one sentence each."""
     causes: tuple[str, ...] = ()
-    if max(abs(diff.from_costs), abs(diff.from_waiting)) > _least(diff):
+    if _differs(diff):
         causes = (_parts(diff), _groups(diff), _stragglers(diff), _waiting(diff), _ranks(diff))
-    sentences = (_headline(diff), *causes, _order(diff), _clocks(diff), _advice(diff))
+    sentences = (headline_of(diff), *causes, _order(diff), *advice_of(diff))
     return tuple(filter(None, sentences))
 
 
-def _headline(diff: Diff) -> str:
+def advice_of(diff: Diff) -> tuple[str, ...]:
+    """Return the sentences that ask for an action: clocks that differ, and how to plan on the run's costs."""
+    return tuple(filter(None, (_clocks(diff), _advice(diff))))
+
+
+def _differs(diff: Diff) -> bool:
+    return max(abs(diff.from_costs), abs(diff.from_waiting)) > _least(diff)
+
+
+def headline_of(diff: Diff) -> str:
+    """Return the run's step time, how far it is from the plan, and the largest part of the difference."""
     times = whole_times(diff)
     planned, measured = times.text(diff.planned_makespan), times.text(diff.measured_makespan)
+    cause = _main_cause(diff) if _differs(diff) else ""
     if abs(diff.change) < NOTHING:
-        return f"The run took {measured}, as planned."
-    if diff.scale != 1:
-        return f"The run took {measured}, {_longer(diff.change)} than the plan at the run's pace ({planned})."
-    return f"The run took {measured}, {_longer(diff.change)} than the planned {planned}."
+        return f"The run took {measured}, as planned{cause and f': {cause} is made up for elsewhere'}."
+    plan = f"the plan at the run's pace ({planned})" if diff.scale != 1 else f"the planned {planned}"
+    return f"The run took {measured}, {_longer(diff.change)} than {plan}{cause and f': above all {cause}'}."
+
+
+def _main_cause(diff: Diff) -> str:
+    """Return the ops or the waits with the largest effect, in the direction of the whole difference."""
+    times, sign = whole_times(diff), 1 if diff.error >= 0 else -1
+    if sign * diff.from_costs >= sign * diff.from_waiting:
+        groups = _group_items(diff)
+        if groups:
+            effect, who, _ = groups[0]
+            return f"{who} ({_signed(effect, times)})"
+        late = [op for op in diff.slowest if _is_straggler(op, diff.measured_makespan)]
+        who = f"single ops such as {late[0].op} on rank {late[0].rank}" if late else "op times"
+        return f"{who} ({_signed(diff.from_costs, times)})"
+    messages = diff.path_messages - diff.planned_path_messages
+    gaps = diff.path_gaps - diff.planned_path_gaps
+    what = "waits between ranks" if sign * messages >= sign * gaps else "gaps between the ops of a rank"
+    more = [sign * (rank.idle_measured - rank.idle_planned) for rank in diff.ranks]
+    most = (
+        "" if max(more) - min(more) <= _least(diff) else f", the most on rank {diff.ranks[more.index(max(more))].rank}"
+    )
+    return f"{what} ({_signed(diff.from_waiting, times)}){most}"
 
 
 def _parts(diff: Diff) -> str:
@@ -63,9 +94,20 @@ def _parts(diff: Diff) -> str:
 
 def _groups(diff: Diff) -> str:
     """Return a sentence on the kinds of ops that changed the step most, over all stages if those changed alike."""
-    ops, whole = op_times(diff), whole_times(diff)
+    whole = whole_times(diff)
     if not abs(diff.from_costs) > _least(diff):
         return ""
+    worst = _group_items(diff)[:_NAMED]
+    named = ", ".join(f"{who} ({figures}, alone {_signed(effect, whole)})" for effect, who, figures in worst)
+    return f"The ops that matter most: {named}." if worst else ""
+
+
+def _group_items(diff: Diff) -> list[tuple[float, str, str]]:
+    """Return the groups of ops that changed the step the way all op times did, the largest effect first.
+
+    Each has its effect, its name, and its times beside the plan's.
+    """
+    ops = op_times(diff)
     alike = {
         entry.kind: entry
         for entry in diff.whole_kinds
@@ -75,8 +117,8 @@ def _groups(diff: Diff) -> str:
     items = [
         (
             entry.effect,
-            f"{KIND_WORDS[entry.kind]} on every stage ({_range(entry.least, entry.most)} times its plan, "
-            f"alone {_signed(entry.effect, whole)})",
+            f"{KIND_WORDS[entry.kind]} on every stage",
+            f"{_range(entry.least, entry.most)} times its plan",
         )
         for entry in alike.values()
         if _range(entry.least, entry.most) != "1.00"
@@ -84,15 +126,14 @@ def _groups(diff: Diff) -> str:
     items += [
         (
             entry.effect,
-            f"{KIND_WORDS[entry.kind]} on stage {entry.stage} "
-            f"({ops.number(entry.measured)} for {ops.text(entry.planned)}, alone {_signed(entry.effect, whole)})",
+            f"{KIND_WORDS[entry.kind]} on stage {entry.stage}",
+            f"{ops.number(entry.measured)} for {ops.text(entry.planned)}",
         )
         for entry in diff.kinds
         if entry.kind not in alike and ops.number(entry.measured) != ops.number(entry.planned)
     ]
     same = [item for item in items if item[0] * diff.from_costs > 0 and abs(item[0]) > _least(diff)]
-    worst = sorted(same, key=lambda item: -abs(item[0]))[:_NAMED]
-    return f"The ops that matter most: {', '.join(words for _, words in worst)}." if worst else ""
+    return sorted(same, key=lambda item: -abs(item[0]))
 
 
 def _stragglers(diff: Diff) -> str:

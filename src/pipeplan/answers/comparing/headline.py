@@ -1,0 +1,76 @@
+"""The sentence with which a comparison begins: the best schedule, how far above its bound it is, and what needs more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipeplan.answers.comparing.columns import LEAST_SHOWN, times_of
+from pipeplan.answers.comparing.parting import Parting
+from pipeplan.answers.published import Allowed, FasterWithMore, missing
+from pipeplan.answers.simulating.headline import limit_in_short
+from pipeplan.answers.simulating.result import Result
+from pipeplan.foundation.readable import Times, change, memory_text, percent
+from pipeplan.model import needs_in_words
+
+
+def headline_of(
+    results: Sequence[Result],
+    allowed: Allowed,
+    faster: Sequence[FasterWithMore],
+    gap: float | None,
+    parting: Parting | None,
+) -> str:
+    """Return the best schedule, with its ``gap`` to the least bound, and the fastest one that needs more than is allowed.
+
+    The sentence on one schedule is that of its result; that on several of which none fits names the one that needs least.
+    """
+    first, times = results[0], times_of(results)
+    more = "" if not faster else f"{_with(faster[0])}, {faster[0].schedule} takes {times.text(faster[0].value)}"
+    if not first.fits or missing(first.needs, allowed):
+        return f"{_none(results, allowed)}{f'; {more}' if more else _leanest(results)}"
+    if len(results) == 1:
+        return first.headline
+    fits = "" if first.limits is None else f" that fits {limit_in_short(first.limits)}"
+    figures = f"{times.text(first.makespan)}{'' if gap is None else f', {above(gap)}'}"
+    if parting is not None and parting.identical:
+        return f"{parting.schedules[0]} and {parting.schedules[1]} are the same order: {figures}"
+    if len(results) == 2 and not more:
+        return f"{_of_two(first, results[1], times)}{'' if gap is None else f', {above(gap)}'}"
+    return f"{first.name} is the fastest{fits}: {figures}{f'; {more}' if more else ''}"
+
+
+def above(gap: float) -> str:
+    """Return how far a makespan is above its least bound: ``3.9% above the bound``."""
+    if gap == 0:
+        return "at the bound"
+    return f"{percent(gap) if gap >= LEAST_SHOWN else f'less than {percent(LEAST_SHOWN)}'} above the bound"
+
+
+def _with(faster: FasterWithMore) -> str:
+    return f"with {needs_in_words(faster.needs)}"
+
+
+def _of_two(first: Result, second: Result, times: Times) -> str:
+    """Return how much faster the first of two schedules is, and what that costs in memory."""
+    if not second.fits:
+        return f"{first.name} fits, {second.name} does not: {times.text(first.makespan)}"
+    takes = f"{times.text(first.makespan)} instead of {times.text(second.makespan)}"
+    gain, ratio = change(first.makespan / second.makespan - 1), first.peak / second.peak - 1 if second.peak else 0.0
+    memory = f"{percent(abs(ratio))} {'more' if ratio > 0 else 'less'} peak memory"
+    memory = "the same peak memory" if change(ratio) == change(0.0) else memory
+    if gain == change(0.0):
+        return f"{first.name} and {second.name} take the same time, {times.text(first.makespan)}, with {memory}"
+    return f"{first.name} is faster than {second.name}: {takes} ({gain}), with {memory}"
+
+
+def _none(results: Sequence[Result], allowed: Allowed) -> str:
+    limits = next((result.limits for result in results if result.limits is not None), None)
+    alone = all(not missing(result.needs, allowed) for result in results)
+    needs = "" if alone else f" that needs {'at most ' if allowed else ''}{needs_in_words(allowed)}"
+    return f"No schedule{needs} {'is possible' if limits is None else f'fits {limit_in_short(limits)}'}"
+
+
+def _leanest(results: Sequence[Result]) -> str:
+    least = min(results, key=lambda result: result.peak)
+    memory = memory_text(least.peak, in_activations=least.peak_bytes is None)
+    return f": {least.name}, which needs the least, takes {memory}"
