@@ -556,6 +556,7 @@ export type Experts = {
 
 /** Figures of one schedule, and why its ranks idle. */
 export type Explanation = {
+  readonly headline: string;
   readonly schedule: string;
   readonly ranks: number;
   readonly chunks: number;
@@ -867,6 +868,7 @@ export type PipelinedRecord = {
   readonly document: Readonly<Record<string, unknown>>;
   readonly won: boolean;
   readonly because: string;
+  readonly ahead: number;
 };
 
 /** A word of a text: the number of its line and its number there, from 0. */
@@ -1043,6 +1045,7 @@ export type Reasons = {
   readonly sentences: readonly string[];
   readonly advice: string;
   readonly faster_with_more: readonly FasterWithMore[];
+  readonly not_tried: readonly string[];
 };
 
 /** A schedule that is not available for the shape, and the reason. */
@@ -1074,6 +1077,7 @@ export type Remedy = {
 
 /** Figures of one schedule on one set of costs. */
 export type Result = {
+  readonly headline: string;
   readonly schedule: string;
   readonly ranks: number;
   readonly chunks: number;
@@ -1254,6 +1258,7 @@ export type SearchLine = {
 
 /** Result of a search, and sentences about its gain over published schedules. */
 export type SearchReply = {
+  readonly headline: string;
   readonly schedule: string;
   readonly ranks: number;
   readonly chunks: number;
