@@ -59,6 +59,7 @@ def test_a_page_computes_the_times_and_memory_of_python(opened, name, settings):
     assert drawn["lanes"] == result.schedule.rank.tolist()
     assert drawn["names"] == [str(op) for row in result.schedule for op in row]
     assert drawn["idle"] == pytest.approx(result.bubble.idle_over_total, rel=1e-12)
+    assert result.peak_bytes is not None
     np.testing.assert_allclose(drawn["peak"], result.peak_bytes, rtol=1e-9)
 
 
@@ -114,6 +115,7 @@ def test_a_deadlock_is_said_and_drawn(opened):
     assert serious_faults(page.page) == []
     for width in (900, 390):
         page.page.set_viewport_size({"width": width, "height": 844})
+        page.painted()
         assert page.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
