@@ -321,6 +321,10 @@ HARD = "search -p 4 -m 7 --placement v --evaluations 60 --workers 1 --json --mem
 FRONT = f"pareto {SMALL} --placement v --evaluations 60 --points 2 --workers 1 --json"
 
 
+def _shown(line: str) -> dict[str, tuple[str, str]]:
+    return {"all": (line, "--all"), "verbose": (line, "--verbose")}
+
+
 def _written(line: str) -> dict[str, tuple[str, str]]:
     """Questions about the options of a command that reads a config file and writes its answer."""
     line = line.replace(" --json", "")
@@ -337,18 +341,22 @@ def _written(line: str) -> dict[str, tuple[str, str]]:
 OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
     "simulate": {
         **_written(f"simulate {SMALL}"),
+        **_shown("simulate -p 12 -m 2 --no-visualization"),
     },
     "compare": {
         **_written(f"compare 1f1b {SMALL}"),
         "allow": (f"compare {SMALL} --json", "--allow slices"),
+        **_shown(f"compare {SMALL} --no-visualization"),
         "columns": (f"compare 1f1b zbv {SMALL} --no-visualization", "--columns makespan"),
     },
     "explain": {
         **_written(f"explain 1f1b {SMALL}"),
+        **_shown("explain -p 12 -m 2"),
         "allow": (f"explain 1f1b {SMALL} --json", "--allow slices"),
     },
     "search": {
         **_written(SEARCH),
+        **_shown(SEARCH.removesuffix(" --json")),
         "allow": (SEARCH, "--allow slices"),
         "placement": (SEARCH, "--placement linear"),
         "evaluations": (HARD, "--evaluations 0"),
@@ -360,6 +368,7 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
     },
     "pareto": {
         **_written(FRONT),
+        **_shown("pareto -p 13 -m 13 --points 30 --evaluations 1 --placement linear --workers 1"),
         "allow": (FRONT, "--allow slices"),
         "placement": (FRONT, "--placement linear"),
         "evaluations": (f"{FRONT} --seed 3", "--evaluations 0"),

@@ -30,7 +30,6 @@ def test_it_is_explained_as_it_was_measured(tmp_path, name):
         answer = pipeplan.explain(source)
         assert answer.result.timeline.source == "measured"
         assert answer.result.makespan == simulated.makespan
-        assert answer.what_ifs == ()
         np.testing.assert_allclose(answer.totals.sum(axis=1), simulated.timeline.idle)
     expected = pipeplan.explain(name, **SHAPE, **TIMES)
     np.testing.assert_allclose(answer.totals, expected.totals, atol=1e-9)
@@ -53,6 +52,72 @@ def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
             re.M,
         )
         assert sorted(map(int, named)) == sorted(slow)
+
+
+@pytest.mark.parametrize("unit", ["ms", "s", ""])
+def test_what_would_help_is_simulated_on_costs_fitted_to_it(capsys, unit):
+    """Of a run that took exactly its planned times, what would help is what helps the plan."""
+    times = TIMES | {"time_unit": unit}
+    plan = pipeplan.simulate("1f1b", **SHAPE, **times)
+    answer = pipeplan.explain(replace(plan.timeline, source="measured"))
+    fitted, planned = answer.explain.fitted_costs, pipeplan.explain("1f1b", **SHAPE, **times)
+    assert fitted is not None
+    assert planned.explain.fitted_costs is None
+    assert fitted.makespan == pytest.approx(plan.makespan)
+    assert fitted.error == pytest.approx(0.0)
+    of_plan = {what.change: what for what in planned.what_ifs if what.kind in ("costs", "schedule")}
+    of_run = {what.change: what for what in answer.what_ifs}
+    alike = [name for name in of_run if name in of_plan and of_run[name].kind == "costs"]
+    assert alike
+    for name in alike:
+        assert of_run[name].makespan == pytest.approx(of_plan[name].makespan)
+    schedules = [what for what in answer.helping if what.kind == "schedule"]
+    assert schedules
+    best = answer.helping[0]
+    assert best.gain == pytest.approx(fitted.makespan - best.makespan)
+    less = f"{best.change} would take {100 * best.gain / fitted.makespan:.1f}% less, simulated on its measured times"
+    assert answer.headline.endswith(less)
+    answer.print()
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "What would help is simulated on costs fitted to this run" in printed
+    assert "each half of a backward is assumed to take half of it" in printed
+    assert "(this order) " in printed
+    assert answer.advice in printed
+    assert answer.result.timeline.source == "measured"
+
+
+def test_a_run_that_took_longer_than_its_ops_explain_says_by_how_much():
+    plan = pipeplan.simulate("1f1b", **SHAPE, **TIMES)
+    timeline = plan.timeline
+    late = replace(timeline, source="measured", start=timeline.start.copy(), end=timeline.end.copy())
+    last = timeline.start >= np.median(timeline.start)
+    late = replace(late, start=np.where(last, late.start + 20, late.start), end=np.where(last, late.end + 20, late.end))
+    answer = pipeplan.explain(late)
+    fitted = answer.explain.fitted_costs
+    assert fitted is not None
+    assert answer.makespan == plan.makespan + 20
+    assert fitted.error == pytest.approx(fitted.makespan / answer.makespan - 1)
+    assert fitted.error < -0.1
+    assert f"({100 * fitted.error:.1f}% against measured)" in fitted.sentence
+    assert "pipeplan diff" in fitted.sentence
+    assert f"which explain {100 * (1 + fitted.error):.1f}% of the step" in answer.headline
+
+
+def test_other_numbers_of_stages_share_the_measured_times_by_depth():
+    """Two chunks per rank divide a stage; one chunk per rank adds two: the work of the whole model stays."""
+    shape: dict[str, Any] = {"ranks": 4, "microbatches": 8, "forward_times": 1.0, "time_unit": "ms"}
+    for name, chunks in (("1f1b", 1), ("interleaved-1f1b", 2)):
+        timeline = pipeplan.simulate(name, **shape).timeline
+        assert timeline.schedule.placement.chunks == chunks
+        run = replace(timeline, source="measured", schedule=timeline.schedule.renamed("run"))
+        of_run, of_plan = (
+            {what.change: what.makespan for what in answer.what_ifs if what.kind == "schedule"}
+            for answer in (pipeplan.explain(run), pipeplan.explain(name, **shape))
+        )
+        assert len(of_run) > 1
+        assert of_run == pytest.approx(of_plan)
+        other_chunks = {pipeplan.simulate(other, **shape).chunks for other in of_run} - {chunks}
+        assert other_chunks or chunks == 2
 
 
 def test_times_beside_it_are_refused(tmp_path):

@@ -39,7 +39,7 @@ def test_diff_and_explain_take_the_same(run, tmp_path):
     _, out, _ = run(f"diff zbv {TORCHTITAN} -c {tmp_path / 'costs.yaml'}")
     assert "of 2 steps of 2 replicas, from 8 files, the one of median length" in out
     assert run(f"explain {TORCHTITAN} --json")[0] == 0
-    assert run(f"explain {TORCHTITAN}")[1].startswith("a run, measured: ")
+    assert run(f"explain {TORCHTITAN}")[1].startswith("a run, measured, took ")
     code, _, err = run(f"simulate {TORCHTITAN} --json")
     assert code == 2
     assert "profile --from takes its costs" in err

@@ -94,6 +94,7 @@ class RefusedRow(Record, frozen=True, kw_only=True):
 class ComparisonFacts(Record, frozen=True, kw_only=True):
     """Data of the page of a comparison, in addition to its timelines."""
 
+    headline: Annotated[str, Meta(description="The answer in one sentence, as the page begins.")]
     ranks: int
     microbatches: int
     unit: Annotated[str, Meta(description="Unit of all times; may be empty.")]
@@ -326,6 +327,7 @@ def comparison_facts(comparison: Comparison) -> ComparisonFacts:
     limits = best.limits
     names = numbered([one_line(result.name) for result in comparison])
     return ComparisonFacts(
+        headline=comparison.headline,
         ranks=best.ranks,
         microbatches=best.microbatches,
         unit=best.time_unit,

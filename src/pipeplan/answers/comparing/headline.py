@@ -10,7 +10,7 @@ from pipeplan.answers.published import Allowed, FasterWithMore, missing
 from pipeplan.answers.simulating.headline import limit_in_short
 from pipeplan.answers.simulating.result import Result
 from pipeplan.foundation.readable import Times, change, memory_text, percent
-from pipeplan.model import needs_in_words
+from pipeplan.model import counted_either, needs_in_words
 
 
 def headline_of(
@@ -31,18 +31,23 @@ def headline_of(
     if len(results) == 1:
         return first.headline
     fits = "" if first.limits is None else f" that fits {limit_in_short(first.limits)}"
-    figures = f"{times.text(first.makespan)}{'' if gap is None else f', {above(gap)}'}"
+    chunks = counted_either({result.chunks for result in results if not missing(result.needs, allowed)}, "chunk")
+    standing = "" if gap is None else f", {_above(gap, chunks)}"
+    figures = f"{times.text(first.makespan)}{standing}"
     if parting is not None and parting.identical:
         return f"{parting.schedules[0]} and {parting.schedules[1]} are the same order: {figures}"
     if len(results) == 2 and not more:
-        return f"{_of_two(first, results[1], times)}{'' if gap is None else f', {above(gap)}'}"
+        return f"{_of_two(first, results[1], times)}{standing}"
     return f"{first.name} is the fastest{fits}: {figures}{f'; {more}' if more else ''}"
 
 
-def above(gap: float) -> str:
-    """Return how far a makespan is above its least bound: ``3.9% above the bound``."""
+def _above(gap: float, chunks: str) -> str:
+    """Return how far a makespan is above its least bound, ``3.9% above the bound``, or that nothing can be shorter.
+
+    A search may try more ``chunks`` per rank than published schedules have, so what cannot be shorter names these.
+    """
     if gap == 0:
-        return "at the bound"
+        return f"and no schedule with {chunks} per rank can be shorter"
     return f"{percent(gap) if gap >= LEAST_SHOWN else f'less than {percent(LEAST_SHOWN)}'} above the bound"
 
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from pipeplan.answers.answers import contents_of
 from pipeplan.answers.arguments import ScheduleLike, apart, asked
 from pipeplan.answers.explaining.headline import headline_of
+from pipeplan.answers.explaining.measured import FittedCosts, on_fitted_costs
 from pipeplan.answers.explaining.remedies import NO_REMEDIES, Remedy, remedies
 from pipeplan.answers.explaining.sentences import Wait, advice_of, longest_waits, ranks_told, sentences_of
 from pipeplan.answers.headlined import (
@@ -72,7 +73,8 @@ _WINDOWS = {
 class Reasons(Record, frozen=True, kw_only=True):
     """Idle time by reason, a list by rank for each reason; then remedies, in figures and in words.
 
-    ``not_tried`` are the schedules that take too long to be tried here.
+    ``not_tried`` are the schedules that take too long to be tried here. ``fitted_costs``, of a measured timeline, are those
+    that remedies are simulated on, and compared with.
     ``faster_with_more`` are the best published schedules that need more than is allowed, if they are faster than all others.
     """
 
@@ -86,6 +88,7 @@ class Reasons(Record, frozen=True, kw_only=True):
     advice: str
     faster_with_more: tuple[FasterWithMore, ...]
     not_tried: tuple[str, ...]
+    fitted_costs: FittedCosts | None
 
 
 @final
@@ -114,7 +117,8 @@ class Explanation(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=F
     def what_ifs(self) -> tuple[Remedy, ...]:
         """Changes, each with the makespan it would give: simulated again, not estimated; the best first.
 
-        Empty for a timeline that has its times already.
+        Those of a measured timeline are simulated on costs fitted to it (``explain.fitted_costs``). Empty for a simulated
+        timeline that has its times already.
         """
         return self.explain.what_ifs
 
@@ -145,7 +149,7 @@ class Explanation(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=F
 
     @property
     def advice(self) -> str:
-        """Recommended next step, in a sentence; empty for a timeline that has its times already."""
+        """Recommended next step, in a sentence; empty for a simulated timeline that has its times already."""
         return self.explain.advice
 
     def _summary_fields(self) -> str:
@@ -211,7 +215,8 @@ def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Exp
     ----------
     schedule
         Argument of :func:`pipeplan.simulate`; or a timeline, or the traces of a run, which keeps its times:
-        measured ones, or simulated ones unless costs are given here.
+        measured ones, or simulated ones unless costs are given here. What would help a measured one is simulated on
+        costs fitted to it.
     **options
         What recommended schedules may need, and shape and costs. What the explained schedule needs is allowed.
 
@@ -252,7 +257,12 @@ def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike | No
     streams = result.costs.streams if result.costs.communication == "streams" else None
     totals, waits = idle.totals(result.ranks), longest_waits(result.timeline, idle, streams)
     allowed = allowed_needs(allow, settings).union(result.needs)
-    tried = NO_REMEDIES if stands else remedies(order, settings, result, allowed)
+    fitted = None
+    if stands and result.timeline.source == "measured":
+        fitted = on_fitted_costs(result.timeline, settings, result, allowed)
+    now, tried = (result, NO_REMEDIES) if fitted is None else (fitted.now, fitted.remedies)
+    if not stands:
+        tried = remedies(order, settings, result, allowed)
     what_ifs, times = tried.changes, _format_of_times(result, tried.changes)
     explain = Reasons(
         reasons={reason.key: totals[:, reason].tolist() for reason in Reason},
@@ -262,13 +272,14 @@ def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike | No
         windows=windows,
         what_ifs=what_ifs,
         sentences=sentences_of(result, totals, waits, windows, what_ifs=what_ifs, times=times),
-        advice=advice_of(result, what_ifs, times),
+        advice=advice_of(now, what_ifs, times),
         faster_with_more=tried.faster_with_more,
         not_tried=tried.left_out,
+        fitted_costs=None if fitted is None else fitted.costs,
     )
     figures = msgspec.structs.asdict(result)
-    figures["headline"] = headline_of(result, totals, what_ifs, times, now=result)
-    if not stands:
+    figures["headline"] = headline_of(result, totals, what_ifs, times, now=now)
+    if what_ifs:
         figures["notes"] = (*allowed_in_words(settings), *_not_tried(tried.left_out), *result.notes)
     return holding(Explanation(**figures, explain=explain), result=result)
 
@@ -318,6 +329,8 @@ def _remedies(explanation: Explanation, times: Times, shown: ShownOptions) -> It
     if not explanation.what_ifs:
         yield line("what-ifs need a schedule and its costs, since they are simulated")
         return
+    if (fitted := explanation.explain.fitted_costs) is not None:
+        yield line(fitted.sentence)
     helping = explanation.helping
     listed = helping if shown.all else helping[: MOST_ROWS - 1]
     if helping:
@@ -335,10 +348,10 @@ def _remedies(explanation: Explanation, times: Times, shown: ShownOptions) -> It
 
 def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) -> Part:
     """Return the table of remedies and the current schedule: makespan, time per microbatch, peak memory."""
-    in_bytes = helping[0].peak_bytes is not None
-    share_times = Times.of(
-        [explanation.per_microbatch, *(what.per_microbatch for what in helping)], explanation.time_unit
-    )
+    in_bytes, fitted = helping[0].peak_bytes is not None, explanation.explain.fitted_costs
+    now = explanation.makespan if fitted is None else fitted.makespan
+    now_each = now / explanation.microbatches
+    share_times = Times.of([now_each, *(what.per_microbatch for what in helping)], explanation.time_unit)
     units = [f"\n({form.unit})" if form.unit else "" for form in (times, share_times)]
     peak = "peak\nmemory" if in_bytes else "peak\nact."
     step, share_of_step = f"makespan{units[0]}", f"per microbatch{units[1]}"
@@ -346,10 +359,14 @@ def _helping(explanation: Explanation, helping: Sequence[Remedy], times: Times) 
     peaks = (size_texts if in_bytes else activations_of)([explanation.result.peak, *(what.peak for what in helping)])
     mark = "" if explanation.fits else " !"
     table.add_row(
-        f"(now){mark}", times.number(explanation.makespan), share_times.number(explanation.per_microbatch), "", peaks[0]
+        f"({'now' if fitted is None else 'this order'}){mark}",
+        times.number(now),
+        share_times.number(now_each),
+        "",
+        peaks[0],
     )
     for what, held in zip(helping, peaks[1:], strict=True):
-        share = round_off(what.per_microbatch) / round_off(explanation.per_microbatch) - 1
+        share = round_off(what.per_microbatch) / round_off(now_each) - 1
         table.add_row(
             what.change, times.number(what.makespan), share_times.number(what.per_microbatch), change(share), held
         )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pipeplan.answers.published import (
     Allowed,
@@ -110,15 +110,23 @@ class Remedies:
 NO_REMEDIES = Remedies((), (), ())
 
 
-def remedies(source: Strategy | Schedule, settings: Settings, result: Result, allowed: Allowed) -> Remedies:
+def remedies(
+    source: Strategy | Schedule,
+    settings: Settings,
+    result: Result,
+    allowed: Allowed,
+    *,
+    for_stages: Callable[[int], Settings] | None = None,
+) -> Remedies:
     """Return all simulated changes; other schedules among them need nothing but what is allowed.
 
-    A ``source`` that is a schedule, not a strategy, keeps its chunks and microbatches.
+    A ``source`` that is a schedule, not a strategy, keeps its chunks and microbatches. ``for_stages`` gives the settings for
+    schedules with a number of stages (default: the settings, whose lists may be for other numbers).
     """
     candidates = [*_costs(settings, result), *_other_order(source, settings, result)]
     if isinstance(source, Strategy):
         candidates += _same_strategy(source, settings, result)
-    others, left_out = _other_schedules(settings, result, allowed)
+    others, left_out = _other_schedules(settings, result, allowed, for_stages)
     candidates += (_remedy(best.name, "schedule", best, result) for best in _shorter(others, result, allowed))
     every = [as_candidate(other) for other in (result, *others)]
     best = best_published(every, allowed, lambda candidate: candidate)
@@ -216,17 +224,24 @@ def _ways(own: Strategy, settings: Settings, result: Result) -> Iterator[tuple[R
         yield "offload", "all stages offloaded", replace(settings, offload="all", recompute="none")
 
 
-def _other_schedules(settings: Settings, result: Result, allowed: Allowed) -> tuple[list[Result], tuple[str, ...]]:
+def _other_schedules(
+    settings: Settings, result: Result, allowed: Allowed, for_stages: Callable[[int], Settings] | None
+) -> tuple[list[Result], tuple[str, ...]]:
     """Return the results of the other strategies, and the names of those with too many ops to be tried."""
     schedule = result.schedule
-    settings = replace(settings, ranks=schedule.ranks, microbatches=schedule.microbatches, stages=None)
+    shape: dict[str, Any] = {"ranks": schedule.ranks, "microbatches": schedule.microbatches, "stages": None}
+    settings = replace(settings, **shape)
     spent, others, left_out = 0, [], []
     for other, work in _promising(settings, result.name, allowed):
         if spent + work > MOST_WORK:
             left_out.append(other.name)
             continue
         spent += work
-        tried = _tried(other, settings_for(other, settings), result)
+        own = settings_for(other, settings)
+        if for_stages is not None:
+            stages = other.placed(shape_of(other, own)).stages
+            own = settings_for(other, replace(for_stages(stages), **shape))
+        tried = _tried(other, own, result)
         if tried is not None:
             others.append(tried)
     return others, tuple(left_out)

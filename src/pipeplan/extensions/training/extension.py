@@ -10,6 +10,7 @@ EXTENSION = Extension(
         "choose_device": "pipeplan.extensions.training.runtime.group:choose_device",
         "clock_for": "pipeplan.extensions.training.runtime.clocks:clock_for",
         "run_costs": "pipeplan.extensions.training.answers.run_costs:read_run_costs",
+        "settings_of_timeline": "pipeplan.extensions.training.answers.run_costs:settings_of_timeline",
         "runs": "pipeplan.extensions.training.traces.run_files",
     },
     commands=(

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.answers.sources import in_unit
-from pipeplan.costs import Settings, Spread
+from pipeplan.costs import SETTINGS, Settings, Spread
 from pipeplan.extensions.training.traces import MeasuredRun, read_run
 from pipeplan.foundation.errors import InputError
-from pipeplan.foundation.readable import change, units_in
+from pipeplan.foundation.readable import TIME_UNITS, change, units_in
 from pipeplan.model import HOST_KINDS, Floats, Schedule, Timeline, among, crosses_ranks, dependencies
 from pipeplan.simulation import TIMED_KINDS, compute_only, simulate, timed_only
 
@@ -203,6 +203,18 @@ def _at_least_0(spread: Spread | None) -> float | None:
 def read_run_costs(source: str | os.PathLike[str]) -> RunCosts:
     """Read the costs of a run: the folder of its traces, one trace, or a measured timeline."""
     return run_costs(read_run(source), os.fspath(source))
+
+
+def settings_of_timeline(timeline: Timeline) -> Settings:
+    """Return the costs of one measured timeline in its own unit, without the time that a step adds."""
+    settings = run_costs(MeasuredRun((timeline,), 1, 1, 1), "the timeline").settings().replace(step_time=None)
+    scale = units_in(UNIT, timeline.unit) if timeline.unit in TIME_UNITS else 1.0
+    times: dict[str, Any] = {
+        name: tuple(part * scale for part in value) if isinstance(value, tuple) else value * scale
+        for name, value in settings.changed.items()
+        if SETTINGS[name].timing and isinstance(value, float | tuple)
+    }
+    return settings.replace(**times, time_unit=timeline.unit)
 
 
 def run_costs(run: MeasuredRun, source: str) -> RunCosts:
