@@ -100,7 +100,7 @@ def test_strict():
     for text, message in [
         (json.dumps(PLAN)[:-9], "mine.json: line 1, column 190: the text ends too early"),
         ("[" * 100_000, "mine.json is not a schedule: expected a group of keys"),
-        ("0F0,0B0", "mine.json: Expected `object`"),
+        ("0F0,0B0", "mine.json is not a schedule: expected a group of keys"),
         ("{}", "mine.json is not a schedule: the key 'format' is missing; pass settings files with --config"),
         (changed(format="plan"), "format: invalid value 'plan'"),
         (changed(version=2), "unsupported version 2: this pipeplan reads version 1"),
