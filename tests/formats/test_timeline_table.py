@@ -71,7 +71,7 @@ def test_strict():
         (",ms,simulated\nmine,0,B,0,1", "\nmine,0,B,0,1", "line 4 has 9 cells, not 11"),
         ("mine,0,B,0,1", "\nmine,0,B,0,1", "line 5 has 0 cells"),
         ("mine,0,B,0,1", "yours,0,B,0,1", "the same schedule, not mine, yours"),
-        (",0,B,0,1", ",x,B,0,1", "Expected `int`, got `str`"),
+        (",0,B,0,1", ",x,B,0,1", "expected a whole number, got text"),
         (",0,B,0,1", ",-1,B,0,1", "a rank must be from 0 to 1000000000, not -1"),
         (",0,F,0,0", ",1,F,0,0", "ranks must be in ascending order"),
         (",0,B,0,1", ",0,Q,0,1", "unknown kind 'Q'"),
