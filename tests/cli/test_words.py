@@ -45,6 +45,8 @@ LINES: dict[str, str] = {
     f"{PLAN.replace('8192', '8k')} --cluster h100:8": "--sequence: invalid integer '8k': write all digits, 8000 or 8192",
     f"{PLAN.replace('8192', '8,192')} --cluster h100:8": "--sequence: invalid integer '8,192': write 8192 without "
     "separators",
+    "simulate --p2p-time 1e-3sec": "--p2p-time: invalid number '1e-3sec': times are plain numbers in one unit; write 1e-3, "
+    "and add --time-unit s",
     # Sizes
     "simulate --activation-bytes 12G": "--activation-bytes: invalid size '12G': write 12GiB (binary) or 12GB (decimal)",
     "simulate --activation-bytes 12 G": "--activation-bytes: invalid size '12G': write 12GiB (binary) or 12GB (decimal)",
@@ -97,6 +99,8 @@ LINES: dict[str, str] = {
     "export --split-backwards": "unknown option '--split-backwards'; did you mean '--split-backward'?",
     "simulate --seconds 3": "unknown option '--seconds': 'pipeplan simulate --help-all' lists its options",
     "--verion": "unknown option '--verion'; did you mean '--version'?",
+    "plan --model llama3-70b --gpus 64": "--gpus only lists, without --model: drop one of them, or write "
+    "'pipeplan list gpus'",
     "list 1f1b": "unknown list '1f1b'; write 'pipeplan list schedules 1f1b'",
     "simulate -p 4 -s 6": "6 stages are not 4 ranks x 1 chunk(s): set at most two of the three",
     "review train.sh -o x": "unknown suffix of an output 'x'; known: .diff, .json, .patch, .sarif",

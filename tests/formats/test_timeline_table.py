@@ -80,7 +80,7 @@ def test_strict():
         (",0,B,0,1", ",0,B,99999999999999999999,1", "a stage must be from 0 to 1000000000|Integer value out of range"),
         ("4.0,6.0", "4.0,nan", r"rank 0, op 3 \(0B1\) has no finite time"),
         ("4.0,6.0", "4.0,3.0", "ends before it starts"),
-        ("simulated", "guessed", "Invalid enum value 'guessed'"),
+        ("simulated", "guessed", "invalid value 'guessed'"),
         ("mine,0,F,0,0", '"mine,0,F,0,0', "unexpected end of data|cells, not 11"),
         (TABLE[TABLE.index("\n") + 1 :], "", "at least one op"),
     ]:
