@@ -239,7 +239,8 @@ FILES: dict[tuple[str, bytes], str] = {
         "a.yaml",
         b"gpu: h100-sxm\nper_node: 8\n",
     ): "config file a.yaml has no settings: it is a cluster; pass it with --cluster",
-    ("a.csv", b"0F0,0B0\n"): "a.csv is not a config file: a schedule is an argument, as in 'pipeplan simulate a.csv'",
+    ("a.csv", b"0F0,0B0\n"): "a.csv is not a config file, which ends in .yaml, .toml or .json: pass a "
+    "schedule in place of its name",
     ("a.yaml", b"rank: 4\n"): "unknown key in config file a.yaml: 'rank'; did you mean 'ranks'?",
 }
 """Config files, and what is said of them."""

@@ -104,10 +104,10 @@ def _respelled(arguments: Sequence[str]) -> list[str]:
         if value:
             others.append(value)
     if switches and command[:1] == ["list"]:
-        option = next((word for word in others if word.startswith("-") and word not in _OF_LISTS), None)
-        if option is not None:
+        further = next((word for word in others if word.startswith("-") and word not in _OF_LISTS), None)
+        if further is not None:
             raise InputError(
-                f"{switches[0]} only lists, without {option}: drop one of them, or write 'pipeplan {' '.join(command)}'"
+                f"{switches[0]} only lists, without {further}: drop one of them, or write 'pipeplan {' '.join(command)}'"
             )
     return [*command, *others]
 
