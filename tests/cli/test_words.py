@@ -81,6 +81,7 @@ LINES: dict[str, str] = {
     "simulate -o folder/": "cannot write folder: it is a folder; name a file in it",
     "simulate -o none/x.png": "cannot write none/x.png: there is no folder none; create it first",
     "simulate -o a.png -o a.png": "a.png is given twice; choose another file for one of the outputs",
+    "run --kineto none": "the folder for PyTorch's profiles does not exist: create none first",
     "simulate -o": "-o needs a value: paths",
     # The argument parser
     "simulate -p 4 -p 8": "-p is given twice, the second time as '8': keep one of them",
