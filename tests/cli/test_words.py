@@ -45,6 +45,8 @@ LINES: dict[str, str] = {
     f"{PLAN.replace('8192', '8k')} --cluster h100:8": "--sequence: invalid integer '8k': write all digits, 8000 or 8192",
     f"{PLAN.replace('8192', '8,192')} --cluster h100:8": "--sequence: invalid integer '8,192': write 8192 without "
     "separators",
+    "simulate --p2p-time 1e-3sec": "--p2p-time: invalid number '1e-3sec': times are plain numbers in one unit; write 1e-3, "
+    "and add --time-unit s",
     # Sizes
     "simulate --activation-bytes 12G": "--activation-bytes: invalid size '12G': write 12GiB (binary) or 12GB (decimal)",
     "simulate --activation-bytes 12 G": "--activation-bytes: invalid size '12G': write 12GiB (binary) or 12GB (decimal)",
@@ -79,6 +81,7 @@ LINES: dict[str, str] = {
     "simulate -o folder/": "cannot write folder: it is a folder; name a file in it",
     "simulate -o none/x.png": "cannot write none/x.png: there is no folder none; create it first",
     "simulate -o a.png -o a.png": "a.png is given twice; choose another file for one of the outputs",
+    "run --kineto none": "the folder for PyTorch's profiles does not exist: create none first",
     "simulate -o": "-o needs a value: paths",
     # The argument parser
     "simulate -p 4 -p 8": "-p is given twice, the second time as '8': keep one of them",
@@ -97,6 +100,8 @@ LINES: dict[str, str] = {
     "export --split-backwards": "unknown option '--split-backwards'; did you mean '--split-backward'?",
     "simulate --seconds 3": "unknown option '--seconds': 'pipeplan simulate --help-all' lists its options",
     "--verion": "unknown option '--verion'; did you mean '--version'?",
+    "plan --model llama3-70b --gpus 64": "--gpus only lists, without --model: drop one of them, or write "
+    "'pipeplan list gpus'",
     "list 1f1b": "unknown list '1f1b'; write 'pipeplan list schedules 1f1b'",
     "simulate -p 4 -s 6": "6 stages are not 4 ranks x 1 chunk(s): set at most two of the three",
     "review train.sh -o x": "unknown suffix of an output 'x'; known: .diff, .json, .patch, .sarif",
@@ -235,7 +240,8 @@ FILES: dict[tuple[str, bytes], str] = {
         "a.yaml",
         b"gpu: h100-sxm\nper_node: 8\n",
     ): "config file a.yaml has no settings: it is a cluster; pass it with --cluster",
-    ("a.csv", b"0F0,0B0\n"): "a.csv is not a config file: a schedule is an argument, as in 'pipeplan simulate a.csv'",
+    ("a.csv", b"0F0,0B0\n"): "a.csv is not a config file, which ends in .yaml, .toml or .json: pass a "
+    "schedule in place of its name",
     ("a.yaml", b"rank: 4\n"): "unknown key in config file a.yaml: 'rank'; did you mean 'ranks'?",
 }
 """Config files, and what is said of them."""

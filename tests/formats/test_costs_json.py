@@ -96,10 +96,10 @@ def test_strict():
     for text, error, message in [
         (changed()[:-4], FormatError, "c.json: line 1, column 389: the text ends too early"),
         ("7", FormatError, "expected a group of keys"),
-        (changed(format="pipeplan-schedule"), FormatError, "Invalid enum value 'pipeplan-schedule'"),
+        (changed(format="pipeplan-schedule"), FormatError, "format: invalid value 'pipeplan-schedule'"),
         (changed(version=2), FormatError, "unsupported version 2: this pipeplan reads version 1"),
         (changed(colour=1), FormatError, "unknown key 'colour'"),
-        (changed(forward=["1", 2]), FormatError, "Expected `float`, got `str`"),
+        (changed(forward=["1", 2]), FormatError, "expected a number, got text"),
         (changed(forward=[1.0, 0.0]), CostError, "c.json: forward time of stage 1 must be more than 0"),
         (changed(backward=[1.0]), CostError, "backward times: 1 values for 2 stages"),
         (changed(overlap=[1.0, 1.0]), CostError, "below its longer half"),

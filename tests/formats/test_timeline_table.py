@@ -71,7 +71,7 @@ def test_strict():
         (",ms,simulated\nmine,0,B,0,1", "\nmine,0,B,0,1", "line 4 has 9 cells, not 11"),
         ("mine,0,B,0,1", "\nmine,0,B,0,1", "line 5 has 0 cells"),
         ("mine,0,B,0,1", "yours,0,B,0,1", "the same schedule, not mine, yours"),
-        (",0,B,0,1", ",x,B,0,1", "Expected `int`, got `str`"),
+        (",0,B,0,1", ",x,B,0,1", "expected a whole number, got text"),
         (",0,B,0,1", ",-1,B,0,1", "a rank must be from 0 to 1000000000, not -1"),
         (",0,F,0,0", ",1,F,0,0", "ranks must be in ascending order"),
         (",0,B,0,1", ",0,Q,0,1", "unknown kind 'Q'"),
@@ -80,7 +80,7 @@ def test_strict():
         (",0,B,0,1", ",0,B,99999999999999999999,1", "a stage must be from 0 to 1000000000|Integer value out of range"),
         ("4.0,6.0", "4.0,nan", r"rank 0, op 3 \(0B1\) has no finite time"),
         ("4.0,6.0", "4.0,3.0", "ends before it starts"),
-        ("simulated", "guessed", "Invalid enum value 'guessed'"),
+        ("simulated", "guessed", "invalid value 'guessed'"),
         ("mine,0,F,0,0", '"mine,0,F,0,0', "unexpected end of data|cells, not 11"),
         (TABLE[TABLE.index("\n") + 1 :], "", "at least one op"),
     ]:

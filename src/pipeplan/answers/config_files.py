@@ -94,7 +94,8 @@ def load_config(path: Path) -> Config:
             raise UnknownNameError("config file or bundled costs", path.name, names, field="config")
     if path.suffix.lower() in (".csv", ".txt") and path.is_file():
         raise InputError(
-            f"{path} is not a config file: a schedule is an argument, as in 'pipeplan simulate {path}'", field="config"
+            f"{path} is not a config file, which ends in .yaml, .toml or .json: pass a schedule in place of its name",
+            field="config",
         )
     if path.suffix.lower() == ".json":
         text = read_text(path, limit=SIZE_LIMIT, what="config file")

@@ -103,7 +103,17 @@ def _respelled(arguments: Sequence[str]) -> list[str]:
         switches.append(switch)
         if value:
             others.append(value)
+    if switches and command[:1] == ["list"]:
+        further = next((word for word in others if word.startswith("-") and word not in _OF_LISTS), None)
+        if further is not None:
+            raise InputError(
+                f"{switches[0]} only lists, without {further}: drop one of them, or write 'pipeplan {' '.join(command)}'"
+            )
     return [*command, *others]
+
+
+_OF_LISTS = ("--json", "--debug", "--no-visualization", *_HELP_FLAGS)
+"""Options that a list takes, beside the looks of its picture."""
 
 
 def _with_standard_input(arguments: Sequence[str]) -> list[str]:

@@ -60,12 +60,12 @@ def count_fault(text: str) -> str:
 
 # Remedies, each with the pattern of the texts that it is for. The first pattern that matches counts.
 
-_DIGITS = r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,18})?"
+_DIGITS = r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,2})?"
 
 _PREFIXES = {"k": (10**3, 2**10), "m": (10**6, 2**20), "g": (10**9, 2**30), "b": (10**9, 10**9), "t": (10**12, 2**40)}
 """Factors that a letter behind a number may mean, decimal and binary."""
 
-_SECONDS = {"ms": 1e-3, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 def _of_thousands(match: re.Match[str], _: str) -> str:
@@ -85,7 +85,7 @@ def _of_decimal_comma(match: re.Match[str], _: str) -> str:
 
 
 def _of_time(match: re.Match[str], unit: str) -> str:
-    number, name = match[1], match[2]
+    number, name = match[1].lstrip("+-"), match[2].removesuffix("ec")
     if unit == "time":
         name = "us" if name == "µs" else name
         return f"times are plain numbers in one unit; write {number}, and set time_unit to {name}"
@@ -111,7 +111,7 @@ def _of_integral(match: re.Match[str], _: str) -> str:
 _Remedy = Callable[[re.Match[str], str], str]
 
 _BOTH: tuple[tuple[str, _Remedy], ...] = (
-    (rf"({_DIGITS})\s*(ns|us|µs|ms|s|sec|m|min|h|d)", _of_time),
+    (rf"({_DIGITS})\s*((?:[nuµm]?s)(?:ec)?|m|min|h|d)", _of_time),
     (rf"({_DIGITS})\s*([kKmMgGtTbB])", _of_prefix),
     (rf"({_DIGITS})\s*%", _of_share),
     (rf"({_DIGITS})\s*[a-zA-Z/]+", lambda match, _: f"expected a number without a unit, {match[1]}"),
@@ -142,14 +142,14 @@ def _remedy(faults: tuple[tuple[str, _Remedy], ...], text: str, unit: str) -> st
 
 # Sizes in bytes.
 
-SIZE_UNIT = re.compile(r"(?i)(?:[kmgt](?:i?b?)|b|bytes?|act|acts|activations?)")
+SIZE_UNIT = re.compile(r"(?i)(?:[kmgtp](?:i?b?)|b|bytes?|act|acts|activations?)")
 """A word that is the unit of the size before it."""
 
 _SIZE = re.compile(r"([-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf|nan))\s*([A-Za-z]*)")
 
 _UNITS = {"": 1.0, "b": 1.0, "byte": 1.0, "bytes": 1.0} | {
     f"{prefix}{ending}": float(base**power)
-    for power, prefix in enumerate("kmgt", start=1)
+    for power, prefix in enumerate("kmgtp", start=1)
     for ending, base in (("b", 1000), ("ib", 1024), ("i", 1024))
 }
 """Bytes of each unit, in small letters."""
@@ -163,7 +163,7 @@ def parse_size(text: str, where: str, *, field: str = "", more: str = "") -> flo
     """
     match = _SIZE.fullmatch(text.strip())
     # A small b behind a capital letter means bits, as in 400 Gb/s.
-    factor = None if match is None or re.fullmatch(r"[KMGT]i?b", match[2]) else _UNITS.get(match[2].lower())
+    factor = None if match is None or re.fullmatch(r"[KMGTP]i?b", match[2]) else _UNITS.get(match[2].lower())
     if match is None or factor is None:
         remedy = _remedy_of_size(text.strip()) or f"expected bytes or a unit such as 2GiB{more}"
         raise CostError(f"{where}: invalid size '{shortened(text, _SHOWN)}': {remedy}", field=field or where)

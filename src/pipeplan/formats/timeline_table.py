@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pipeplan.formats.format import Format
 from pipeplan.foundation.documents import json_text, require_unique_keys
 from pipeplan.foundation.errors import CostError, FormatError, InvalidScheduleError, ShapeError
-from pipeplan.foundation.syntax import record_fault
+from pipeplan.foundation.syntax import record_fault, type_fault
 from pipeplan.model import Columns, Kind, Schedule, Timeline, infer_placement
 
 
@@ -115,7 +115,9 @@ def parse_timeline_columns_json(text: str, *, name: str = "") -> Timeline:
 def _parse(columns: dict[str, list[str]], name: str) -> Timeline:
     try:
         return _timeline(msgspec.convert(columns, TimelineTable, strict=False))
-    except (msgspec.ValidationError, CostError, FormatError) as error:
+    except msgspec.ValidationError as error:
+        raise FormatError(f"{name}: {type_fault(error)}") from None
+    except (CostError, FormatError) as error:
         raise FormatError(f"{name}: {error}") from None
 
 

@@ -107,7 +107,7 @@ class UnknownNameError(InputError):
         names = sorted(names)
         if len(name) > _LONGEST_NAME:
             name = f"{name[: _LONGEST_NAME // 2]}…{name[-_LONGEST_NAME // 2 :]}"
-        longer = sorted((known for known in names if known.lower().startswith(name.lower())), key=len)
+        longer = sorted((known for known in names if name and known.lower().startswith(name.lower())), key=len)
         shortest = [known for known in longer if len(known) == len(longer[0])]
         close = shortest[:_MOST_NEAR] or get_close_matches(name.lower(), names, n=1, cutoff=0.55)
         others = [f"and {len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []

@@ -68,7 +68,7 @@ def type_fault(error: Exception) -> str:
     text = re.sub(r"^Object missing required field `(.*?)`", r"the key '\1' is missing", text)
     text = re.sub(r"^Object contains unknown field `(.*?)`", r"unknown key '\1'; remove it", text)
     text = re.sub(r"`([\w |]+)`", lambda types: _words(types.group(1)), text)
-    text = text.replace("whole number, got a number", "whole number, got a fraction")
+    text = text.replace("whole number, got a number", "whole number, got a fraction").replace("enum value", "value")
     return f"{place}: {text[0].lower()}{text[1:]}" if place else f"{text[0].lower()}{text[1:]}"
 
 

@@ -227,7 +227,7 @@ def test_a_config_never_names_a_file_of_the_server(client):
     ("name", "content", "says"),
     [
         ("a.yaml", b"rank: 4", "did you mean 'ranks'"),
-        ("a.txt", b"ranks: 4", "unknown suffix"),
+        ("a.txt", b"ranks: 4", "is not a config file, which ends in .yaml, .toml or .json"),
         ("a.yaml", b"x: 1\n" * 300_000, "at most"),
     ],
 )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 from pipeplan.costs import MOST_SECONDS, SEED, STEPS, DeviceOptions, MeasuringOptions, Range, option
+from pipeplan.foundation.errors import InputError
 from pipeplan.passes import Receives
 
 DataType = Literal["float32", "bfloat16"]
@@ -75,6 +77,13 @@ class RunOptions(ModelOptions):
         help="Existing folder for PyTorch's own profile of one more step: rank0.json and so on.",
     )
     # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kineto is not None and not Path(self.kineto).is_dir():  # before the model is profiled
+            raise InputError(
+                f"the folder for PyTorch's profiles does not exist: create {self.kineto} first", field="kineto"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -294,8 +294,6 @@ def run_with(
         If a rank dies, raises or hangs; the message names it and its op.
     """
     require_torch()
-    if options.kineto is not None and not Path(options.kineto).is_dir():
-        raise InputError(f"the folder for PyTorch's profiles does not exist: {options.kineto}", field="kineto")
     task = RunTask(
         schedule=lower_for_torch(schedule, receives=options.receives),
         options=replace(options, device=choose_device(options.device, schedule.ranks)),
