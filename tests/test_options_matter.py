@@ -338,14 +338,20 @@ def _written(line: str) -> dict[str, tuple[str, str]]:
 OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
     "simulate": {
         **_written(f"simulate {SMALL}"),
+        "all": ("simulate 1f1b -p 12 -m 2 --no-visualization", "--all"),
+        "verbose": (f"simulate {SMALL} --no-visualization", "--verbose"),
     },
     "compare": {
         **_written(f"compare 1f1b {SMALL}"),
+        "all": ("compare -p 4 -m 8 --no-visualization", "--all"),
+        "verbose": (f"compare {SMALL} --no-visualization", "--verbose"),
         "allow": (f"compare {SMALL} --json", "--allow slices"),
         "columns": (f"compare 1f1b zbv {SMALL} --no-visualization", "--columns makespan"),
     },
     "explain": {
         **_written(f"explain 1f1b {SMALL}"),
+        "all": ("explain 1f1b -p 12 -m 2 --no-visualization", "--all"),
+        "verbose": (f"explain 1f1b {SMALL} --no-visualization", "--verbose"),
         "allow": (f"explain 1f1b {SMALL} --json", "--allow slices"),
     },
     "search": {
