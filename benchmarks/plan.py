@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from benchmarks.error_ranges import Compared, error_table, held_by_kind
 from benchmarks.leave_one_out import Linear, linear, mean_error
-from benchmarks.leave_one_out import table as left_out_table
 from benchmarks.null_model import Known, null_step_time
 from benchmarks.published_runs.rows import RunRow
 from benchmarks.published_runs.sources import SHARED, published, source_of
@@ -34,8 +34,8 @@ TABLE = ROOT / "src" / "pipeplan" / "extensions" / "planning" / "error_bars.json
 PAGE = ROOT / "docs" / "explanation" / "accuracy.md"
 BEGIN, END = "<!-- made by make bench-plan: begin -->", "<!-- made by make bench-plan: end -->"
 
-WORST = 3
-"""Runs of each source that are shown by name."""
+SHORT = 40
+"""Letters of a source's name in a table."""
 
 TARGETS = {
     "Reducing Activation Recomputation": 6,
@@ -134,21 +134,26 @@ def group_of(row: RunRow) -> str:
     return title
 
 
-def errors_by_group(
-    predictions: Sequence[Prediction], error: Callable[[Prediction], float | None]
+def errors_by(
+    name: Callable[[RunRow], str], predictions: Sequence[Prediction], error: Callable[[Prediction], float | None]
 ) -> dict[str, list[tuple[float, Prediction]]]:
-    """Errors by source, those without a measurement left out."""
+    """Errors by the name of their row's group, those without a measurement left out."""
     groups: dict[str, list[tuple[float, Prediction]]] = {}
     for each in predictions:
         found = error(each)
         if found is not None:
-            groups.setdefault(group_of(each.row), []).append((found, each))
+            groups.setdefault(name(each.row), []).append((found, each))
     return dict(sorted(groups.items()))
+
+
+def short(source: str) -> str:
+    """Return the name of a source, cut between words where it is a long title."""
+    return source if len(source) <= SHORT else f"{source[:SHORT].rsplit(' ', 1)[0]} ..."
 
 
 def percent(value: float | None) -> str:
     """A fraction, for a table."""
-    return "" if value is None else f"{100 * value:.1f} %"
+    return "" if value is None else f"{100 * value:.1f}%"
 
 
 def mean_absolute(errors: Iterable[float]) -> float:
@@ -162,21 +167,24 @@ def rival_error(each: Prediction, key: str, measured: float | None) -> float | N
     return None if value is None or not measured else float(value) / measured - 1
 
 
-def step_table(predictions: Sequence[Prediction]) -> str:
-    """Step times by source, as Markdown."""
+def step_table(predictions: Sequence[Prediction], left_out: Floats) -> str:
+    """Step times by source, as Markdown; ``left_out`` has the logarithm of predicted over measured for each timed run."""
     lines = [
-        "| source | runs | mean error | mean of absolute errors | median of these | null model | rival's own | worst |",
+        "| source | runs | left out | shipped | mean error | null model | rival's own | worst run |",
         "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
-    for group, found in errors_by_group(predictions, lambda each: each.step_error).items():
+    timed = [each for each in predictions if each.step_error is not None]
+    without = dict(zip((each.row.id for each in timed), np.exp(left_out) - 1, strict=True))
+    for source, found in errors_by(source_of, timed, lambda each: each.step_error).items():
         errors = [error for error, _ in found]
         nulls = [each.null_error for _, each in found if each.null_error is not None]
         rivals = [rival_error(each, "step_time_s", each.row.measured.step_time) for _, each in found]
         own = [error for error in rivals if error is not None]
         lines.append(
-            f"| {group} | {len(errors)} | {100 * fmean(errors):+.1f} % | {percent(mean_absolute(errors))} "
-            f"| {percent(median(map(abs, errors)))} | {percent(mean_absolute(nulls)) if nulls else ''} "
-            f"| {percent(mean_absolute(own)) if own else ''} | {worst(found)} |"
+            f"| {short(source)} | {len(errors)} | {percent(mean_absolute(without[each.row.id] for _, each in found))} "
+            f"| {percent(mean_absolute(errors))} | {100 * fmean(errors):+.1f}% "
+            f"| {percent(mean_absolute(nulls)) if nulls else ''} | {percent(mean_absolute(own)) if own else ''} "
+            f"| {worst(found)} |"
         )
     return "\n".join(lines)
 
@@ -184,26 +192,26 @@ def step_table(predictions: Sequence[Prediction]) -> str:
 def memory_table(predictions: Sequence[Prediction]) -> str:
     """Peaks by source, as Markdown."""
     lines = [
-        "| source | runs | mean error | mean of absolute errors | rival's own | worst |",
+        "| source | runs | shipped | mean error | rival's own | worst run |",
         "|---|---:|---:|---:|---:|---|",
     ]
-    for group, found in errors_by_group(predictions, lambda each: each.memory_error).items():
+    for group, found in errors_by(source_of, predictions, lambda each: each.memory_error).items():
         errors = [error for error, _ in found]
         rivals = [
             rival_error(each, "peak_memory_gib", (each.row.measured.peak_bytes or 0.0) / 2**30) for _, each in found
         ]
         own = [error for error in rivals if error is not None]
         lines.append(
-            f"| {group} | {len(errors)} | {100 * fmean(errors):+.1f} % | {percent(mean_absolute(errors))} "
+            f"| {short(group)} | {len(errors)} | {percent(mean_absolute(errors))} | {100 * fmean(errors):+.1f}% "
             f"| {percent(mean_absolute(own)) if own else ''} | {worst(found)} |"
         )
     return "\n".join(lines)
 
 
 def worst(found: Sequence[tuple[float, Prediction]]) -> str:
-    """The runs that are most off, by name."""
-    most = sorted(found, key=lambda pair: -abs(pair[0]))[:WORST]
-    return ", ".join(f"`{each.row.id}` {100 * error:+.0f} %" for error, each in most)
+    """Return the run that is most off, by name."""
+    error, each = max(found, key=lambda pair: abs(pair[0]))
+    return f"`{each.row.id}` {100 * error:+.0f}%"
 
 
 def compared(predictions: Sequence[Prediction], left_out: Floats) -> list[Compared]:
@@ -246,10 +254,8 @@ def report(
         "without calibration; an error is predicted over measured, less 1.",
         f"With the constants fitted to all sources but the run's own, the mean of absolute errors is "
         f"**{percent(mean_error(left_out))}**; with the shipped ones {percent(mean_error(residuals.logs))}, and the null "
-        f"model's is {percent(mean_absolute(nulls))}. By source:",
-        "\n".join(left_out_table(residuals, left_out)),
-        "The shipped constants, beside the null model and the rivals:",
-        step_table(predictions),
+        f"model's is {percent(mean_absolute(nulls))}. The mean of absolute errors by source:",
+        step_table(predictions, left_out),
         "Runs within the error bars of their kind, when only runs of other sources make these:",
         held_table(runs),
         "Peaks of what is allocated on the fullest rank:",

@@ -127,6 +127,5 @@ def test_the_page_has_all_errands() -> None:
         "A what-if",
         "A GPU",
         "A model type",
-        "A mixer",
         "A model of costs",
     ]

@@ -146,7 +146,8 @@ def test_no_file_is_two_outputs(tmp_path, source):
     [
         (b"", FormatError, "is empty"),
         (b" \n\n", FormatError, "is empty"),
-        (b"\x89PNG\xff", FormatError, "byte 0 is not UTF-8"),
+        (b"\x89PNG\xff", FormatError, "not text: it is a PNG image"),
+        (b"\xff\x00a", FormatError, "byte 0 is not UTF-8"),
         (b"a\0b", FormatError, "byte 1 is zero"),
         (b"x" * 101, FormatError, "has 101 bytes; a .* has at most 100"),
     ],

@@ -114,8 +114,13 @@ def answers_to(question: Question | UnansweredQuestion, folder: Path) -> dict[st
     """Run the commands of a question in a folder, and return their answers by name: JSON, or text for an export."""
     for name, text in question.files.items():
         (folder / name).write_text(text.replace("$ROOT", str(ROOT)), encoding="utf-8")
+    return {name: answer_of(line, folder) for name, line in question.commands.items()}
+
+
+def answer_of(line: str, folder: Path) -> Any:
+    """Run a command line in a folder, and return its answer: JSON, or text for an export."""
     with contextlib.chdir(folder):
-        return {name: _answer(shlex.split(line)) for name, line in question.commands.items()}
+        return _answer(shlex.split(line))
 
 
 def _answer(words: list[str]) -> Any:
@@ -131,10 +136,15 @@ def _answer(words: list[str]) -> Any:
 _FUNCTIONS = {function.__name__: function for function in (abs, all, any, len, max, min, next, range, round, sum, zip)}
 
 
+def value_of(expression: str, answers: Mapping[str, Any]) -> Any:
+    """Return the value of an expression over answers."""
+    return eval(expression, {"__builtins__": _FUNCTIONS, **answers})
+
+
 def holds(check: str, answers: Mapping[str, Any]) -> bool:
     """Return whether a condition holds; it does not if an answer lacks a field that it names."""
     try:
-        return bool(eval(check, {"__builtins__": _FUNCTIONS, **answers}))
+        return bool(value_of(check, answers))
     except (LookupError, StopIteration, TypeError):
         return False
 
@@ -150,7 +160,7 @@ def values_in(check: str, answers: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(node, ast.Attribute | ast.Subscript):
             text = ast.unparse(node)
             with contextlib.suppress(Exception):
-                value = eval(text, {"__builtins__": _FUNCTIONS, **answers})
+                value = value_of(text, answers)
                 if len(str(value)) < _SHOWN and not callable(value):
                     values[text] = value
     return values

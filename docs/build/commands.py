@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import types
 from collections.abc import Iterator
 from functools import cache
@@ -12,7 +11,6 @@ from typing import Any, Literal, Union, get_args, get_origin
 from cyclopts import App, Parameter
 
 from pipeplan.cli.app import command_line, describe
-from pipeplan.costs import SETTINGS
 
 FOLDER = "reference/commands/"
 
@@ -34,15 +32,9 @@ JSON object and nothing else.
 """
 
 
-OPTIONS = """# Options of commands
-
-Options are the same in the shell (`--memory-limit 12GiB`) and in Python (`memory_limit="12GiB"`). The options of shape and
-costs, which every command that builds a schedule takes, are [Settings](settings.md).
-"""
-
-
 @cache
-def _commands() -> dict[str, App]:
+def commands() -> dict[str, App]:
+    """Return the commands by name, with everything that they take."""
     app = command_line("all")
     names = [name for name in app if not name.startswith("-")]
     for name in names:
@@ -52,43 +44,20 @@ def _commands() -> dict[str, App]:
 
 def names() -> list[str]:
     """The commands, in the order of ``pipeplan --help``."""
-    return list(_commands())
+    return list(commands())
 
 
 def pages() -> Iterator[tuple[str, str]]:
     """The path and the text of each page."""
     rows = "\n".join(
-        f"| [`pipeplan {name}`]({name}.md) | {app.help.splitlines()[0]} |" for name, app in _commands().items()
+        f"| [`pipeplan {name}`]({name}.md) | {app.help.splitlines()[0]} |" for name, app in commands().items()
     )
     yield f"{FOLDER}index.md", INTRODUCTION.format(rows=rows)
-    for name, app in _commands().items():
+    for name, app in commands().items():
         yield f"{FOLDER}{name}.md", _page(name, app)
 
 
-def options_markdown() -> str:
-    """Return the page of all commands with their options, but for the settings, which have a page of their own."""
-    settings = {option for setting in SETTINGS.values() for option in setting.options}
-    parts = [OPTIONS]
-    for name, app in _commands().items():
-        words, options = _arguments(app)
-        own = [option for option in options if option.names[0] not in settings or name == "plan"]
-        parts.append(f"## {name}\n\n{(app.help or '').splitlines()[0]}\n")
-        if len(own) < len(options):
-            parts.append("Takes the [settings](settings.md), too.\n")
-        rows = [(f"`{_word(word)}`", _help(word)) for word in words]
-        rows += [(_names(option), _help(option)) for option in own]
-        parts += ["| option | meaning |", "|---|---|"]
-        parts += [f"| {_in_table(first)} | {meaning} |" for first, meaning in rows]
-        parts.append("")
-    return "\n".join(parts)
-
-
-def _in_table(code: str) -> str:
-    """Return code with its bars as entities: viewers of Markdown differ in what a bar within code does to a table."""
-    return re.sub(r"`([^`]*\|[^`]*)`", lambda match: f"<code>{match[1].replace('|', '&#124;')}</code>", code)
-
-
-def _arguments(app: App) -> tuple[list[Any], list[Any]]:
+def arguments_of(app: App) -> tuple[list[Any], list[Any]]:
     """Return the arguments and the options of a command."""
     shown = [
         argument
@@ -100,17 +69,17 @@ def _arguments(app: App) -> tuple[list[Any], list[Any]]:
 
 
 def _page(name: str, app: App) -> str:
-    words, options = _arguments(app)
-    usage = " ".join(["pipeplan", name, *map(_word, words), *(["[OPTIONS]"] if options else [])])
+    words, options = arguments_of(app)
+    usage = " ".join(["pipeplan", name, *map(word, words), *(["[OPTIONS]"] if options else [])])
     parts = [f"# pipeplan {name}", app.help or "", f"```text\n{usage}\n```"]
     if words:
-        parts.append(_table("argument", [(f"`{_word(each)}`", _help(each)) for each in words]))
+        parts.append(_table("argument", [(f"`{word(each)}`", option_help(each)) for each in words]))
     groups: dict[str, list[Any]] = {}
     for option in options:
         groups.setdefault(_group(option), []).append(option)
     for group, members in groups.items():
         parts.append(f"## {group}")
-        parts.append(_table("option", [(_names(each), _help(each)) for each in members]))
+        parts.append(_table("option", [(named(each), option_help(each)) for each in members]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -125,13 +94,15 @@ def _group(option: Any) -> str:
     return "Options" if name == "Parameters" else name
 
 
-def _word(argument: Any) -> str:
+def word(argument: Any) -> str:
+    """Return an argument as a usage line has it."""
     name = argument.names[0]
     several = f"{name} ..." if get_origin(argument.hint) is tuple else name
     return several if argument.required else f"[{several}]"
 
 
-def _names(option: Any) -> str:
+def named(option: Any) -> str:
+    """Return the names of an option, with what stands behind it."""
     long = [name for name in option.names if name.startswith("--")]
     short = [name for name in option.names if not name.startswith("--")]
     value = _value(option.hint)
@@ -151,13 +122,13 @@ def _value(hint: Any) -> str:
     return VALUES.get(hint, "")
 
 
-def _help(argument: Any) -> str:
-    """The help of an option in one cell, its list of values (paragraphs of a list in the terminal) as a list."""
+def option_help(argument: Any, *, listed: bool = True) -> str:
+    """Return the help of an option for one cell; its list of values, paragraphs in the terminal, is a list or left out."""
     text = (argument.parameter.help or "").strip()
     start, *items = text.split("\n\n- ") if "\n\n- " in text else [text]
     if len(items) == 1:
         items = items[0].split("\n- ")
     cell = " ".join(start.split()).replace("|", "\\|")
-    if items:
+    if items and listed:
         cell += "<ul>" + "".join(f"<li>{' '.join(item.split())}</li>" for item in items).replace("|", "\\|") + "</ul>"
     return cell + (" **Required.**" if argument.required and argument.index is None else "")

@@ -43,6 +43,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+from docs.build import pictures
+from docs.build.kept import EVERYTHING, digest
+
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "build" / "pages"
 """What the commands of each page left behind, until the page or the package changes."""
@@ -250,7 +253,8 @@ def run(page: Path) -> tuple[str, list[str]]:
             shutil.rmtree(earlier)
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.copytree(folder, kept, symlinks=True)
-    return written, ran.faults
+    undrawn = [name for name in pictures.shown_by(page) if not (kept / f"{name}.svg").is_file()]
+    return written, [*ran.faults, *(f"the page shows {name}.webp, but no command draws {name}.svg" for name in undrawn)]
 
 
 def pages() -> list[Path]:
@@ -262,6 +266,17 @@ def pages() -> list[Path]:
     return [page for page in found if "```console\n" in page.read_text(encoding="utf-8")]
 
 
+def pages_with_files() -> list[Path]:
+    """Return the pages that show files which their commands make, and which the repository does not keep."""
+    return [page for page in pages() if _files_of(page)]
+
+
+def _files_of(page: Path) -> list[str]:
+    text = page.read_text(encoding="utf-8")
+    names = sorted(set(re.findall(rf"\bmade/{re.escape(page.stem)}/([\w.+-]*\w)", text)))
+    return [name for name in names if not (page.parent / "made" / page.stem / name).is_file()]
+
+
 def left_behind(page: Path) -> Iterator[tuple[str, bytes]]:
     """The files that a page shows of what its commands made: their paths beside the page, and what they hold.
 
@@ -270,7 +285,7 @@ def left_behind(page: Path) -> Iterator[tuple[str, bytes]]:
     FileNotFoundError
         For a file that no command of the page makes, with what went wrong there.
     """
-    names = sorted(set(re.findall(rf"\bmade/{re.escape(page.stem)}/([\w.+-]*\w)", page.read_text(encoding="utf-8"))))
+    names = _files_of(page)
     if not names:
         return
     faults = [] if _kept(page).is_dir() else run(page)[1]
@@ -281,30 +296,28 @@ def left_behind(page: Path) -> Iterator[tuple[str, bytes]]:
         yield f"made/{page.stem}/{name}", path.read_bytes()
 
 
-def package_digest() -> str:
-    """Return a digest of the package's sources; what is made with an older package is made again."""
-    digest = hashlib.sha256()
-    for source in sorted((ROOT / "src" / "pipeplan").rglob("*.py")):
-        digest.update(hashlib.sha256(source.read_bytes()).digest())
-    return digest.hexdigest()
-
-
 def _kept(page: Path) -> Path:
-    """Return the folder for the files that a page's commands write: a new one if the page or the package changed."""
-    digest = hashlib.sha256(page.read_bytes() + package_digest().encode()).hexdigest()
-    return KEPT / f"{page.parent.name}-{page.stem}-{digest[:DIGITS]}"
+    """Return the folder for the files that a page's commands write: a new one if its blocks or the package changed."""
+    blocks = "\n".join(block.group(0) for block in BLOCK.finditer(page.read_text(encoding="utf-8")))
+    found = hashlib.sha256(f"{blocks}\n{digest(Path(__file__), *EVERYTHING)}".encode()).hexdigest()
+    return KEPT / f"{page.parent.name}-{page.stem}-{found[:DIGITS]}"
 
 
 def main() -> int:
     """Compare pages with what their commands print, or write it into them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("pages", nargs="*", type=Path, help="all, where none is given")
-    parser.add_argument("--write", action="store_true", help="put what is printed now into the pages")
+    parser.add_argument(
+        "--write", action="store_true", help="put what is printed now into the pages, and their pictures anew"
+    )
+    parser.add_argument("--pictures", action="store_true", help="draw the pictures anew that the pages show")
     given = parser.parse_args()
     wrong = 0
     for page in given.pages or pages():
         written, faults = run(page.resolve())
         wrong += bool(faults)
+        if given.write or given.pictures:
+            pictures.write(pictures.made_by(page.resolve(), _kept(page.resolve())))
         print(f"{page}: {len(faults) or 'nothing'} to say", *faults, sep="\n\n" if faults else "\n")
         if given.write:
             page.write_text(written, encoding="utf-8")

@@ -7,8 +7,6 @@ from pipeplan.formats import Content, Format
 
 _HEAD = """# Formats
 
-Made from the table of formats by `python -m tests.answers.test_formats`; do not edit it.
-
 The ending of a file chooses its format: of `-o FILE` (in Python `result.save(FILE)`), of `pipeplan export IN -o OUT`, and of
 every file that is read. `pipeplan export NAME --to FORMAT` takes the name. The web app's menu *Download* has all that can be
 written. Of several endings that a file has, such as `.json` and `.trace.json`, the longest counts.
@@ -33,12 +31,12 @@ _WORDS: dict[Content, str] = {
 def formats_page() -> str:
     """Return the page in Markdown."""
     rows = [_row(entry) for entry in all_formats().values()]
-    head = "| format | ending | media type | written of | read | export | for |\n|---|---|---|---|---|---|---|"
+    # Without blanks between cells: they would count as words.
+    head = "|format|ending|written of|read|export|for|\n|---|---|---|---|---|---|"
     return "\n".join([_HEAD, head, *rows, ""])
 
 
 def _row(entry: Format) -> str:
     written = ", ".join(_WORDS[content] for content in entry.writers) or "-"
     read, exported = ("yes" if holds else "-" for holds in (entry.read is not None, entry.name in export_formats()))
-    cells = (f"`{entry.name}`", f"`{entry.ending}`", entry.media.partition(";")[0], written, read, exported, entry.help)
-    return f"| {' | '.join(cells)} |"
+    return f"|{'|'.join((f'`{entry.name}`', f'`{entry.ending}`', written, read, exported, entry.help))}|"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import pairwise
@@ -60,9 +60,9 @@ class Drawing:
     end: float = 0.0
 
 
-def pages() -> Iterator[tuple[str, str | bytes]]:
+def pages(themes: Sequence[ThemeName] = THEMES) -> Iterator[tuple[str, str | bytes]]:
     """Yield the path and the content of each figure in each theme."""
-    for theme in THEMES:
+    for theme in themes:
         for name, make in DRAWINGS.items():
             yield f"{FOLDER}/{name}-{theme}.svg", _marked(make(), theme)
         for name, result in MEMORY.items():

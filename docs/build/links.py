@@ -1,4 +1,9 @@
-"""Links of pages, as the site needs them: written for the repository, they reach further than the site does."""
+"""Links of pages, as the site needs them: written for the repository, they reach further than the site does.
+
+Every link of a page leads to a file of the repository, so that the page can be read where it is kept. In the site, a link to
+a source leads to the page that is made from it (``SOURCES``), a picture is shown in both themes if the site has them, and
+``<!-- site: Markdown -->`` is shown: what only the site has.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,26 @@ LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])+)\]\((?!https?:|#|mailto:)([
 FENCED = re.compile(r"(^```.*?^```\s*$)", re.DOTALL | re.MULTILINE)
 NOTEBOOK = re.compile(r"\.ipynb(?=(?:#[^)\s]*)?\)(?!\{))")
 """The ending of a notebook's name in a link, except in the link that downloads it, which has attributes."""
+
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s#]+?)(?:-light)?\.(?:svg|webp)\)")
+ONLY_IN_SITE = re.compile(r"<!-- site: (.*?) -->", re.DOTALL)
+
+SOURCES = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "docs/build/gallery.py": "reference/gallery.md",
+    "docs/schema": "reference/schemas.md",
+    "src/pipeplan/__init__.pyi": "reference/functions.md",
+    "src/pipeplan/answers": "reference/types.md",
+    "src/pipeplan/cli": "reference/commands/index.md",
+    "src/pipeplan/extensions/review/rules": "reference/rules/index.md",
+    "src/pipeplan/foundation/errors.py": "reference/errors.md",
+    "src/pipeplan/runtime.py": "reference/runtime.md",
+    "src/pipeplan/strategies": "reference/strategies/index.md",
+    "src/pipeplan/testing.py": "reference/submodules.md",
+}
+"""Pages of the site that are made from a file or a folder of the repository, or are a copy of it."""
 
 ROLE = re.compile(r":(?:class|data|exc|func|meth|mod):<code>~?\.?([\w.]+?)(?:\(\))?</code>")
 
@@ -58,6 +83,53 @@ def titled(markdown: str, page: str, docs: Path) -> str:
 def to_pages(markdown: str) -> str:
     """Return the text of a page in which links to notebooks lead to their pages."""
     return NOTEBOOK.sub(".md", markdown)
+
+
+def to_made_pages(markdown: str, page: str) -> str:
+    """Return the text of a page in which links to sources lead to the pages that are made from them.
+
+    A link to a file of strategies that is called like a strategy leads to the page of that one.
+
+    Parameters
+    ----------
+    page
+        Where the page stands in the documentation.
+    """
+    folder = posixpath.dirname(page)
+
+    def made(match: re.Match[str]) -> str:
+        text, target = match.group(1), match.group(2)
+        source = posixpath.normpath(posixpath.join("docs", folder, target))
+        path = SOURCES.get(source)
+        if posixpath.dirname(source) == "src/pipeplan/strategies" and source.endswith(".py"):
+            path = f"reference/strategies/{text.strip('`')}.md"
+        return match.group(0) if path is None else f"[{text}]({posixpath.relpath(path, folder or '.')})"
+
+    return _outside_blocks(markdown, made)
+
+
+def in_themes(markdown: str, exists: Callable[[str], bool]) -> str:
+    """Return the text of a page with each picture in both themes, where the site has it in both.
+
+    Parameters
+    ----------
+    exists
+        True for the path of a file of the site, relative to the page.
+    """
+
+    def both(match: re.Match[str]) -> str:
+        text, stem = match.groups()
+        paths = {theme: f"{stem}-{theme}.svg" for theme in ("light", "dark")}
+        if not all(map(exists, paths.values())):
+            return match.group(0)
+        return "\n".join(f"![{text}]({path}#only-{theme})" for theme, path in paths.items())
+
+    return PICTURE.sub(both, markdown)
+
+
+def with_site_only(markdown: str) -> str:
+    """Return the text of a page with what only the site shows."""
+    return ONLY_IN_SITE.sub(r"\1", markdown)
 
 
 def moved(markdown: str, origin: str, page: str) -> str:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-from docs.build.executed import package_digest
 
 FOLDER = "notebooks"
 ORDER = ("choose-a-schedule", "search-under-a-memory-limit", "from-config-to-configuration")
@@ -27,22 +24,14 @@ MEDIA = ("text/html", "text/markdown", "text/plain")
 """Representations of a result that are rendered, the preferred one first."""
 
 
-def pages(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the path and the content of the page of each notebook in ``docs/notebooks``."""
-    for path in sorted((root / "docs" / FOLDER).glob("*.ipynb")):
-        yield f"{FOLDER}/{path.stem}.md", _page(path, root / "build" / FOLDER)
+def notebooks(root: Path) -> list[Path]:
+    """Return the notebooks of the documentation."""
+    return sorted((root / "docs" / FOLDER).glob("*.ipynb"))
 
 
-def _page(path: Path, cache: Path) -> str:
-    """Return the page of a notebook, executed again only if the notebook or the package changed."""
-    digest = hashlib.sha256(path.read_bytes() + Path(__file__).read_bytes() + package_digest().encode()).hexdigest()
-    cached = cache / f"{path.stem}-{digest[:16]}.md"
-    if not cached.is_file():
-        cache.mkdir(parents=True, exist_ok=True)
-        for earlier in cache.glob(f"{path.stem}-{'?' * 16}.md"):
-            earlier.unlink()
-        cached.write_text(rendered(_executed(path), path.name), encoding="utf-8")
-    return cached.read_text(encoding="utf-8")
+def pages(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the path and the content of the page of a notebook."""
+    yield f"{FOLDER}/{path.stem}.md", rendered(_executed(path), path.name)
 
 
 def _executed(path: Path) -> Mapping[str, Any]:

@@ -15,21 +15,17 @@ from textwrap import fill
 from typing import Any
 
 import pipeplan
-from docs.build.commands import options_markdown
+from docs.build.options_page import options_markdown
 from pipeplan.answers.checking import CheckOptions
 from pipeplan.answers.exporting import ExportOptions
 from pipeplan.answers.outputs import built_in_formats, export_formats
 from pipeplan.answers.published import AllowOptions
 from pipeplan.answers.sweeping import SweepOptions
 from pipeplan.costs import (
-    GROUPS,
     KINDS,
-    SETTING_GROUPS,
-    SETTINGS,
     CalibrationOptions,
     ConfiguredSettings,
     Options,
-    Range,
     Setting,
     SettingsTable,
     table_of,
@@ -45,22 +41,6 @@ from pipeplan.strategies import STRATEGIES
 from pipeplan.trainers import runners
 
 ROOT = Path(__file__).parents[2]
-
-_HEAD = """# Settings
-
-The settings of shape and costs have the same names everywhere: in the shell (`--forward-times`), in config files
-(`forward_times: 12.1`), in Python (`pipeplan.simulate("zbv", forward_times=12.1)`), and in the form and the JSON API of the
-web app. An error names the setting that it is about. Details that usually come from a profile have no
-option in the shell: set them in a config file (`-c`). [Options of commands](options.md) lists the other options.
-
-A list has one value per stage, or one per rank; with as many stages as ranks it is per stage. A time for a rank, as one
-number for all ranks or in a list, is the time of all chunks of the rank together, unless `times_per` is `stage`; such a
-size is always for all chunks together. With two copies of the model, the chunks are those of the first copy.
-
-Times that are not given follow from the others: a full backward pass is the sum of its halves, or twice the forward pass;
-each half is half of the full backward pass, or as long as the forward pass; an overlapped forward and backward pass takes
-their sum; a recomputation takes as long as the forward pass. The answer lists what it assumed.
-"""
 
 _KEYWORDS = '''"""Keywords of functions, as type checkers see them; made by ``python -m docs.build.options --write``."""
 
@@ -199,53 +179,6 @@ _BY_PLACE = {"model", "cluster"}
 """Options of a plan that its function also takes by place."""
 
 
-def settings_markdown() -> str:
-    """The reference: a section a group, a row a setting."""
-    return "\n".join([_HEAD, *_sections()])
-
-
-def _sections() -> Iterator[str]:
-    for group in SETTING_GROUPS:
-        yield f"## {GROUPS[group]}\n"
-        yield "| setting | shell | meaning | default | range |"
-        yield "|---|---|---|---|---|"
-        yield from (_row(setting) for setting in SETTINGS.values() if setting.group == group)
-        yield ""
-
-
-def _row(setting: Setting) -> str:
-    cells = (
-        f"`{setting.name}`",
-        _shell(setting),
-        setting.help,
-        setting.default or "-",
-        _range(setting),
-    )
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
-
-
-def _shell(setting: Setting) -> str:
-    if setting.shell == "none":
-        return "config files only"
-    options = ", ".join(f"`{option}`" for option in setting.options)
-    return options if setting.shell == "all" else f"{options}; of searches, config files only"
-
-
-def _range(setting: Setting) -> str:
-    if setting.choices:
-        return ", ".join(f"`{choice}`" for choice in setting.choices)
-    if setting.range is None:
-        return setting.unit or "-"
-    unit = "" if setting.unit in ("", "time") else f" {setting.unit}"
-    return f"{_in_words(setting.range)}{unit}"
-
-
-def _in_words(range_: Range) -> str:
-    if range_.most is not None:
-        return f"{range_.least:g} to {range_.most:,}"
-    return f"more than {range_.least:g}" if range_.open else f"at least {range_.least:g}"
-
-
 def keywords(folder: str) -> str:
     """The module of keywords in a folder: a ``TypedDict`` for each record and each function that belong to it."""
     written: dict[type[Any], str] = {}
@@ -372,7 +305,7 @@ def _section(function: str, records: Sequence[type[Options]]) -> Iterator[str]:
 
 _OF_SETTINGS = (
     "Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All are "
-    "keywords, too: ``docs/reference/settings.md`` lists them."
+    "keywords, too: ``docs/reference/options.md`` lists them."
 )
 
 
@@ -387,7 +320,6 @@ def files() -> dict[Path, str]:
     return {
         source / "foundation" / "names.py": names(),
         source / "extensions" / "planning" / "names.py": names_of_planning(),
-        ROOT / "docs" / "reference" / "settings.md": settings_markdown(),
         ROOT / "docs" / "reference" / "options.md": options_markdown(),
         **{source / folder / "keywords.py": keywords(folder) for folder in _IMPORTS},
         **_documented(),

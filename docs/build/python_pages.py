@@ -11,7 +11,7 @@ import pipeplan
 FUNCTIONS = """# Functions
 
 Each command of the shell is the function of its name. Settings are keywords of the same names as in the shell;
-[Settings](settings.md) has all of them, [In Python](python.md) the overview.
+[Settings](options.md) has all of them, [In Python](python.md) the overview.
 """
 
 TYPES = """# Types

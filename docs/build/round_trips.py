@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 
 from matplotlib.axes import Axes
@@ -23,10 +23,10 @@ MARKS = 1.1
 """The height of the bars below the lanes, in lanes."""
 
 
-def pages() -> Iterator[tuple[str, str | bytes]]:
+def pages(themes: Sequence[ThemeName] = THEMES) -> Iterator[tuple[str, str | bytes]]:
     """The path and the content of each picture."""
     for name, shown in shown_schedules().items():
-        for theme in THEMES:
+        for theme in themes:
             yield f"explanation/bounds/{name}-{theme}.svg", _picture(shown, theme)
 
 

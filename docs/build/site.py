@@ -7,6 +7,7 @@ folder of the documentation is no link in the site, which holds only that folder
 from __future__ import annotations
 
 import logging
+import posixpath
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from mkdocs.structure.pages import Page
 from docs.build import architecture, links, made, navigation, outside
 
 ROOT = Path(__file__).parents[2]
+
+STEP = 20
+"""Number of pages between two lines that show progress."""
 
 logger = logging.getLogger("mkdocs.hooks.pipeplan")
 
@@ -29,7 +33,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
     """Adds what code makes: pages, pictures, the demo."""
-    for path, content in made.everything(ROOT):
+    for path, content in made.everything(ROOT, logger.info):
         if files.get_file_from_path(path) is None:
             files.append(File.generated(config, path, content=content))
     return files
@@ -37,7 +41,16 @@ def on_files(files: Files, /, *, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links to files of the repository that the site does not hold become their text, marks what code makes."""
+    order = [file.src_uri for file in files.documentation_pages()]
+    number = order.index(page.file.src_uri) + 1
+    if number % STEP == 0:
+        logger.info(f"page {number} of {len(order)}: {page.file.src_uri}")
     markdown = markdown.replace("<!-- made: folders -->", architecture.table(ROOT))
+    here = posixpath.dirname(page.file.src_uri)
+    markdown = links.in_themes(
+        links.with_site_only(markdown), lambda path: files.get_file_from_path(posixpath.join(here, path)) is not None
+    )
+    markdown = links.to_made_pages(markdown, page.file.src_uri)
     markdown = links.titled(links.to_pages(markdown), page.file.src_uri, ROOT / "docs")
     return links.within_the_site(markdown, page.file.src_uri)
 

@@ -90,7 +90,10 @@ def test_invalid_arguments_are_named():
         (lambda: pipeplan.simulate("zb-auto", slices=2), "zb-auto does not support sequence slices"),
         (lambda: pipeplan.simulate("seq1f1b", slices=0), "slices must be at least 1, not 0"),
         (lambda: pipeplan.simulate(None), "or a timeline, not None; leave it out for 1f1b"),
-        (lambda: pipeplan.simulate(settings={"ranks": "two"}), "settings: ranks: expected a whole number, got text"),
+        (
+            lambda: pipeplan.simulate(settings={"ranks": "two"}),
+            "settings: ranks: invalid integer 'two': expected a whole number such as 4",
+        ),
         (lambda: pipeplan.simulate(settings={"ranks": 2, "num_devices": 2}), "settings: ranks is set twice"),
         (lambda: pipeplan.simulate(settings="missing.yaml"), r"missing\.yaml"),
         (lambda: pipeplan.compare(forward_times=-1), "must be more than 0"),

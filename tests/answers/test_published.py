@@ -87,7 +87,7 @@ def test_every_door_names_the_best_published_schedule_of_a_comparison_and_what_i
         # The shell and an agent's tool.
         main(["compare", "--json", *words_of(shape, tmp_path)])
         record = json.loads(capsys.readouterr().out)
-        assert record == answer_of("compare", {**shape, "details": True}, 60) == table.to_dict()
+        assert record == answer_of("compare", {**shape, "detail": True}, 60) == table.to_dict()
         # The web app.
         reply = json.loads(web_compare(CompareIn(**told(shape))).body)
         assert (reply["headline"], reply["least_bound"]) == (record["headline"], record["least_bound"])

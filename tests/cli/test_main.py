@@ -208,7 +208,7 @@ BAD_INPUT = [
     ("simulate -p 4.5", "-p: invalid integer '4.5'"),
     ("simulate dualpipe -p 3", "even number of ranks, not 3"),
     ("simulate zbw", "did you mean 'zbv'"),
-    ("simulate --rankz 3", "Did you mean --ranks"),
+    ("simulate --rankz 3", "unknown option '--rankz'; did you mean '--ranks'?"),
     ("simulate 1f1b zbv", "unexpected argument 'zbv': 'pipeplan help simulate' lists what the command takes"),
     ("simulate --memory-limit 2GiB", "is in bytes, but"),
     ("simulate absent.csv", "cannot read the schedule file absent.csv"),
@@ -306,11 +306,10 @@ def test_help_and_version(run):
     assert code == 0
     assert all(command in out for command in ("list", "simulate", "compare", "check", "export"))
     code, out, _ = run("simulate --help")
-    assert all(
-        text in out for text in ("Shape", "Times", "--num-devices", "--memory-limit", "Example: pipeplan simulate")
-    )
+    assert all(text in out for text in ("Shape", "Times", "--ranks -p", "--memory-limit", "Example: pipeplan simulate"))
     assert "--op-gap" not in out
-    assert all(option in run("simulate --help-all")[1] for option in ("-bw", "--op-gap", "--static-bytes"))
+    assert "--num-devices" not in out
+    assert all(option in run("simulate --help-all")[1] for option in ("-bw", "--op-gap", "--num-devices"))
     assert run("--version")[1].strip() == "0.1.0"
 
 

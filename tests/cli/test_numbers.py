@@ -87,7 +87,7 @@ def test_limits_are_known_before_any_work(run):
         "run --steps 0": "steps must be at least 1, not 0",
         "run --timeout inf": "timeout must be at most 31,536,000, not inf",
         "run --seed -1": "seed must be at least 0, not -1",
-        "profile --repeats 1.5": "--repeats: invalid integer '1.5'",
+        "profile --repeats 1.5": "--repeats: invalid integer '1.5': expected a whole number such as 4",
         "simulate -c missing/": "-c missing/ ends in a path separator, but there is no such folder",
         "convert x.csv/ y.csv": "the schedule's file x.csv/ ends in a path separator, but there is no such folder",
         "serve --port 99999": "port must be at most 65,535, not 99,999",

@@ -58,11 +58,25 @@ def test_help_shows_few_options_first_and_all_on_request(run, command, most):
     assert "More options: --help-all, or 'pipeplan help costs'" in run(f"{command} --help")[1]
 
 
+def test_the_first_view_of_each_help_fits_a_screen_and_names_each_option_once(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    app = command_line()
+    for command in app:
+        if command.startswith("-"):
+            continue
+        out = run(f"{command} --help")[1]
+        assert len(out.splitlines()) <= 50, command
+        settings = getattr(app[command].default_command, "settings", {}).values()
+        shown = set(re.findall(r"(?<![\w-])--?\w[\w-]*", "\n".join(re.findall(r"(?m)^│ (.{0,34})", out))))
+        assert not shown & {name for setting in settings for name in setting.other_options}, command
+        assert not shown & {name for setting in settings if not setting.usual for name in setting.options}, command
+
+
 def test_an_option_of_config_files_is_refused_with_its_place(run):
     for line, option in (("simulate --offload all", "offload"), ("search --sharding=none", "sharding")):
         message = f"pipeplan: --{option} is set in a config file: write '{option}: VALUE' in FILE, and pass -c FILE\n"
         assert run(line) == (2, "", message)
-    assert run("list --offload all")[2].startswith("pipeplan: Unknown option: --offload.")
+    assert run("list --offload all")[2].startswith("pipeplan: unknown option '--offload'")
 
 
 def test_a_command_is_described_by_the_same_sentence_everywhere():

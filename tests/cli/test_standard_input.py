@@ -48,7 +48,7 @@ def test_a_standard_input_that_cannot_be_read_is_a_sentence(run, monkeypatch):
 def test_where_it_cannot_be_the_message_says_what_was_typed(run):
     for line, said in (
         ("export plan.csv -", "'-' is standard input: the output is a file, whose suffix selects the format"),
-        ("simulate -p -", "-p: invalid integer '-'"),
-        ("simulate -f -", "-f: invalid number '-'"),
+        ("simulate -p -", "-p: invalid integer '-': expected a whole number such as 4"),
+        ("simulate -f -", "-f: invalid number '-': expected a number such as 0.5"),
     ):
         assert run(line) == (2, "", f"pipeplan: {said}\n")

@@ -87,6 +87,14 @@ def test_pictures_in_letters_are_files_too(run):
     assert pictures.endswith("\n")
 
 
+def test_a_plain_picture_is_lower_in_python_and_in_the_shell(run):
+    pipeplan.simulate("1f1b", ranks=2, microbatches=2).save("full.png")
+    pipeplan.simulate("1f1b", ranks=2, microbatches=2).save("plain.png", plain=True)
+    assert run("simulate 1f1b -p 2 -m 2 --plain --no-visualization -o shell.png")[0] == 0
+    assert imread("plain.png").shape[0] < imread("full.png").shape[0]
+    assert Path("shell.png").read_bytes() == Path("plain.png").read_bytes()
+
+
 def test_python_takes_theme_and_size_too():
     for answer in (
         pipeplan.simulate("1f1b", ranks=2, microbatches=2),

@@ -210,7 +210,7 @@ def test_a_layout_of_ones_own():
 @pytest.mark.parametrize(
     ("layers", "message"),
     [
-        ([{"forward": 1.0, "backward_input": 1.0}], r"layers\[0\]: .* missing required field backward_weight"),
+        ([{"forward": 1.0, "backward_input": 1.0}], r"layers\[0\]: the key 'backward_weight' is missing"),
         ([{"forward": 1.0, "backward_input": 1.0, "backward_weight": 1.0, "byte": 1}], "layer key 'byte'"),
         ([{"forward": 1e308, "backward_input": 1.0, "backward_weight": 1.0}], "forward of a layer is too large"),
         (

@@ -1,12 +1,16 @@
-"""What agents read: llms.txt lists the pages, and the skill's answers are what pipeplan prints."""
+"""What agents read: llms.txt lists the pages, and the skill names what exists."""
 
 import re
 from pathlib import Path
 
 import yaml
 
-from docs.build import executed, llms
+import pipeplan
+from docs.build import llms
+from pipeplan.cli.app import command_line
 from pipeplan.cli.commands import commands
+from pipeplan.costs import SETTINGS
+from pipeplan.extensions.web.mcp.tools import TOOLS
 
 ROOT = Path(__file__).parents[2]
 SKILL = (ROOT / "skills" / "pipeplan" / "SKILL.md").read_text()
@@ -22,7 +26,7 @@ def test_the_list_leads_to_files_that_describe_themselves():
     assert {path for _, path, _ in entries} >= {
         "docs/how-to/agents.md",
         "docs/how-to/planning.md",
-        "docs/reference/settings.md",
+        "docs/reference/options.md",
     }
     assert all((ROOT / path).is_file() for _, path, _ in entries)
     described = [text for _, _, text in entries if text]
@@ -35,22 +39,31 @@ def test_the_list_of_the_site_has_its_own_pages():
     assert {"reference/commands/mcp.html", "reference/strategies/zbv.html", "how-to/agents.html"} <= set(listed)
 
 
-def test_the_skill_names_every_command_and_no_other():
+def test_the_skill_names_commands_that_exist_and_all_tools():
     _, head, body = SKILL.split("---\n", 2)
     about = yaml.safe_load(head)
     assert about["name"] == "pipeplan"
     assert len(about["description"]) <= 1024
-    table = body[body.index("| question |") : body.index("## Rules")]
-    named = set(re.findall(r"`(?:pipeplan )?([a-z-]+)[ `]", table)) & {*commands()}
-    assert named == commands().keys() - {"serve", "mcp", "calibrate", "run"}
+    table = body[body.index("| question |") : body.index("Then ")]
+    assert re.findall(r"\*\*`pipeplan ([a-z]+)`\*\*", table) == [*TOOLS]
+    named = set(re.findall(r"`(?:pipeplan )?([a-z-]+)[ `]", body)) & {*commands()}
+    assert named >= commands().keys() - {"serve", "mcp", "calibrate", "run"}
     assert set(re.findall(r"(?:`|\$ )pipeplan ([a-z-]+)", body)) <= {*commands()}
 
 
-def test_the_worked_questions_of_the_skill_are_answered_so(tmp_path):
-    """All but the plan, which takes longer and is among the pages that are run."""
-    questions = re.split(r"^### ", SKILL, flags=re.MULTILINE)[1:]
-    assert len(questions) == 5
-    assert all("```console" in question for question in questions)
-    run = executed.Run(tmp_path)
-    run.page("### ".join(question for question in questions if "pipeplan plan" not in question))
-    assert not run.faults
+def test_the_skill_names_options_and_keys_that_exist():
+    body = SKILL.split("---\n", 2)[2]
+    app = command_line("all")
+    options = {
+        name
+        for command in commands()
+        for argument in app[command].assemble_argument_collection()
+        for name in argument.parameter.name or ()
+    }
+    assert set(re.findall(r"--[a-z][a-z-]+", body)) <= options | {"--help-all"}
+    keys = {*pipeplan.simulate().to_dict(), *pipeplan.simulate().bubble.to_dict(), *SETTINGS}
+    assert {"gap", "needs", "warnings", "notes", "idle_over_total", "over_ideal", "memory_limit"} <= keys
+
+
+def test_the_skill_is_short():
+    assert len(SKILL.split("---\n", 2)[2].split()) <= 425

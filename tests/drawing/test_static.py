@@ -2,7 +2,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from io import BytesIO
-from itertools import cycle
+from itertools import cycle, pairwise
 
 import numpy as np
 import pytest
@@ -19,7 +19,8 @@ from pipeplan.drawing.front import FrontView, save_front
 from pipeplan.drawing.labels import fit_labels, text_widths
 from pipeplan.drawing.sizes import SIZES
 from pipeplan.drawing.static import compact, draw, figure_of, html_of, png_of, save_picture
-from pipeplan.drawing.view import IdleGaps, Windows
+from pipeplan.drawing.style import width_of, wrapped
+from pipeplan.drawing.view import IdleGaps, View, Windows
 from pipeplan.foundation.errors import InputError, UnknownNameError
 from pipeplan.model import Kind, Reason
 from pipeplan.model.memory import MemoryUse
@@ -126,6 +127,71 @@ def test_nothing_is_clipped_and_nothing_overlaps(size, name):
     assert titles[name].x1 < figures.x0
     assert about.y1 <= titles[name].y0
     assert lanes.get_window_extent().y1 <= about.y0
+
+
+LONG = "a-schedule-with-a-name-that-no-column-of-a-paper-has-room-for " * 4
+
+
+@pytest.fixture(scope="module")
+def many_ops() -> View:
+    return view_named("zbv", 4, 160, memory=True)
+
+
+@pytest.mark.parametrize(
+    ("title", "count", "size"),
+    [
+        *((LONG.strip(), count, size) for count in (1, 4) for size in SIZES),
+        ("interleaved-1f1b-overlap", 4, "column"),
+        ("x" * 300, 1, "column"),
+    ],
+)
+def test_captions_are_whole_and_lie_within_the_page(many_ops, size, title, count):
+    costs = "costs of a model with a long name, measured on a machine with a longer one"
+    views = [replace(many_ops, title=title, costs=costs)] * count
+    figure = figure_of(views, size=size)
+    figure.draw_without_rendering()
+    page = figure.bbox.padded(0.5)
+    # Ticks beyond the end of an axis have texts, which are not drawn.
+    ticks = {label for ax in figure.axes for axis in (ax.xaxis, ax.yaxis) for label in axis.get_ticklabels()}
+    texts = [text for text in figure.findobj(Text) if text.get_text() and text not in ticks]
+    boxes = {text.get_text(): text.get_window_extent() for text in texts}
+    outside = {text: box for text, box in boxes.items() if not page.contains(*box.p0) or not page.contains(*box.p1)}
+    assert outside == {}
+    # Lines of a caption are texts of their own, from top to bottom.
+    downwards = sorted(boxes, key=lambda text: -boxes[text].y0)
+    captions = "".join("".join(downwards).split())
+    if count < 3 or size == "column":
+        assert not [text for text in boxes if "…" in text]
+        assert "".join(title.split()) in captions
+        assert "".join(costs.split()) in captions
+    assert "averagedover" in captions, "the note on ops that are too narrow to draw"
+
+
+def test_lines_are_as_full_as_their_room_allows_and_lose_nothing():
+    words = "some ops are too narrow to draw: lanes show shares of the ranks' time"
+    for room in (40.0, 90.0, 2000.0):
+        lines = wrapped(words, 10, room)
+        assert " ".join(lines) == words
+        assert all(width_of(line, 10) <= room or " " not in line for line in lines)
+        assert all(width_of(f"{one} {two.split()[0]}", 10) > room for one, two in pairwise(lines))
+    assert wrapped("a" * 50, 10, 100.0)[0] == "a" * len(wrapped("a" * 50, 10, 100.0)[0])
+    assert "".join(wrapped("a" * 50, 10, 100.0)) == "a" * 50
+    assert wrapped("", 10, 100.0) == []
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_plain_picture_has_neither_title_nor_memory(size):
+    view = view_named("zbv", 4, 8, memory=True)
+    full, plain = (figure_of(view, size=size, plain=plain) for plain in (False, True))
+    written = [text.get_text() for text in plain.findobj(Text)]
+    assert not any(word in text for text in written for word in ("zbv", "makespan", "peak"))
+    assert len(plain.axes) == 1 < len(full.axes)
+    assert plain.get_figheight() <= full.get_figheight()
+    assert len(plain.legends) == 1
+    several = figure_of([view, replace(view, title="other")] * 2, size=size, plain=True)
+    names = {text.get_text() for text in several.findobj(Text)}
+    assert {"zbv", "other"} <= names, "several views keep their names"
+    assert not any("schedules" in name or "peak" in name for name in names)
 
 
 def test_memory_curves_and_caps_are_drawn():

@@ -39,7 +39,10 @@ def test_strict():
         ("0F0,(0F1;(0F2;0B0)OVERLAP_F_B)OVERLAP_F_B\n", "plan: rank 0, cell 1"),
         ("0F0,(0F1,0B0)OVERLAP_F_B\n", r"plan: rank 0, cell 1: '\(0F1' is not an op"),
         ("0F0,0F0,0B0\n", "plan: duplicate: 0F0 is on rank 0"),
-        ('"0F0","0B0"\n', "line 1 has no op"),
+        ('"0F0,0B0"\n', "line 1 has no op"),
+        ("0F0;0B0\n1F0;1B0\n", "line 1 has semicolons between ops; separate them with commas"),
+        ("(0F0;0B1)OVERLAP_F_B;0B0\n", "line 1 has semicolons between ops"),
+        ("0F0\t0B0\n", "line 1 has tabs between ops"),
         (",,\n,\n", "plan: line 1 is blank"),
     ]:
         with pytest.raises(FormatError, match=message):

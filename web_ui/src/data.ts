@@ -55,6 +55,18 @@ export interface WindowsJson {
   kind: readonly string[];
 }
 
+/** Costs of each bar, with which a page computes the times of another order: rows of a table, by `index`. */
+export interface OpCostsJson {
+  index: Column;
+  duration: Column;
+  before: Column;
+  behind: Column;
+  delay: Column;
+  held: Column;
+  /** Memory that each lane holds throughout. */
+  base: Column;
+}
+
 /** Marks on the timeline of an edited schedule; set by the page, not by Python. */
 export interface EditMarks {
   /** End of the last op that runs; later ops never run. Null if all ops run. */
@@ -85,6 +97,8 @@ export interface ViewJson {
   /** Lower bound on schedules within the limits, and its reason. */
   bound?: string;
   windows?: WindowsJson | null;
+  /** Null if a page cannot compute the times of another order. */
+  order?: OpCostsJson | null;
   judged?: EditMarks;
 }
 

@@ -16,8 +16,6 @@ const HEIGHT = 44;
 const EACH = 15;
 /** Height of lanes below which all lanes are drawn as one strip of shares. */
 const LOWEST_LANE = 3;
-/** Width of the columns of that strip, in pixels. */
-const COLUMN = 3;
 /** Maximum movement of a click in pixels. */
 const CLICK = 3;
 /** Step of a key, as a share of the visible part. */
@@ -91,7 +89,7 @@ export class Minimap {
     else {
       const lanes = [...Array(plot.lanes).keys()];
       const parts = lanes.flatMap((lane) => mixParts(theme, plot, lane, 1 / plot.lanes));
-      this.surface.mixes([{ parts, top, height, column: COLUMN }], view);
+      this.surface.mixes([{ parts, top, height }], view);
     }
   }
 

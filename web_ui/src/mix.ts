@@ -1,6 +1,8 @@
 /**
  * Lanes whose bars are finer than pixels: columns a few pixels wide, each divided from top to bottom by the share of time
- * of each colour. Colours are never blended, so that the legend names every visible colour.
+ * of each colour. Colours are never blended, so that the legend names every visible colour. The lanes and the overview
+ * below them have the same columns. A column of a lane is narrower than a few ops, so its shares are the mean of the
+ * columns around it; the mean ends at idle time, so that the ends of idle time are as sharp as the columns.
  */
 
 import type { Palette } from "./palette.js";
@@ -28,15 +30,17 @@ export interface Mix {
   readonly parts: readonly MixPart[];
   readonly top: number;
   readonly height: number;
-  /** Width of its columns, if it does not follow from its bars. */
-  readonly column?: number;
 }
 
 /** Maximum number of bars per pixel of the screen that are drawn individually. */
 const FINE = 0.3;
-/** Approximate number of bars of a column, so that equal work has equal columns; and the limits of its width. */
-const BARS = 12;
-const WIDTHS = [6, 14] as const;
+/** Width of a column in CSS pixels. */
+export const COLUMN = 3;
+/** Approximate number of bars of a mean, so that equal work has equal columns; and the maximum width of a mean. */
+const BARS = 30;
+const WIDEST = 15;
+/** Share of work below which a column is idle time. */
+const IDLE = 0.02;
 
 /** Return whether a track has more bars in a window than can be distinguished. */
 export function tooFine(track: Track, window: TimeWindow, ratio: number): boolean {
@@ -48,11 +52,10 @@ function barsAPixel(track: Track, window: TimeWindow): number {
   return (stop - first) / Math.max(window.width, 1);
 }
 
-/** Return the width of a mix's columns in CSS pixels. */
-export function columnOf(mix: Mix, window: TimeWindow): number {
-  if (mix.column !== undefined) return mix.column;
+/** Return the number of columns on either side of a column that its shares are the mean of. */
+function reachOf(mix: Mix, window: TimeWindow): number {
   const bars = mix.parts.reduce((sum, { track, below }) => sum + (below ? 0 : barsAPixel(track, window)), 0);
-  return Math.min(Math.max(Math.round(BARS / Math.max(bars, 1e-9)), WIDTHS[0]), WIDTHS[1]);
+  return Math.round((Math.min(BARS / Math.max(bars, 1e-9), WIDEST) / COLUMN - 1) / 2);
 }
 
 /** Share of a colour in each column. */
@@ -65,9 +68,9 @@ export interface Share {
 
 /** Return the shares of each colour of a mix in a window, in the order of their codes, idle time last. */
 export function sharesOf(mix: Mix, window: TimeWindow): Share[] {
-  const column = columnOf(mix, window);
   const byColour = new Map<string, Share & { code: number }>();
-  for (const part of mix.parts) addPart(byColour, part, window, column);
+  for (const part of mix.parts) addPart(byColour, part, window, COLUMN);
+  average([...byColour.values()], reachOf(mix, window));
   return [...byColour.values()].sort((one, other) => Number(one.below) - Number(other.below) || one.code - other.code);
 }
 
@@ -91,6 +94,37 @@ function addPart(
       shares[column] += part.weight * (Math.min(column + 1, to) - Math.max(column, from));
     }
   }
+}
+
+/** Replace each share by its mean over the columns within `reach` that belong to the same stretch of work. */
+function average(shares: readonly Share[], reach: number): void {
+  const columns = shares[0]?.shares.length ?? 0;
+  if (reach < 1) return;
+  const works = Array.from({ length: columns }, (_, column) => {
+    return shares.reduce((sum, share) => sum + (share.below ? 0 : share.shares[column]), 0) > IDLE;
+  });
+  const sums = shares.map((share) => cumulated(share.shares));
+  for (let first = 0; first < columns; first++) {
+    if (!works[first]) continue;
+    let stop = first;
+    while (stop < columns && works[stop]) stop += 1;
+    // The ends of a stretch are partly idle: they stay as they are, and belong to no mean.
+    const [begin, end] = [first > 0 ? first + 1 : 0, stop < columns ? stop - 1 : stop];
+    const size = Math.min(2 * reach + 1, end - begin);
+    for (let column = begin; column < end; column++) {
+      const from = Math.min(Math.max(column - reach, begin), end - size);
+      shares.forEach((share, at) => {
+        share.shares[column] = (sums[at][from + size] - sums[at][from]) / size;
+      });
+    }
+    first = stop;
+  }
+}
+
+function cumulated(values: Float32Array): Float64Array {
+  const sums = new Float64Array(values.length + 1);
+  for (let at = 0; at < values.length; at++) sums[at + 1] = sums[at] + values[at];
+  return sums;
 }
 
 function shareOf(byColour: Map<string, Share & { code: number }>, part: MixPart, code: number, columns: number): Share {

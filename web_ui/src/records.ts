@@ -270,6 +270,8 @@ export type CompareReply = {
   readonly drawn: readonly string[];
   readonly undrawn: readonly string[];
   readonly timeline: TimelineData | null;
+  readonly thumbnails: readonly Thumbnail[];
+  readonly left_out: string;
 };
 
 /** Costs of one microbatch per rank; means over the ranks unless they are `even`. */
@@ -486,6 +488,13 @@ export type DifferenceRow = {
   readonly effect: number;
 };
 
+/** Timelines of some schedules: the names of those that are `drawn`, and of those that are too large to be. */
+export type DrawReply = {
+  readonly drawn: readonly string[];
+  readonly undrawn: readonly string[];
+  readonly timeline: TimelineData | null;
+};
+
 /** Text and shape with which an edit begins. */
 export type EditBegin = {
   readonly name: string;
@@ -547,6 +556,7 @@ export type Experts = {
 
 /** Figures of one schedule, and why its ranks idle. */
 export type Explanation = {
+  readonly headline: string;
   readonly schedule: string;
   readonly ranks: number;
   readonly chunks: number;
@@ -858,6 +868,7 @@ export type PipelinedRecord = {
   readonly document: Readonly<Record<string, unknown>>;
   readonly won: boolean;
   readonly because: string;
+  readonly ahead: number;
 };
 
 /** A word of a text: the number of its line and its number there, from 0. */
@@ -1034,6 +1045,7 @@ export type Reasons = {
   readonly sentences: readonly string[];
   readonly advice: string;
   readonly faster_with_more: readonly FasterWithMore[];
+  readonly not_tried: readonly string[];
 };
 
 /** A schedule that is not available for the shape, and the reason. */
@@ -1065,6 +1077,7 @@ export type Remedy = {
 
 /** Figures of one schedule on one set of costs. */
 export type Result = {
+  readonly headline: string;
   readonly schedule: string;
   readonly ranks: number;
   readonly chunks: number;
@@ -1098,6 +1111,7 @@ export type Result = {
 
 /** Review of one or more configurations. */
 export type Review = {
+  readonly headline: string;
   readonly verdict: "clean" | "findings" | "unknown" | "unreadable";
   readonly findings: readonly ReviewFinding[];
   readonly questions: readonly ReviewedQuestion[];
@@ -1244,6 +1258,7 @@ export type SearchLine = {
 
 /** Result of a search, and sentences about its gain over published schedules. */
 export type SearchReply = {
+  readonly headline: string;
   readonly schedule: string;
   readonly ranks: number;
   readonly chunks: number;
@@ -1410,6 +1425,15 @@ export type StrategyRecord = {
   readonly aliases: readonly string[];
   readonly variants: readonly string[];
   readonly timings?: readonly ShapeTiming[];
+};
+
+/** Small bitmap of a timeline: a row for each lane, a column for each interval of its time. */
+export type Thumbnail = {
+  readonly width: number;
+  readonly height: number;
+  readonly kinds: readonly string[];
+  /** Base64 of a zlib stream of the rows, a byte a cell: 0 is idle, others 1 + place in `kinds`. */
+  readonly cells: string;
 };
 
 /** Duration and price of a whole training run at the predicted step time, without interruptions; no price: no dollars. */

@@ -1,7 +1,7 @@
 /** Mixes as pixels: an image with a few rows per mix and a pixel per column, stretched without blending. */
 
 import type { TimeWindow } from "./mix.js";
-import { columnOf, eachBox, type Mix, type Share, sharesOf } from "./mix.js";
+import { COLUMN, eachBox, type Mix, type Share, sharesOf } from "./mix.js";
 
 /** Maximum number of pixel rows of a mix. */
 const MOST_ROWS = 64;
@@ -12,8 +12,7 @@ export class ShareRaster {
   private readonly canvas = document.createElement("canvas");
 
   draw(context: CanvasRenderingContext2D, mixes: readonly Mix[], window: TimeWindow, ratio: number): void {
-    const widths = mixes.map((mix) => columnOf(mix, window));
-    const columns = Math.max(1, Math.ceil(window.width / Math.min(...widths)));
+    const columns = Math.max(1, Math.ceil(window.width / COLUMN));
     const painted = mixes.length === 0 ? null : this.canvas.getContext("2d");
     if (painted === null) return;
     if (this.canvas.width < columns) this.canvas.width = columns;
@@ -33,9 +32,8 @@ export class ShareRaster {
     painted.putImageData(image, 0, 0);
     context.imageSmoothingEnabled = false;
     mixes.forEach(({ top, height }, at) => {
-      const own = Math.max(1, Math.ceil(window.width / widths[at]));
-      const width = own * widths[at]; // the last column may reach beyond the window, which clips
-      context.drawImage(this.canvas, 0, rows * at, own, rows, window.left, top, width, height);
+      const width = columns * COLUMN; // the last column may reach beyond the window, which clips
+      context.drawImage(this.canvas, 0, rows * at, columns, rows, window.left, top, width, height);
     });
   }
 }

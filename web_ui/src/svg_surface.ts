@@ -2,7 +2,7 @@
 
 import { FONT } from "./frame.js";
 import type { TimeWindow } from "./mix.js";
-import { columnOf, eachBox, type Mix, sharesOf } from "./mix.js";
+import { COLUMN, eachBox, type Mix, sharesOf } from "./mix.js";
 import { separation } from "./raster.js";
 import type { Label, Strip, Surface, TextStyle } from "./surface.js";
 
@@ -101,10 +101,9 @@ function addStrip(paths: Map<string, string[]>, strip: Strip, window: TimeWindow
 
 /** Add the rectangles of a mix to the paths of their colours. */
 function addMix(paths: Map<string, string[]>, mix: Mix, window: TimeWindow): void {
-  const step = columnOf(mix, window);
   eachBox(sharesOf(mix, window), ({ fill }, column, top, bottom) => {
-    const x = window.left + column * step;
-    const width = Math.min(step, window.left + window.width - x);
+    const x = window.left + column * COLUMN;
+    const width = Math.min(COLUMN, window.left + window.width - x);
     const path = paths.get(fill) ?? [];
     const [y, height] = [mix.top + top * mix.height, (bottom - top) * mix.height];
     path.push(`M${round(x)} ${round(y)}h${round(width)}v${round(height)}h${round(-width)}z`);

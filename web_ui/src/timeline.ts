@@ -38,6 +38,8 @@ export interface TimelineOptions {
   readonly onSelect?: (op: State["op"]) => void;
   /** Lets the user move ops; see `editing`. */
   readonly editing?: Editing;
+  /** Element of the page above the toolbar, in the colours of the timeline. */
+  readonly above?: HTMLElement;
 }
 
 /** Minimum width in pixels of an op after a jump to it. */
@@ -222,6 +224,7 @@ export class Timeline {
   private build(): void {
     const { root, chart, toolbar, minimap, details } = this;
     details.addEventListener("toggle", () => this.fillTables());
+    if (this.options.above !== undefined) root.append(this.options.above);
     root.append(
       toolbar.element,
       chart.element,

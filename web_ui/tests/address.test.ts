@@ -19,6 +19,7 @@ const FIELDS = ["ranks", "microbatches", "forward_times", "p2p_time"].map(
   }),
 );
 const STATE: PageState = {
+  preset: "",
   typed: { ranks: "4", forward_times: "1,2,3" },
   schedules: ["1f1b", "zbv"],
   allow: [],
@@ -42,6 +43,22 @@ describe("the page's address", () => {
     expect(fromQuery(`?${toQuery(state)}`, FIELDS)).toEqual(state);
   });
 
+  test("contains a preset by its name, and what differs from it", () => {
+    const base = { ranks: "8", p2p_time: "3", forward_times: "29718" };
+    const state = {
+      ...STATE,
+      preset: "gpt",
+      typed: { ranks: "8", p2p_time: "5" },
+      schedules: null,
+      visible: [],
+      open: "",
+    };
+    const query = toQuery(state, {}, base);
+    expect(query).toBe("preset=gpt&p2p_time=5&forward_times=");
+    expect(fromQuery(query, FIELDS, base)).toEqual(state);
+    expect(fromQuery("?preset=gpt", FIELDS, base).typed).toEqual(base);
+  });
+
   test("contains lists as users type them", () => {
     expect(toQuery({ ...STATE, typed: { forward_times: " 1, 2, 3 " } })).toBe(
       "forward_times=1,2,3&schedules=1f1b,zbv&show=zbv&open=why",
@@ -51,6 +68,7 @@ describe("the page's address", () => {
   test("omits empty fields, and ignores unknown ones", () => {
     expect(toQuery({ ...STATE, typed: { ranks: " " }, visible: [], open: "" })).toBe("schedules=1f1b,zbv");
     expect(fromQuery("?unknown=1&schedules=", FIELDS)).toEqual({
+      preset: "",
       typed: {},
       schedules: [],
       allow: [],

@@ -1,19 +1,27 @@
 import { describe, expect, test } from "vitest";
-import { barsOf } from "../src/app/bars.js";
+import { barScale, barShare } from "../src/app/bars.js";
 
-describe("bars of one column", () => {
-  test("have lengths proportional to their times", () => {
-    expect(barsOf([50, 100, 75]).map(({ share }) => share)).toEqual([0.5, 1, 0.75]);
+type Given = Parameters<typeof barScale>[0];
+
+/** A comparison of schedules with these makespans and lower bounds. */
+function compared(least: number, ...schedules: readonly (readonly [makespan: number, bound: number])[]): Given {
+  const results = schedules.map(([makespan, lower_bound]) => ({ makespan, lower_bound }));
+  return { results, least_bound: { value: least } } as unknown as Given;
+}
+
+describe("bars of makespans", () => {
+  test("begin at the bound, so that small differences above it are visible", () => {
+    const scale = barScale(compared(76, [78, 76], [80, 76], [100, 80]));
+    expect(scale).toEqual({ start: 76, end: 100, common: true });
+    expect(barShare(80, scale)).toBe(2 * barShare(78, scale));
+    expect(barShare(100, scale)).toBe(1);
   });
 
-  test("reserve the same width for every number, so that a longer time has a longer bar", () => {
-    const bars = barsOf([99.9, 100, 1234.56]);
-    expect(bars.map(({ text }) => text)).toEqual(["100", "100", "1,235"]);
-    expect(new Set(bars.map(({ characters }) => characters))).toEqual(new Set([5]));
+  test("begin at the least bound where a schedule that needs more is faster than the bound of the others", () => {
+    expect(barScale(compared(76, [78, 76], [75, 73]))).toEqual({ start: 73, end: 78, common: false });
   });
 
-  test("are empty where no time is positive", () => {
-    expect(barsOf([0, 0]).map(({ share }) => share)).toEqual([0, 0]);
-    expect(barsOf([])).toEqual([]);
+  test("are empty where all makespans equal the bound", () => {
+    expect(barShare(5, barScale(compared(5, [5, 5])))).toBe(0);
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { columnOf, eachBox, type Mix, sharesOf, tooFine } from "../src/mix.js";
+import { COLUMN, eachBox, type Mix, sharesOf, tooFine } from "../src/mix.js";
 import { mixParts } from "../src/picture.js";
 import { type Op, plotOf, themeOf } from "./fixtures.js";
 
@@ -20,7 +20,7 @@ test("bars are too fine if several fall into a pixel", () => {
 test("columns hold the share of time of each colour", () => {
   const shares = sharesOf(mix, whole);
   expect(shares.map(({ fill }) => fill)).toEqual(["#0000ff", "#00ff00"]);
-  expect(shares[0].shares).toHaveLength(120 / columnOf(mix, whole));
+  expect(shares[0].shares).toHaveLength(120 / COLUMN);
   for (const share of shares[0].shares) expect(share).toBeCloseTo(0.25, 5);
   for (const share of shares[1].shares) expect(share).toBeCloseTo(0.5, 5);
 });
@@ -46,4 +46,16 @@ test("colours are stacked from the top, and idle time with a reason from the bot
     [true, 0.8, 1],
     [true, 0.75, 0.8],
   ]);
+});
+
+test("lanes have the columns of the overview, and their idle time ends as sharply", () => {
+  const late = plotOf(Array.from({ length: 300 }, (_, at): Op => [0, 205 + at, 206 + at, "FB"[at % 2], at]));
+  const window = { from: 0, scale: 0.4, left: 0, width: 210 };
+  const parts = mixParts(themeOf([late]), late, 0, 1);
+  const shares = sharesOf({ parts, top: 0, height: 9 }, window);
+  const work = Array.from(shares[0].shares, (_, column) => shares.reduce((sum, own) => sum + own.shares[column], 0));
+  // The first op starts at pixel 82, which is a third of the way through column 27.
+  expect(work.slice(0, 27)).toEqual(Array(27).fill(0));
+  expect(work[27]).toBeCloseTo(2 / 3, 5);
+  for (const share of work.slice(28, 67)) expect(share).toBeCloseTo(1, 5);
 });

@@ -3,9 +3,10 @@ import { Lines } from "../src/app/lines.js";
 import { settingsOf } from "../src/app/values.js";
 import type { Candidate, Plan } from "../src/plan/api.js";
 import { shortened, timeOf } from "../src/plan/bars.js";
-import { rowsOf } from "../src/plan/candidates.js";
+import { rowsOf, whyChosen } from "../src/plan/candidates.js";
 import { prediction } from "../src/plan/flags.js";
 import { counted, searched } from "../src/plan/notes.js";
+import { standing } from "../src/plan/table.js";
 import { axisOf, staircase } from "../src/scatter.js";
 
 function candidate(tensor: number, lost = ""): Candidate {
@@ -66,6 +67,43 @@ describe("the rows of the candidate table", () => {
     } as unknown as Plan);
     expect(rows.map((row) => row.role)).toEqual(["closest"]);
   });
+});
+
+describe("the sentence on the choice", () => {
+  const plan = (best: Candidate, others: Candidate[], fields: Partial<Plan> = {}) =>
+    ({ ...PLAN, best, front: [], runners_up: others, ...fields }) as unknown as Plan;
+
+  test("says that the chosen one is the fastest that fits, and what does not fit", () => {
+    expect(whyChosen(plan(candidate(2), [candidate(4)]))).toBe(
+      "The chosen configuration is the fastest of those that fit.",
+    );
+    expect(whyChosen(plan(candidate(2), [candidate(1)]))).toBe(
+      "The chosen configuration is the fastest of those that fit. tp1 would be 50.0% faster, but needs 80.0 of 72.0 GiB.",
+    );
+  });
+
+  test("says why it is not the fastest", () => {
+    const faster = candidate(2, "2.0% faster, but unusual");
+    expect(whyChosen(plan(candidate(4), [faster], { simpler_because: "unusual" }))).toBe(
+      "The chosen configuration is not the fastest: tp2 takes 2.000 s, 50.0% less, but unusual.",
+    );
+    expect(whyChosen(plan(candidate(4), [faster], { simpler_because: "", objective: "cost" }))).toContain(
+      "50.0% less, but the plan minimizes cost.",
+    );
+  });
+
+  test("is empty if nothing fits", () => {
+    expect(whyChosen({ ...PLAN, best: null } as unknown as Plan)).toBe("");
+  });
+});
+
+test("a row says what it is and why it lost", () => {
+  expect(rowsOf(PLAN).map(standing)).toEqual([
+    "chosen; on the Pareto front",
+    "slower",
+    "slower still; on the Pareto front",
+    "on the Pareto front",
+  ]);
 });
 
 test("flags come with the prediction for their trainer", () => {

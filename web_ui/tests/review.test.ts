@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
-import type { Finding, Review } from "../src/review/api.js";
+import type { Finding } from "../src/review/api.js";
+import { rulesWithout } from "../src/review/ask.js";
 import { visibleLines } from "../src/review/listing.js";
 import { kindOf } from "../src/review/patch.js";
-import { verdict, wordsOf } from "../src/review/summary.js";
+import { fieldOf, wordsOf } from "../src/review/summary.js";
 
 function finding(line: number, severity: Finding["severity"] = "error"): Finding {
   return {
@@ -48,20 +49,34 @@ describe("the patch", () => {
   });
 });
 
-describe("the verdict", () => {
-  test("counts errors and warnings, and names the trainer", () => {
-    const configurations = [{ trainer: "Megatron-LM" }];
-    const of = (findings: Finding[]) => verdict({ findings, configurations } as unknown as Review);
-    expect(of([finding(1), finding(2), finding(3, "warning")])).toBe("2 errors and 1 warning, for Megatron-LM");
-    expect(of([finding(1, "advice")])).toBe("Nothing is wrong, for Megatron-LM");
-    const unknown = { verdict: "unknown", findings: [], configurations } as unknown as Review;
-    expect(verdict(unknown)).toBe("No fault found, but not everything was judged, for Megatron-LM");
+describe("what is not stated", () => {
+  const missing = (give: string, rules: number) => ({ what: "", rules, give, sentence: "" });
+
+  test("is stated in the field of its option", () => {
+    expect(["--cluster", "--global-batch", ""].map((give) => fieldOf(missing(give, 1)))).toEqual([
+      "cluster",
+      "global_batch",
+      "",
+    ]);
   });
 
-  test("describes a change by its settings", () => {
-    const settings = { layout: "Et|tL", vpp: null, parts: [["a"], ["b"]] };
-    expect(wordsOf({ settings, removes: [], gain: null, step_time_s: null, peak_memory_gib: null })).toBe(
-      'layout Et|tL, drop vpp, parts [["a"],["b"]]',
+  test("is counted over all questions", () => {
+    const questions = [[missing("--cluster", 2), missing("--model", 4)], [missing("--cluster", 3)], []].map(
+      (facts) => ({
+        question: "fits" as const,
+        judged: 0,
+        not_judged: 0,
+        missing: facts,
+      }),
     );
+    expect(rulesWithout("cluster", { questions })).toBe(5);
+    expect(rulesWithout("sequence", { questions })).toBe(0);
   });
+});
+
+test("a change is described by its settings", () => {
+  const settings = { layout: "Et|tL", vpp: null, parts: [["a"], ["b"]] };
+  expect(wordsOf({ settings, removes: [], gain: null, step_time_s: null, peak_memory_gib: null })).toBe(
+    'layout Et|tL, drop vpp, parts [["a"],["b"]]',
+  );
 });

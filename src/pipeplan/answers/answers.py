@@ -57,6 +57,10 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
             contents["pictures"] = lambda _: views
         return contents
 
+    def _summary_fields(self) -> str:
+        """Return the paths of the parts of its JSON that are in its summary, with spaces between them."""
+        return " ".join(self.__struct_encode_fields__)
+
     def _write_whole(self, path: Path) -> bool:
         """Write the answer if it has only one file format; return False if the suffix selects the format."""
         return False
@@ -79,6 +83,12 @@ class AnswerRecord(Record, frozen=True, kw_only=True):
     ) -> Written:
         """Write a file; see ``save`` for suffixes, a trainer's settings, the look of pictures, and errors."""
         return save(self, path, ending=ending, training=training, **look)
+
+    def summary(self) -> dict[str, Any]:
+        """Return the parts of its JSON that answer the question, in about 4,000 bytes; ``not_shown`` names the rest."""
+        from pipeplan.answers.summaries import summary_of
+
+        return summary_of(self.to_dict(), self._summary_fields())
 
     def print(self) -> None:
         """Print the table that the command prints."""
@@ -218,7 +228,7 @@ def save(
     training
         Further settings of a trainer. Files that they name, such as a CSV, are written too.
     **look
-        Options of pictures: ``theme`` and ``size``; see :mod:`pipeplan.drawing`.
+        Options of pictures: ``theme``, ``size`` and ``plain``; see :mod:`pipeplan.drawing`.
 
     Raises
     ------

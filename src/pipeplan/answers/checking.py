@@ -159,7 +159,7 @@ def check(schedule: ScheduleLike, /, **options: Unpack[CheckKeywords]) -> Verdic
         Release of PyTorch, with --for pytorch (default: the installed one, else 2.15).
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------

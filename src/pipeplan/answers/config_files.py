@@ -10,7 +10,7 @@ from pipeplan.costs import SETTINGS, Config, settings_beside, settings_of
 from pipeplan.costs import load_config as load_settings
 from pipeplan.formats import is_costs_json, parse_costs_json
 from pipeplan.foundation.documents import ENDINGS, SIZE_LIMIT
-from pipeplan.foundation.errors import UnknownNameError
+from pipeplan.foundation.errors import InputError, UnknownNameError
 from pipeplan.foundation.extensions import required_service, service
 from pipeplan.foundation.files import read_text
 from pipeplan.foundation.records import Record
@@ -92,6 +92,10 @@ def load_config(path: Path) -> Config:
         if path.suffix.lower() not in ENDINGS or is_shipped(path.stem):
             names = [candidate.name for candidate in shipped()]
             raise UnknownNameError("config file or bundled costs", path.name, names, field="config")
+    if path.suffix.lower() in (".csv", ".txt") and path.is_file():
+        raise InputError(
+            f"{path} is not a config file: a schedule is an argument, as in 'pipeplan simulate {path}'", field="config"
+        )
     if path.suffix.lower() == ".json":
         text = read_text(path, limit=SIZE_LIMIT, what="config file")
         if is_costs_json(text):

@@ -62,10 +62,15 @@ class RearrangementOptions(Options):
         False,
         kind="flag",
         group="order",
+        usual=False,
         help="Split every full backward pass into one for the inputs and one for the weights.",
     )
-    retime: bool = option(False, kind="flag", group="order", help="Move weight gradients into earlier idle steps.")
-    merge_backward: bool = option(False, kind="flag", group="order", help="Merge adjacent halves of a backward pass.")
+    retime: bool = option(
+        False, kind="flag", group="order", usual=False, help="Move weight gradients into earlier idle steps."
+    )
+    merge_backward: bool = option(
+        False, kind="flag", group="order", usual=False, help="Merge adjacent halves of a backward pass."
+    )
 
     @property
     def rearrangement(self) -> Rearrangement:
@@ -172,7 +177,7 @@ def export(
         Merge adjacent halves of a backward pass.
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------

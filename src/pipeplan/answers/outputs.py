@@ -194,15 +194,22 @@ def exported(contents: Contents, to: str) -> str:
     return content_as(export_format(to), contents, _EXPORTED).decode()
 
 
-def format_of(path: Path, contents: Iterable[Content], what: str, ending: str | None = None) -> Format:
-    """Return the format of the longest suffix that a file has."""
+def format_of(
+    path: Path, contents: Iterable[Content], what: str, ending: str | None = None, *, own: Iterable[str] = ()
+) -> Format:
+    """Return the format of the longest suffix that a file has; ``own`` are suffixes that are written without a format."""
     name = (path.name if ending is None else ending).lower()
     candidates = _drawn(name) or _with_ending(name, known_formats())
     # Of a plugin's format, the suffix may be longer: .mine.json.
     if not candidates or "." in name.removesuffix(max((entry.ending for entry in candidates), key=len)):
         candidates = _drawn(name) or _with_ending(name, all_formats())
+    if not candidates and ending is None:
+        require_writable(path)  # a folder has no suffix, and is a likelier slip than that of a format
     if not candidates:
-        raise UnknownNameError("suffix of an output", path.suffix or path.name, output_endings())
+        writable = {
+            name: entry for name, entry in all_formats().items() if not entry.writers.keys().isdisjoint(contents)
+        }
+        raise UnknownNameError("suffix of an output", path.suffix or path.name, (*output_endings(writable), *own))
     chosen = max(candidates, key=lambda entry: len(entry.ending))
     if chosen.writers.keys().isdisjoint(contents):
         fitting = (entry.ending for entry in all_formats().values() if not entry.writers.keys().isdisjoint(contents))
@@ -251,11 +258,19 @@ def holds_schedule(path: Path) -> bool:
 
 
 def require_outputs(
-    paths: Iterable[Path], contents: Sequence[Content] = _WHOLE, *, what: str = "another answer"
+    paths: Iterable[Path],
+    contents: Sequence[Content] = _WHOLE,
+    *,
+    what: str = "another answer",
+    own: tuple[str, ...] = (),
 ) -> None:
-    """Check, before any work is done, that each output is writable and its format can hold at least one of the contents."""
+    """Check, before any work is done, that each output is writable and its format can hold at least one of the contents.
+
+    ``own`` are suffixes of files that the answer writes itself.
+    """
     for path in paths:
-        format_of(path, contents, what)
+        if not path.name.lower().endswith(own):
+            format_of(path, contents, what, own=own)
         require_writable(path)
 
 

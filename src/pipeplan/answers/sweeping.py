@@ -173,7 +173,7 @@ def sweep(
         Checkpoint file; the same study, or a larger one, resumes from it.
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Returns
     -------

@@ -119,14 +119,6 @@ def _message(error: Exception, options: Collection[str] | None) -> str:
     if isinstance(error, OSError) and error.errno in _NO_SPACE:
         where = error.filename or "for temporary files (TMPDIR)"
         return f"pipeplan: no space left: {where}"
-    from cyclopts import CycloptsError, UnusedCliTokensError
-
-    if isinstance(error, UnusedCliTokensError):
-        unused = " ".join(error.unused_tokens or ())
-        usage = " ".join(("pipeplan help", *(error.command_chain or ())))
-        return f"pipeplan: unexpected argument '{unused}': '{usage}' lists what the command takes"
-    if isinstance(error, CycloptsError):
-        return f"pipeplan: {' '.join(str(error).split())}"
     return f"pipeplan: internal error: {type(error).__name__}: {error}; please report it with the output of --debug"
 
 

@@ -10,11 +10,12 @@ from shutil import get_terminal_size
 from textwrap import fill
 from typing import Any, Literal
 
-from cyclopts import App, Parameter, Token, UnknownOptionError
+from cyclopts import App, Parameter, Token
 
 from pipeplan import __version__
 from pipeplan.cli.answers import sentence, tell
 from pipeplan.cli.commands import ALIASES, commands, other_options, spellings
+from pipeplan.cli.refusals import refused, unknown_command, with_decimal_points, with_hyphens
 from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.foundation.extensions import Command
 from pipeplan.foundation.files import STANDARD_INPUT
@@ -126,9 +127,9 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
     first = ALIASES.get(words[0], words)[0] if words else None
     app = command_line("all" if "--help-all" in words else "usual", first)
     try:
-        words = _with_standard_input(_respelled(words))
+        words = _with_standard_input(_respelled(with_hyphens(words)))
         if words and words[0] not in app:  # cyclopts would load every command before it says so
-            raise UnknownNameError("command", words[0], [name for name in app if not name.startswith("-")])
+            raise unknown_command(words, app)
         if words and words[0] in commands(words[0]) and not {*words}.isdisjoint(_HELP_FLAGS):
             describe(app, words[0])
         code = app(words, exit_on_error=False, print_error=False)
@@ -139,24 +140,9 @@ def answered(arguments: Sequence[str], before_errors: Callable[[], None] = lambd
             tell(traceback.format_exc().rstrip())
         else:
             options = _options_of(app, words) if isinstance(error, PipeplanError) else None
-            tell(sentence(_of_config_files(error), options))
+            tell(sentence(with_decimal_points(refused(error), words), options))
         return error.exit_code if isinstance(error, PipeplanError) else 2
     return code if isinstance(code, int) else 0
-
-
-def _of_config_files(error: Exception) -> Exception:
-    """Return the error of an unknown option; of one that a config file may set, an error that says so."""
-    if not isinstance(error, UnknownOptionError) or not any(
-        "--config" in part.names for part in error.argument_collection
-    ):
-        return error
-    from pipeplan.costs import SETTINGS  # loaded with the command
-
-    option = error.token.keyword or error.token.value.partition("=")[0]
-    name = next((setting.name for setting in SETTINGS.values() if option in setting.options), None)
-    if name is None:
-        return error
-    return InputError(f"{option} is set in a config file: write '{name}: VALUE' in FILE, and pass -c FILE")
 
 
 class HelpPanels:
@@ -166,12 +152,15 @@ class HelpPanels:
     ----------
     rare
         Options, besides those of folded groups, that only ``--help-all`` shows.
+    aliases
+        Other names of options, which only ``--help-all`` shows.
     """
 
     def __init__(self, extent: Extent) -> None:
         self._extent = extent
         self._folded = False
         self.rare: frozenset[str] = frozenset()
+        self.aliases: frozenset[str] = frozenset()
 
     def __call__(self, console: Any, options: Any, panel: Any) -> None:
         """Print a panel of arguments, options or commands."""
@@ -188,9 +177,17 @@ class HelpPanels:
             if panel.title == GROUPS["output"]:
                 more = ", or 'pipeplan help costs'" if self._folded else ""
                 console.print(f"More options: --help-all{more}", style="dim")
-            panel = panel.copy(entries=[entry for entry in panel.entries if self.rare.isdisjoint(entry.names)])
+            entries = (entry for entry in panel.entries if self.rare.isdisjoint(entry.names))
+            panel = panel.copy(entries=[self._with_own_names(entry) for entry in entries])
         if panel.entries:
             DefaultFormatter()(console, options, panel)
+
+    def _with_own_names(self, entry: Any) -> Any:
+        """Return an entry of a panel without the aliases of its option."""
+        return entry.copy(
+            positive_names=tuple(name for name in entry.positive_names if name not in self.aliases),
+            positive_shorts=tuple(name for name in entry.positive_shorts if name not in self.aliases),
+        )
 
     def render_usage(self, console: Any, options: Any, usage: Any) -> None:
         """Print how the command is called."""
@@ -215,6 +212,7 @@ def describe(app: App, command: str) -> None:
     rare = {name for setting in settings if not setting.usual for name in setting.options}
     assert isinstance(app.help_formatter, HelpPanels)
     app.help_formatter.rare = frozenset(rare | {"--debug"})
+    app.help_formatter.aliases = frozenset(name for setting in settings for name in setting.other_options)
 
 
 def register_help(app: App, commands: Mapping[str, Command]) -> None:

@@ -7,6 +7,7 @@ from pipeplan.cli.answers import deliver, show_above
 from pipeplan.cli.options import PictureOptions, ScheduleName, command
 from pipeplan.foundation.errors import InputError, UnknownNameError
 from pipeplan.foundation.extensions import extensions, loaded
+from pipeplan.strategies import STRATEGIES
 
 OWN = {"machines": "pipeplan.answers.listing:machines"}
 """Addresses of the functions of the core's lists, beside that of schedules, by kind."""
@@ -35,6 +36,8 @@ def list(
     """
     if kind != "schedules":
         lists = OWN | {kind: address for each in extensions() for kind, address in each.lists.items()}
+        if kind not in lists and name is None and STRATEGIES.find(kind) is not None:
+            raise InputError(f"unknown list '{kind}'; write 'pipeplan list schedules {kind}'")
         if kind not in lists:
             raise UnknownNameError("list", kind, ["schedules", *lists])
         if name is not None:

@@ -29,8 +29,6 @@ from pipeplan.costs import (
     missing_in,
     option,
     options_of,
-    size_of,
-    sizes_of,
     table_of,
 )
 from pipeplan.drawing import LookOptions
@@ -91,8 +89,9 @@ def _annotation(setting: Setting) -> Any:
 def _parameter(setting: Setting) -> Parameter:
     """Return the option of a setting in the shell; it refuses invalid values before any work."""
     kind = KINDS[setting.kind]
-    if setting.in_bytes:
-        kind = replace(kind, parse=sizes_of if kind.several else size_of)
+    if setting.kind in ("number", "per_stage"):
+        assert kind.parse is not None
+        kind = replace(kind, parse=partial(kind.parse, unit=setting.unit))
     # Without a parser of its own a kind is parsed by the app's converter, in whose place None would come.
     by_kind: dict[str, Any] = {}
     if setting.kind == "choice" or kind.parse is not None:
@@ -109,12 +108,9 @@ def _parameter(setting: Setting) -> Parameter:
     )
 
 
-def _converted(setting: Setting, kind: OptionKind, held: Any, tokens: Sequence[Token]) -> Any:
+def _converted(setting: Setting, kind: OptionKind, _: Any, tokens: Sequence[Token]) -> Any:
     """Return the checked value of an option's words. A name of a file is checked when it is read."""
-    if setting.kind == "choice":  # in any case
-        value = convert_as(held, [token.evolve(value=setting.spelled(token.value)) for token in tokens])
-    else:
-        value = _parsed(kind, tokens)
+    value = setting.spelled(tokens[0].value) if setting.kind == "choice" else _parsed(kind, tokens)  # in any case
     single = _single(setting, value)
     if not kind.reader or not isinstance(single, str | Path):
         costs.check_value(setting, single)

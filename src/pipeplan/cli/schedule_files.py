@@ -13,16 +13,15 @@ from pipeplan.answers import (
     CheckOptions,
     Export,
     ExportOptions,
-    built_in_formats,
     checked,
     converted,
     export_formats,
     exported_to,
     file_of,
-    output_endings,
 )
 from pipeplan.cli.answers import deliver, tell, tell_written
 from pipeplan.cli.options import OUTPUT, LineSettings, command, request
+from pipeplan.cli.refusals import unknown_option
 from pipeplan.drawing import LookOptions
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.files import STANDARD_INPUT, require_apart, write_text
@@ -55,17 +54,16 @@ Source: TypeAlias = Annotated[BuiltInSchedule | str, Parameter(show_choices=Fals
 
 FormatName: TypeAlias = Annotated[BuiltInFormat | str, Parameter(show_choices=False)]
 
-_FORMATS = "\n".join(f"- {entry.name}: {entry.help}" for entry in export_formats(built_in_formats()).values())
 _TO = Parameter(
     group=OUTPUT,
-    help=f"Format to write (default: by the suffix of the output). Of a layout, the trainer: {', '.join(layout_trainers())}."
-    f"\n\n{_FORMATS}",
+    help="Format to write, one of those that `pipeplan export` lists (default: by the suffix of the output). Of a layout, "
+    f"the trainer: {', '.join(layout_trainers())}.",
 )
 _FILE = Parameter(
     name=["--output", "-o"],
     group=OUTPUT,
-    help="File to write, also as the second argument (default: stdout). Without `--to`, its suffix selects the format: "
-    f"{' '.join(output_endings(built_in_formats()))}.",
+    help="File to write, also as the second argument (default: stdout). Without `--to`, its suffix selects the format, such "
+    "as .csv, .json, .html or .megatron.sh; an unknown suffix lists all.",
 )
 
 
@@ -93,7 +91,8 @@ def export(
         `Et*3|t*4|t*3L`, or a file that contains one. Default: 1f1b.
     """
     if name is not None and name.startswith("-") and name != STANDARD_INPUT and " " not in name:
-        raise InputError(f"unknown option '{name}': see pipeplan export --help")
+        names = (name for setting in export.settings.values() for name in setting.options)  # type: ignore[attr-defined]
+        raise InputError(unknown_option(name, names, "export"))
     if output == Path(STANDARD_INPUT):
         raise InputError("'-' is standard input: the output is a file, whose suffix selects the format")
     if to is None and output is None:

@@ -29,7 +29,7 @@ from pipeplan.costs.keywords import (
     MeasuringOptionsKeywords,
     SettingsKeywords,
 )
-from pipeplan.costs.kinds import KINDS, OptionKind, check_value, size_of, sizes_of
+from pipeplan.costs.kinds import KINDS, OptionKind, check_value, text_fault
 from pipeplan.costs.layers import (
     Layer,
     Layout,
@@ -66,7 +66,7 @@ from pipeplan.costs.settings import (
 )
 from pipeplan.costs.slice_attention import SliceAttention
 from pipeplan.costs.table import Costs, Transfer, per_stage
-from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_duration, parse_limit, parse_size
+from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_duration, parse_limit
 from pipeplan.costs.work_options import (
     MOST_SECONDS,
     SEED,

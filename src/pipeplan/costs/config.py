@@ -14,13 +14,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipeplan.costs.kinds import check_value
+from pipeplan.costs.kinds import check_value, text_fault
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths
+from pipeplan.costs.setting import Setting
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
-from pipeplan.costs.values import parse_size
+from pipeplan.costs.written_numbers import parse_number, parse_size
 from pipeplan.foundation.errors import CostError, FormatError, PipeplanError, UnknownNameError
 from pipeplan.foundation.files import read_text
+from pipeplan.foundation.syntax import type_fault
 from pipeplan.model import require_text, shortened
 
 _T = TypeVar("_T")
@@ -53,8 +55,10 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
                 require_text(value, name.replace("_", " "), longest=_LONGEST_TEXT, field=name)
                 if setting.choices:
                     check_value(setting, value)
-            if setting.in_bytes:
-                plain[name] = _sizes(name, value)
+            if setting.kind in ("count", "number", "per_stage"):
+                plain[name] = _numbers(setting, value)
+            if setting.kind == "flag" and isinstance(value, str):
+                raise CostError(f"{name}: invalid value '{shortened(value, 60)}': write true or false", field=name)
         if isinstance(plain.get("layers"), Sequence):
             plain["layers"] = [_plain_layer(layer) for layer in plain["layers"]]
         converted = typed(plain, SettingsTable)
@@ -71,6 +75,8 @@ def known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str = 
     for key, value in values.items():
         plain = str(key).replace("-", "_")
         name = ALIASES.get(plain, plain)
+        if name not in names and where and (other := _other_kind(values)):
+            raise FormatError(f"{where} has no settings: {other}", field=str(key))
         if name not in names:
             noun = f"key in {where}:" if where else "setting"
             raise UnknownNameError(noun, str(key), (*names, *ALIASES), field=str(key))
@@ -79,6 +85,12 @@ def known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str = 
             raise CostError(f"{prefix}{name} is set twice, the second time as '{key}'", field=name)
         named[name] = value
     return named
+
+
+def _other_kind(values: Mapping[Any, Any]) -> str | None:
+    from pipeplan.foundation.documents import other_kind  # loaded with files
+
+    return other_kind(values)
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -102,13 +114,19 @@ def _text_of_counts(value: Any) -> Any:
     return ",".join(map(str, counts)) if counts and all(type(count) is int for count in counts) else value
 
 
-def _sizes(name: str, value: Any) -> Any:
-    """Convert texts such as ``2GiB`` to bytes; leave other values as they are."""
-    if isinstance(value, str):
-        return parse_size(value, name)
+def _numbers(setting: Setting, value: Any) -> Any:
+    """Convert texts such as ``2GiB`` to bytes, and refuse other texts as the shell does; leave other values as they are."""
     if not isinstance(value, list | tuple):
+        return _number_of(setting, value, setting.name)
+    return [_number_of(setting, part, f"{setting.name}[{place}]") for place, part in enumerate(value)]
+
+
+def _number_of(setting: Setting, value: Any, where: str) -> Any:
+    if not isinstance(value, str):
         return value
-    return [parse_size(size, name) if isinstance(size, str) else size for size in value]
+    if setting.in_bytes:
+        return parse_size(value, where, field=setting.name)
+    raise CostError(f"{where}: {text_fault(setting, value)}", field=setting.name)
 
 
 def _plain_layer(layer: Any) -> Any:
@@ -119,18 +137,17 @@ def _plain_layer(layer: Any) -> Any:
     for key in layer if isinstance(layer, Mapping) else ():
         if key not in names:
             raise UnknownNameError("layer key", str(key), names, field="layers")
-    return layer
+    return {key: _number_in_layer(key, value) for key, value in layer.items()} if isinstance(layer, Mapping) else layer
 
 
-_TYPE_WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "null": "nothing",
-    "object": "a group of keys",
-}
+def _number_in_layer(key: str, value: Any) -> Any:
+    """Convert a text such as ``2GiB`` to bytes, and refuse a text in place of another number."""
+    if not isinstance(value, str) or key not in _NUMBERS_OF_LAYERS:
+        return value
+    return parse_number(value, f"{key} of a layer", "bytes" if key.endswith("bytes") else "time", field="layers")
+
+
+_NUMBERS_OF_LAYERS = frozenset(field.name for field in fields(Layer) if "float" in str(field.type))
 
 
 def typed(values: Mapping[str, Any], kind: type[_T]) -> _T:
@@ -138,25 +155,9 @@ def typed(values: Mapping[str, Any], kind: type[_T]) -> _T:
     try:
         return msgspec.convert(values, kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        text = _in_words(str(error))
+        text = type_fault(error)
         place = re.match(r"(\w+).*?: ", text)
         raise CostError(text, field=place[1] if place else "") from None
-
-
-def _in_words(message: str) -> str:
-    """Turn "Expected `float`, got `str` - at `$.p2p_time`" into "p2p_time: expected a number, got text"."""
-    # msgspec has no structured errors: the place is a JSONPath at the end of its text, in backticks like the types.
-    match = re.fullmatch(r"(.*?)(?: - at `\$\.?(.*)`)?", message, re.DOTALL)
-    assert match is not None
-    text, place = match.groups()
-    text = re.sub(r"`([\w |]+)`", lambda types: _words(types.group(1)), text)
-    text = text.replace("whole number, got a number", "whole number, got a fraction")
-    return f"{place}: {text[0].lower()}{text[1:]}" if place else text
-
-
-def _words(types: str) -> str:
-    names = [name for name in types.split(" | ") if name != "null" or types == "null"]
-    return " or ".join(_TYPE_WORDS.get(name, name) for name in names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,11 +195,11 @@ _EXTRAS = _Extras.__struct_fields__
 
 def load_config(path: Path) -> Config:
     """Read a config file in the format of its suffix."""
-    from pipeplan.foundation.documents import read_document
+    from pipeplan.foundation.documents import instead_of_keys, read_document
 
     content = read_document(path, "config file")
     if not isinstance(content, dict):
-        raise FormatError(f"the config file {path} has no settings: expected keys such as 'ranks: 4'")
+        raise FormatError(f"the config file {path} has no settings: {instead_of_keys(content, 'ranks: 4')}")
     return parse_config(content, f"config file {path}")
 
 
@@ -221,7 +222,9 @@ def load_layers(path: Path) -> tuple[Layer, ...]:
     content = read_document(path, "layers file")
     layers = content.get("layers") if isinstance(content, dict) else content
     if not isinstance(layers, list) or not layers:
-        raise FormatError(f"the layers file {path} has no list of layers", field="layers")
+        raise FormatError(
+            f"the layers file {path} has no list of layers; expected one under the key 'layers'", field="layers"
+        )
     converted: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
     return converted
 
@@ -260,22 +263,15 @@ def load_lengths(path: Path) -> Lengths:
             line.partition("#")[0].replace(",", " ").split()
             for line in read_text(path, limit=SIZE_LIMIT, what="lengths file").splitlines()
         )
-        lengths = [[_number(word, path) for word in words] for words in lines if words]
+        where = f"the lengths file {path}"
+        lengths = [[parse_number(word, where, "tokens", field="lengths") for word in words] for words in lines if words]
         lengths = [line[0] if len(line) == 1 else line for line in lengths]
     if not isinstance(lengths, list) or not lengths:
-        raise FormatError(f"the lengths file {path} has no list of lengths", field="lengths")
+        raise FormatError(
+            f"the lengths file {path} has no list of lengths; expected one under the key 'lengths'", field="lengths"
+        )
     converted: Lengths = settings_given({"lengths": lengths}, f"lengths file {path}")["lengths"]
     return converted
-
-
-def _number(word: str, path: Path) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise FormatError(
-            f"the lengths file {path}: invalid number '{shortened(word, 60)}': expected tokens per microbatch",
-            field="lengths",
-        ) from None
 
 
 def parse_config(content: Mapping[Any, Any], where: str) -> Config:

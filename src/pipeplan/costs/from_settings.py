@@ -37,7 +37,7 @@ class Settings(SettingsTable):
     """Settings of shape and costs, a value that every function takes as ``settings``; None means not set.
 
     They are converted and checked once: lists and arrays become tuples, sizes such as ``2GiB`` bytes.
-    ``docs/reference/settings.md`` describes all of them.
+    ``docs/reference/options.md`` describes all of them.
 
     Raises the errors of :class:`~pipeplan.costs.settings.SettingsTable`, and UnknownNameError for an unknown name.
 

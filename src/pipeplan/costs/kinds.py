@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from pipeplan.costs.setting import Setting, SettingKind
-from pipeplan.costs.values import parse_duration, parse_limit, parse_size, ranges_in
+from pipeplan.costs.values import parse_duration, parse_limit, ranges_in
+from pipeplan.costs.written_numbers import NUMBER, count_fault, number_fault, parse_count, parse_number
 from pipeplan.foundation.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.foundation.files import STANDARD_INPUT, path_of
 from pipeplan.model import MOST_FORWARDS, in_digits, require_flags, require_text, shortened
@@ -33,7 +34,8 @@ class OptionKind:
     held
         Type of the values of its option in the shell.
     parse
-        Parser of the option's words, which is called with the option's name; None: the shell's own, by ``held``.
+        Parser of the option's words, which is called with the option's name and its words, for numbers also with their unit;
+        None: the shell's own, by ``held``.
     several
         True if the option takes several words.
     check
@@ -46,7 +48,7 @@ class OptionKind:
 
     values: str
     held: Any
-    parse: Callable[[str, Sequence[str]], Any] | None = None
+    parse: Callable[..., Any] | None = None
     several: bool = False
     check: Callable[[Setting, Any], None] | None = None
     reader: str = ""
@@ -54,9 +56,6 @@ class OptionKind:
 
 
 # Parsers of words: of the option's name and its words, which the shell has separated at blanks.
-
-_NUMBER = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf|nan)")
-"""Numbers; inf and nan are among them, so that the range of the setting refuses them and says why."""
 
 
 def _parts(words: Iterable[str]) -> list[str]:
@@ -66,62 +65,65 @@ def _parts(words: Iterable[str]) -> list[str]:
     return [part for part in parts if part]
 
 
-def _number_of(option: str, word: str) -> float:
-    if not _NUMBER.fullmatch(word):
-        raise CostError(f"{option}: invalid number '{_short(word)}'")
-    return float(word)
+def _joined(parts: Iterable[str]) -> list[str]:
+    """Return sizes, each with the unit that stands behind it as a word of its own: ``12 gib`` is one size."""
+    sizes: list[str] = []
+    for part in parts:
+        if sizes and part.isalpha() and NUMBER.fullmatch(sizes[-1]):
+            sizes[-1] += part
+        else:
+            sizes.append(part)
+    return sizes
 
 
-def _count_of(option: str, word: str) -> int:
-    if not re.fullmatch(r"[+-]?[0-9]{1,4000}", word):
-        if re.fullmatch(r"[+-]?[0-9]+", word):
-            raise InputError(f"{option}: an integer of {len(word):,} digits is too large")
-        raise InputError(f"{option}: invalid integer '{_short(word)}'")
-    return int(word)
-
-
-def _short(word: str) -> str:
-    """Return a word for a message; ``-`` is replaced by the name of a file at this point."""
-    return "-" if word == STANDARD_INPUT else shortened(word, 60)
-
-
-def _number(option: str, words: Sequence[str]) -> float:
-    return _number_of(option, words[0].removeprefix("="))
+def _number(option: str, words: Sequence[str], unit: str = "") -> float:
+    return parse_number(_as_written(words[0]).removeprefix("="), option, unit)
 
 
 def _count(option: str, words: Sequence[str]) -> int:
-    return _count_of(option, words[0].removeprefix("="))
+    return parse_count(_as_written(words[0]).removeprefix("="), option)
 
 
-def size_of(option: str, words: Sequence[str]) -> float:
-    """Return the bytes that a word such as ``2GiB`` means."""
-    return parse_size(words[0].removeprefix("="), option)
+def _as_written(word: str) -> str:
+    """Return a word as the user wrote it; ``-`` is replaced by the name of a file at this point."""
+    return "-" if word == STANDARD_INPUT else word
 
 
-def _numbers(option: str, words: Sequence[str]) -> tuple[float, ...]:
-    numbers = tuple(_number_of(option, part) for part in _parts(words))
+def _numbers(option: str, words: Sequence[str], unit: str = "") -> tuple[float, ...]:
+    _require_points(option, words)
+    parts = [_as_written(part) for part in _parts(words)]
+    numbers = tuple(parse_number(part, option, unit) for part in (_joined(parts) if unit == "bytes" else parts))
     if not numbers:
-        raise CostError(f"{option} needs a number, or a list of numbers")
+        raise CostError(
+            f"{option} needs a number, or a list of numbers, such as {option} {'2GiB' if unit == 'bytes' else 1}"
+        )
     return numbers
 
 
-def sizes_of(option: str, words: Sequence[str]) -> tuple[float, ...]:
-    """Return the bytes that each of several words means."""
-    sizes = tuple(parse_size(part, option) for part in _parts(words))
-    if not sizes:
-        raise CostError(f"{option} needs a number of bytes, or one per stage or rank")
-    return sizes
+def _require_points(option: str, words: Iterable[str]) -> None:
+    """Refuse ``1,5GiB``: commas separate values, and each of those would have its own unit."""
+    for word in words:
+        if match := re.fullmatch(r"=?(-?[0-9]+),([0-9]+\s*[A-Za-z]+)", word):
+            raise CostError(
+                f"{option}: invalid size '{match[1]},{match[2]}': use a decimal point, {match[1]}.{match[2]}, "
+                "or give each value its unit"
+            )
 
 
 def _texts(option: str, words: Sequence[str]) -> tuple[str, ...]:
     texts = tuple(_parts(words))
     if not texts:
-        raise CostError(f"{option} needs a value")
+        raise CostError(f"{option} needs a value: 'pipeplan help costs' shows examples")
     return texts
 
 
+def _limits(option: str, words: Sequence[str]) -> tuple[str, ...]:
+    _require_points(option, words)
+    return tuple(_joined(_texts(option, words)))
+
+
 def _counts(option: str, words: Sequence[str]) -> tuple[int, ...]:
-    return tuple(_count_of(option, text) for text in _texts(option, words))
+    return tuple(parse_count(text, option) for text in _texts(option, words))
 
 
 def _stage_layers(option: str, words: Sequence[str]) -> tuple[int | str, ...]:
@@ -134,7 +136,7 @@ def _stage_layers(option: str, words: Sequence[str]) -> tuple[int | str, ...]:
 def _factors(option: str, words: Sequence[str]) -> tuple[float | str, ...]:
     """Return numbers, or the name of a file."""
     parts = _parts(words)
-    if len(parts) == 1 and not _NUMBER.fullmatch(parts[0]):
+    if len(parts) == 1 and not NUMBER.fullmatch(parts[0]):
         return (str(_path(option, words)),)
     return _numbers(option, words)
 
@@ -202,7 +204,16 @@ def _fault_of_type(setting: Setting, number: Any) -> str | None:
     kind, words = (int, "a whole number") if setting.kind == "count" else (int | float, "a number")
     if type(number) is not bool and isinstance(number, kind):
         return None
+    if isinstance(number, str):
+        return f": {text_fault(setting, number)}"
     return f" must be {words}, not {shortened(repr(number), _SHOWN)}"
+
+
+def text_fault(setting: Setting, text: str) -> str:
+    """Return why a text is not a number of a setting, with the remedy, as in every door."""
+    if NUMBER.fullmatch(text) and (setting.kind != "count" or text.lstrip("+-").isdecimal()):
+        return f"expected a number, not the text '{text}': write it without quotes"
+    return count_fault(text) if setting.kind == "count" else number_fault(text, setting.unit)
 
 
 def _error_of(setting: Setting) -> type[InputError]:
@@ -317,7 +328,7 @@ KINDS: dict[SettingKind, OptionKind] = {
     "text": OptionKind("text", str, _text, check=_check_text),
     "flag": OptionKind("true or false", bool, check=_check_flag),
     "limit": OptionKind(
-        "sizes with their unit, one or one per rank", tuple[str, ...], _texts, True, _check_limit,
+        "sizes with their unit, one or one per rank", tuple[str, ...], _limits, True, _check_limit,
         keyword="float | str | Sequence[float | str] | None",
     ),
     "stages": OptionKind(

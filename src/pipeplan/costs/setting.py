@@ -171,6 +171,11 @@ class Setting:
         return (*(f"--{name.replace('_', '-')}" for name in (self.name, *self.aliases)), *self.flags)
 
     @property
+    def other_options(self) -> tuple[str, ...]:
+        """Those of its options that are aliases: the second and further long and short ones."""
+        return (*(f"--{name.replace('_', '-')}" for name in self.aliases), *self.flags[1:])
+
+    @property
     def full_help(self) -> str:
         """``help``, with the default at its end."""
         return f"{self.help.removesuffix('.')} (default: {self.default})." if self.default else self.help

@@ -370,7 +370,10 @@ class SettingsTable(Options):
             return 4 if self.ranks is None else self.ranks
         ranks = self.ranks if self.ranks is not None else max(self.stages // chunks, 1)
         if ranks * chunks != self.stages:
-            raise ShapeError(f"{self.stages} stages are not {ranks} ranks x {chunks} chunk(s)", field="stages")
+            raise ShapeError(
+                f"{self.stages} stages are not {ranks} ranks x {chunks} chunk(s): set at most two of the three",
+                field="stages",
+            )
         return ranks
 
 

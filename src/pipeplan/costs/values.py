@@ -1,4 +1,4 @@
-"""Values of settings: parsing of sizes, memory limits and stages (``2GiB``, ``8act``, ``0-3,6``), and ranges of numbers."""
+"""Values of settings: durations, memory limits and stages as text (``12h``, ``8act``, ``0-3,6``), and ranges of numbers."""
 
 from __future__ import annotations
 
@@ -7,34 +7,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from pipeplan.costs.written_numbers import parse_size
 from pipeplan.foundation.errors import CostError, InputError, ShapeError
 from pipeplan.model import LARGEST, MOST_FORWARDS, MOST_RANKS, SMALLEST, in_digits, require_range, shortened
 
-_LIMIT = re.compile(r"\s*([-0-9.eE+]+)\s*(act|activations?|[KMGT]i?B|B|)\s*")
-_SIZE = re.compile(r"\s*([-+0-9.eE]+|[-+]?inf|nan)\s*([KMGT]i?B|B|)\s*")
-_UNITS = {"": 1.0, "B": 1.0} | {
-    f"{prefix}{binary}B": float((1024 if binary else 1000) ** power)
-    for power, prefix in enumerate("KMGT", start=1)
-    for binary in ("", "i")
-}
+_ACTIVATIONS = re.compile(r"(?i)\s*([-+0-9.eE]+|[-+]?inf|nan)\s*(?:acts?|activations?)\s*")
 
-
-def parse_size(value: str, field: str) -> float:
-    """Return the bytes of a size with or without a unit: ``2GiB`` is 2 * 2**30, ``1.5e9`` is 1.5e9.
-
-    Raises CostError with the setting ``field`` if the text is not a size.
-    """
-    match = _SIZE.fullmatch(value)
-    try:
-        return float(match[1]) * _UNITS[match[2]]  # type: ignore[index]
-    except (TypeError, ValueError):
-        raise CostError(
-            f"{field}: invalid size '{shortened(value, 60)}': expected bytes or a unit such as 2GiB", field=field
-        ) from None
-
-
-_DURATION = re.compile(r"\s*([-+0-9.eE]+)\s*(s|h|d|)\s*")
-_SECONDS = {"s": 1.0, "h": 3_600.0, "d": 86_400.0}
+_DURATION = re.compile(r"(?i)\s*([-+0-9.e]+)\s*(s|min|h|d|)\s*")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 def parse_duration(value: float | str, field: str) -> tuple[float, bool]:
@@ -44,7 +24,7 @@ def parse_duration(value: float | str, field: str) -> tuple[float, bool]:
     """
     match = _DURATION.fullmatch(str(value))
     try:
-        number, unit = float(match[1]), match[2]  # type: ignore[index]
+        number, unit = float(match[1]), match[2].lower()  # type: ignore[index]
     except (TypeError, ValueError):
         raise InputError(
             f"{field}: invalid duration '{shortened(str(value), 60)}': expected seconds, or a unit such as 12h or 30d",
@@ -57,21 +37,23 @@ def parse_duration(value: float | str, field: str) -> tuple[float, bool]:
 
 def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:
     """Return a limit as a number with its unit: ``8act`` is (8, "act"), ``12GiB`` is (12 * 2**30, "byte")."""
-    match = _LIMIT.fullmatch(str(value))
+    text = str(value)
+    activations = _ACTIVATIONS.fullmatch(text)
+    more = ", or activations such as 8act"
     try:
-        number, unit = float(match.group(1)), match.group(2)  # type: ignore[union-attr]
-    except (AttributeError, ValueError):
+        number = (
+            float(activations[1]) if activations else parse_size(text, "memory limit", field="memory_limit", more=more)
+        )
+    except ValueError:
         raise CostError(
-            f"memory limit: invalid size '{shortened(str(value), 60)}': expected bytes, a unit such as 12GiB, or "
-            "activations such as 8act",
+            f"memory limit: invalid size '{shortened(text, 60)}': expected a number of activations such as 8act",
             field="memory_limit",
         ) from None
     if not 0 < number < math.inf:
         shown = shortened(value, 60) if isinstance(value, str) else f"{value:g}"
         raise CostError(f"memory limit must be more than 0 and finite, not {shown}", field="memory_limit")
-    size = number if unit.startswith("act") else number * _UNITS[unit]
-    require_range(f"memory limit {shortened(str(value), 60)}", size, field="memory_limit")
-    return (size, "act") if unit.startswith("act") else (size, "byte")
+    require_range(f"memory limit {shortened(text, 60)}", number, field="memory_limit")
+    return number, "act" if activations else "byte"
 
 
 def ranges_in(text: str, name: str) -> list[tuple[int, int]]:

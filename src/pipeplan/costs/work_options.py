@@ -33,14 +33,16 @@ class DeviceOptions(Options):
         choices=get_args(Device),
         help="Device to train on: cpu (gloo), cuda (NCCL), or auto (cuda if every rank has a GPU).",
     )
-    threads: int = option(1, kind="count", group="training", help="CPU threads per rank.", range=WORKERS)
+    threads: int = option(1, kind="count", group="training", usual=False, help="CPU threads per rank.", range=WORKERS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuringOptions(DeviceOptions):
     """Options for repeated measurements."""
 
-    repeats: int = option(15, kind="count", group="training", help="Number of measured rounds.", range=STEPS)
+    repeats: int = option(
+        15, kind="count", group="training", usual=False, help="Number of measured rounds.", range=STEPS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

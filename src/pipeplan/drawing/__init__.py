@@ -11,6 +11,6 @@ _HOMES = {
     "sizes": "SIZES Look LookOptions SizeName ThemeName",
     "text": "text_of",
     "theme": "DARK LIGHT MEMORY_PARTS TIME_PARTS Like Theme theme_named",
-    "view": "IdleGaps LanePart Ratios View Windows",
+    "view": "IdleGaps LanePart OpCosts Ratios View Windows",
 }
 __all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

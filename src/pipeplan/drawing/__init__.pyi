@@ -18,6 +18,7 @@ from pipeplan.drawing.theme import Theme as Theme
 from pipeplan.drawing.theme import theme_named as theme_named
 from pipeplan.drawing.view import IdleGaps as IdleGaps
 from pipeplan.drawing.view import LanePart as LanePart
+from pipeplan.drawing.view import OpCosts as OpCosts
 from pipeplan.drawing.view import Ratios as Ratios
 from pipeplan.drawing.view import View as View
 from pipeplan.drawing.view import Windows as Windows

@@ -20,7 +20,7 @@ from matplotlib.ticker import Formatter, MaxNLocator
 
 from pipeplan.drawing.labels import times_of
 from pipeplan.drawing.sizes import Size
-from pipeplan.drawing.style import fitted
+from pipeplan.drawing.style import fitted, wrapped
 from pipeplan.drawing.theme import Ramp, Theme, scale_fills, scale_title
 from pipeplan.drawing.view import Curves, View
 from pipeplan.foundation.readable import Times, size_unit
@@ -79,6 +79,7 @@ def _whole(value: float, decimals: int) -> bool:
 
 
 _TEXT = 0.9
+_LINE = 1.4
 """Font size of small text and of the note, relative to that of the page."""
 
 _MOST_STEPS = 1200
@@ -200,8 +201,8 @@ def _columns(size: Size) -> int:
 
 _GREYS = Ramp(0.42, 0.82, 0.0, 0.0)
 
-NOTE = 1.6
-"""Height of the note below the legend, relative to the font size."""
+_NOTE = 1.6
+"""Height of the first line of the note below the legend, relative to the font size; further lines are as high as text."""
 
 _SCALE, _SHADES = 5.0, 16
 """Width of swatches in a legend with a scale, relative to the font size; more colors than this are a scale."""
@@ -273,12 +274,31 @@ def legend_rows(entries: Sequence[LegendEntry], size: Size) -> int:
     return max(1, len(entries))
 
 
+def _note_lines(note: str, size: Size) -> list[str]:
+    return wrapped(note, _TEXT * size.font, size.width - size.font)
+
+
+def note_height(note: str, size: Size) -> float:
+    """Return the height of a note below the legend in points; 0 for none."""
+    lines = len(_note_lines(note, size))
+    return (_NOTE + _LINE * _TEXT * (lines - 1)) * size.font if lines else 0.0
+
+
 def draw_legend(figure: Figure, entries: Sequence[LegendEntry], size: Size, theme: Theme, note: str = "") -> None:
     """Draw the entries along the bottom of a figure, and a note below them."""
-    bottom = NOTE * size.font / (figure.get_figheight() * 72) if note else 0.0
+    height = figure.get_figheight() * 72
+    bottom = note_height(note, size) / height
     if note:
-        line = fitted(note, _TEXT * size.font, size.width - size.font)
-        figure.text(0.5, 0.35 * bottom, line, ha="center", fontsize=_TEXT * size.font, color=theme.faint)
+        lines = "\n".join(_note_lines(note, size))
+        figure.text(
+            0.5,
+            0.35 * _NOTE * size.font / height,
+            lines,
+            ha="center",
+            va="bottom",
+            fontsize=_TEXT * size.font,
+            color=theme.faint,
+        )
     handles: list[Any] = [
         tuple(Patch(facecolor=fill, edgecolor=entry.edge, linewidth=0.6) for fill in entry.fills) for entry in entries
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import BinaryIO
 
@@ -25,7 +25,7 @@ from pipeplan.drawing.front_labels import (
 )
 from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
 from pipeplan.drawing.static import PictureFormat, save_figure
-from pipeplan.drawing.style import fitted, names_as_text, our_style
+from pipeplan.drawing.style import fitted, names_as_text, our_style, wrapped
 from pipeplan.drawing.theme import Theme, theme_named
 from pipeplan.foundation.readable import Times
 
@@ -180,9 +180,10 @@ def _write_around(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
     time_label = f"{view.time_label} ({times.unit})" if times.unit else view.time_label
     ax.set_xlabel(fitted(view.memory_label, font, room), fontsize=font, color=colors.text, parse_math=False)
     ax.set_ylabel(fitted(time_label, font, 0.4 * page.width), fontsize=font, color=colors.text, parse_math=False)
-    lines = 1.7 if view.about else 0.0
+    about = wrapped(view.about, 0.9 * font, 0.85 * page.width)
+    lines = 1.7 + 1.3 * (len(about) - 1) if about else 0.0
     ax.set_title(
-        fitted(view.title, 1.15 * font, 0.85 * page.width, bold=True),
+        "\n".join(wrapped(view.title, 1.15 * font, 0.85 * page.width, bold=True)),
         loc="left",
         fontsize=1.15 * font,
         fontweight="bold",
@@ -190,9 +191,9 @@ def _write_around(view: FrontView, ax: Axes, colors: Theme, page: Size) -> None:
         parse_math=False,
         pad=(2.1 + lines + (1.4 if view.limit is not None else 0.0)) * font,
     )
-    if view.about:
+    if about:
         ax.annotate(
-            fitted(view.about, 0.9 * font, 0.85 * page.width),
+            "\n".join(about),
             (0, 1),
             (0, 2.3 * font),
             xycoords="axes fraction",
@@ -315,8 +316,11 @@ def save_front(
     format: PictureFormat,
     size: SizeName = "page",
     theme: ThemeName = "light",
+    plain: bool = False,
 ) -> None:
-    """Write a picture of a front; equal views give equal bytes."""
+    """Write a picture of a front, without title if it is ``plain``; equal views give equal bytes."""
+    if plain:
+        view = replace(view, title="", about="")
     with our_style():
         figure = draw_front(view, theme=theme, size=size).figure
     assert isinstance(figure, Figure)

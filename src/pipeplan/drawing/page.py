@@ -9,20 +9,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pipeplan.drawing.axes import (
-    NOTE,
     draw_legend,
     draw_memory,
     draw_time_axis,
     legend_entries,
     legend_height,
     legend_rows,
-    points_across,
+    note_height,
 )
 from pipeplan.drawing.labels import SEPARATOR, about, about_all, figures_of, times_of
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.narrow import narrow_note, too_narrow
 from pipeplan.drawing.sizes import TALLEST, Size
-from pipeplan.drawing.style import fitted, width_of
+from pipeplan.drawing.style import width_of, wrapped
 from pipeplan.drawing.table import FEWEST, Sheet, drawn_table, is_wide
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import View
@@ -33,6 +32,9 @@ _LINE = 1.4
 _SMALL = 0.9
 """Font size of small text, relative to that of the page."""
 
+_NAME = 1.15
+"""Font size of a view's name, relative to that of the page."""
+
 _ROW = 6.0
 """Maximum total height of the lanes of a view if there are several views, relative to the font size."""
 
@@ -40,11 +42,16 @@ _MOST_MEMORY = 3.0
 """Maximum height of memory on a page of fixed height, relative to its usual height."""
 
 
-def drawn_page(views: list[View], size: Size, theme: Theme) -> Figure:
-    """Return a figure of views. Raises InputError if the units of their times differ."""
+def drawn_page(views: list[View], size: Size, theme: Theme, *, plain: bool = False) -> Figure:
+    """Return a figure of views; a ``plain`` one has no title and no memory, but names several views.
+
+    Raises InputError if the units of their times differ.
+    """
+    if plain:
+        views = [replace(view, memory=None) for view in views]
     if len(views) >= FEWEST and is_wide(size):
-        return drawn_table(views, size, theme)
-    return _Stack(_that_fit(views, size), size, theme).draw()
+        return drawn_table(views, size, theme, plain=plain)
+    return _Stack(_that_fit(views, size), size, theme, plain).draw()
 
 
 def _that_fit(views: list[View], size: Size) -> list[View]:
@@ -60,7 +67,7 @@ class _Stack(Sheet):
 
     def draw(self) -> Figure:
         size, entries = self.size, legend_entries(self.views, self.theme)
-        below = size.font * (3.6 + 1.7 * legend_rows(entries, size) + (NOTE if self._note else 0.0))
+        below = size.font * (3.6 + 1.7 * legend_rows(entries, size)) + note_height(self._note, size)
         lane = self._lane((size.height or 0.0) - below)
         needed = below + sum(self._heights(lane))
         height = size.whole(max(size.height or 0.0, needed))
@@ -116,18 +123,47 @@ class _Stack(Sheet):
         ]
 
     def _title(self, place: int) -> float:
-        return (2.3 + _LINE * len(self._about(place))) * self.size.font
+        """Return the height of what is above the lanes of a view."""
+        names, about = self._names(place), self._about(place)
+        if not names:
+            return self.size.font
+        lines = len(about) + _NAME * (len(names) - 1) + (0 if self._figures_beside(place) else 1)
+        return (2.3 + _LINE * lines) * self.size.font
+
+    @property
+    def _room(self) -> float:
+        return self.size.width - sum(self._margins)
+
+    def _names(self, place: int) -> list[str]:
+        """Return the lines of a view's name; a single plain view has none."""
+        if self.plain and len(self.views) == 1:
+            return []
+        return wrapped(self.views[place].title, _NAME * self.size.font, self._room, bold=True)
+
+    def _figures(self, place: int) -> str:
+        return "" if self.plain and len(self.views) == 1 else figures_of(self.views[place], times_of(self.views))
+
+    def _figures_beside(self, place: int) -> bool:
+        """Return True if there is room for the figures to the right of a name, or no figures."""
+        font, names, figures = self.size.font, self._names(place), self._figures(place)
+        if not figures:
+            return True
+        beside = width_of(figures, font) + font + width_of(names[0], _NAME * font, True) if names else 0.0
+        return len(names) <= 1 and beside <= self._room
 
     def _about(self, place: int) -> list[str]:
-        """Return shape and costs, in two lines if one is too short."""
-        if not self._has_about(place):
+        """Return the lines of shape and costs, which end between two facts wherever a fact fits into a line."""
+        if self.plain or not self._has_about(place):
             return []
         facts = about(self.views[place]) if len(self.views) < FEWEST else about_all(self.views)
-        small, room = _SMALL * self.size.font, self.size.width - sum(self._margins)
-        if width_of(facts, small) <= room:
-            return [facts]
-        first, *rest = facts.split(SEPARATOR)
-        return [fitted(line, small, room) for line in (first, SEPARATOR.join(rest)) if line]
+        small, lines = _SMALL * self.size.font, list[str]()
+        for fact in filter(None, facts.split(SEPARATOR)):
+            longer = f"{lines[-1]}{SEPARATOR}{fact}" if lines else fact
+            if width_of(longer, small) <= self._room:
+                lines[-1:] = [longer]
+            else:
+                lines += wrapped(fact, small, self._room)
+        return lines
 
     def _has_about(self, place: int) -> bool:
         """Return True if a view's shape and costs are written above it, which is not repeated for equal ones."""
@@ -154,23 +190,33 @@ class _Stack(Sheet):
         return below
 
     def _write_title(self, ax: Axes, place: int) -> None:
-        view = self.views[place]
-        font, pad, room = self.size.font, 0.55 * self.size.font, points_across(ax)
-        for line in reversed(self._about(place)):
+        font, pad = self.size.font, 0.55 * self.size.font
+        names, figures, beside = self._names(place), self._figures(place), self._figures_beside(place)
+        lines = [(line, _SMALL * font, self.theme.faint) for line in self._about(place)]
+        if not beside:
+            lines = [(line, font, self.theme.text) for line in wrapped(figures, font, self._room)] + lines
+        for line, size, color in reversed(lines):
             ax.annotate(
                 line,
                 (0, 1),
                 (0, pad),
                 xycoords="axes fraction",
                 textcoords="offset points",
-                fontsize=_SMALL * font,
-                color=self.theme.faint,
+                fontsize=size,
+                color=color,
                 parse_math=False,
             )
             pad += _LINE * font
-        figures = fitted(figures_of(view, times_of(self.views)), font, 0.75 * room)
-        if figures:
+        if figures and beside:
             ax.set_title(figures, loc="right", fontsize=font, color=self.theme.text, pad=pad)
-            room -= width_of(figures, font) + font
-        name = fitted(view.title, 1.15 * font, room, bold=True)
-        ax.set_title(name, loc="left", fontsize=1.15 * font, color=self.theme.text, fontweight="bold", pad=pad)
+        if names:
+            name = "\n".join(names)
+            ax.set_title(
+                name,
+                loc="left",
+                fontsize=_NAME * font,
+                color=self.theme.text,
+                fontweight="bold",
+                pad=pad,
+                parse_math=False,
+            )

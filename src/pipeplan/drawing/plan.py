@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from matplotlib.axes import Axes
@@ -16,7 +15,7 @@ from pipeplan.drawing.front import FrontView, draw_chart, name_points, settle
 from pipeplan.drawing.front_labels import key_height, write_key
 from pipeplan.drawing.sizes import Size, SizeName, ThemeName, size_named
 from pipeplan.drawing.static import PictureFormat, save_figure
-from pipeplan.drawing.style import fitted, names_as_text, our_style
+from pipeplan.drawing.style import fitted, names_as_text, our_style, wrapped
 from pipeplan.drawing.theme import MEMORY_PARTS, TIME_PARTS, Like, Theme, theme_named
 
 Bars = Sequence[tuple[str, Mapping[str, float]]]
@@ -81,10 +80,9 @@ def _drawn(view: PlanView, colors: Theme, page: Size) -> Figure:
     layout = ConstrainedLayoutEngine(rect=(0, below / height, 1, 1 - below / height))
     figure = Figure((page.width / 72, height / 72), dpi=page.dpi, facecolor=colors.page, layout=layout)
     size, room = 1.15 * page.font, 0.95 * page.width
-    letters = int(room / (0.58 * size))
-    lines = [part for text in view.title.split("\n") for part in textwrap.wrap(text, letters)]
-    title = "\n".join(fitted(text, size, room, bold=True) for text in lines)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text)
+    title = "\n".join(line for text in view.title.split("\n") for line in wrapped(text, size, room, bold=True))
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=1.15 * page.font, fontweight="bold", color=colors.text)
     bars = _room(view.times), _room(view.memory)
     if narrow:
         grid = figure.add_gridspec(3, 1, height_ratios=(1.25 * sum(bars) / 2, *bars))
@@ -198,8 +196,11 @@ def save_plan(
     format: PictureFormat,
     size: SizeName = "page",
     theme: ThemeName = "light",
+    plain: bool = False,
 ) -> None:
-    """Write a picture of a plan; equal views give equal bytes."""
+    """Write a picture of a plan, without title if it is ``plain``; equal views give equal bytes."""
+    if plain:
+        view = replace(view, title="", front=None if view.front is None else replace(view.front, title="", about=""))
     with our_style():
         figure = draw_plan(view, theme=theme, size=size)
     save_figure(figure, file, format=format)

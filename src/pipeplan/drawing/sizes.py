@@ -14,10 +14,11 @@ SizeName = Literal["slide", "page", "column"]
 
 
 class Look(TypedDict, total=False):
-    """Theme and size of a picture, as keywords of functions that draw."""
+    """Theme and size of a picture, and whether it is plain, as keywords of functions that draw."""
 
     theme: ThemeName
     size: SizeName
+    plain: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,15 +41,24 @@ class LookOptions(Options):
         default="page",
         help="Size of pictures: a 16:9 slide, a page of any height, or the column of a paper.",
     )
+    plain: bool = option(
+        False,
+        kind="flag",
+        group="output",
+        usual=False,
+        help="Draw PNG, SVG and PDF without title and memory, for a paper whose caption has them.",
+    )
 
     @property
     def look(self) -> Look:
-        """The theme and size that are set, as keywords of ``save``."""
+        """The options that are set, as keywords of ``save``."""
         look: Look = {}
         if self.theme is not None:
             look["theme"] = self.theme
         if self.size is not None:
             look["size"] = self.size
+        if self.plain:
+            look["plain"] = True
         return look
 
 

@@ -66,15 +66,17 @@ def _new_axes(view: View, page: Size, colors: Theme) -> Axes:
     return figure.add_axes((left, 3.5 * page.font / height, 0.98 - left, lanes / height))
 
 
-def figure_of(views: View | Sequence[View], *, size: SizeName = "page", theme: ThemeName = "light") -> Figure:
+def figure_of(
+    views: View | Sequence[View], *, size: SizeName = "page", theme: ThemeName = "light", plain: bool = False
+) -> Figure:
     """Return a page of views on one time axis, with the legend at the bottom.
 
     One or two views are below each other, each with its memory; more are the rows of a table, with makespan and peak
-    memory.
+    memory. A ``plain`` page has no title and no memory.
     """
     chosen = [views] if isinstance(views, View) else list(views)
     with our_style():
-        return drawn_page(chosen, size_named(size), theme_named(theme))
+        return drawn_page(chosen, size_named(size), theme_named(theme), plain=plain)
 
 
 def save_picture(
@@ -84,9 +86,10 @@ def save_picture(
     format: PictureFormat,
     size: SizeName = "page",
     theme: ThemeName = "light",
+    plain: bool = False,
 ) -> None:
     """Write a page of views to a file; equal views give equal bytes."""
-    save_figure(figure_of(views, size=size, theme=theme), file, format=format, dpi=size_named(size).dpi)
+    save_figure(figure_of(views, size=size, theme=theme, plain=plain), file, format=format, dpi=size_named(size).dpi)
 
 
 def save_figure(figure: Figure, file: BinaryIO, *, format: PictureFormat, dpi: float | None = None) -> None:

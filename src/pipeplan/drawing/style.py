@@ -1,11 +1,12 @@
 """Style of our pictures: matplotlib's defaults and a few settings of ours, independent of the user's own settings.
 
-Titles and labels are shortened to fit their room. Names are plain text: a ``$`` in the name of a schedule or a file has
-no special meaning.
+Captions are wrapped, and labels are shortened to fit their room. Names are plain text: a ``$`` in the name of a schedule
+or a file has no special meaning.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -57,15 +58,48 @@ _LONGEST = 400
 _NO_SIGN = "\N{REPLACEMENT CHARACTER}"
 
 
+def wrapped(text: str, size: float, room: float, *, bold: bool = False) -> list[str]:
+    """Return the lines of a text that fit into the room at a font size (in points), as full as possible.
+
+    Lines end at spaces, after hyphens, or within words that are longer than a line. Of a text longer than ``_LONGEST``
+    characters the middle is left out. Characters that the font lacks become its replacement character.
+    """
+    cut = "…" if len(text) > _LONGEST else ""
+    half = _LONGEST // 2
+    line = _known(f"{text[:half]}{cut}{text[-half:]}" if cut else text, bold)
+    lines: list[str] = []
+    for word in re.findall(r"[^ -]+-?|-| +", line):
+        if lines and width_of((lines[-1] + word).rstrip(), size, bold) <= room:
+            lines[-1] += word
+        elif word.strip():
+            lines += _broken(word, size, room, bold)
+    return [line.strip() for line in lines]
+
+
+def _broken(word: str, size: float, room: float, bold: bool) -> Iterator[str]:
+    """Yield the parts of a word that fit into the room; each has at least one character."""
+    start = 0
+    for stop in range(1, len(word) + 1):
+        if stop > start + 1 and width_of(word[start:stop], size, bold) > room:
+            yield word[start : stop - 1]
+            start = stop - 1
+    yield word[start:]
+
+
+def _known(text: str, bold: bool) -> str:
+    """Return a text in one line, with a replacement for characters that the font lacks."""
+    signs = _signs(bold)
+    return "".join(sign if ord(sign) in signs else _NO_SIGN for sign in one_line(text))
+
+
 def fitted(text: str, size: float, room: float, *, bold: bool = False) -> str:
     """Return a text in one line that fits into the room at a font size (in points), with ``…`` for the omitted middle.
 
     Characters that the font lacks become its replacement character.
     """
-    signs = _signs(bold)
     half = _LONGEST // 2
     looked_at = text if len(text) <= _LONGEST else text[:half] + text[-half:]
-    line = "".join(sign if ord(sign) in signs else _NO_SIGN for sign in one_line(looked_at))
+    line = _known(looked_at, bold)
     if looked_at == text and width_of(line, size, bold) <= room:
         return line
     fewest, most = 0, len(line)

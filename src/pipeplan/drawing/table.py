@@ -15,12 +15,12 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from pipeplan.drawing.axes import (
-    NOTE,
     draw_legend,
     draw_time_axis,
     legend_entries,
     legend_rows,
     memory_unit,
+    note_height,
 )
 from pipeplan.drawing.labels import SEPARATOR, about_all, times_of
 from pipeplan.drawing.lanes import draw_lanes
@@ -57,9 +57,12 @@ def is_wide(size: Size) -> bool:
     return size.width >= _WIDE * size.font
 
 
-def drawn_table(views: Sequence[View], size: Size, theme: Theme) -> Figure:
-    """Return a figure of views as rows, in their order. Raises InputError if the units of their times differ."""
-    return _Table(views, size, theme).draw()
+def drawn_table(views: Sequence[View], size: Size, theme: Theme, *, plain: bool = False) -> Figure:
+    """Return a figure of views as rows, in their order; a ``plain`` one has no title.
+
+    Raises InputError if the units of their times differ.
+    """
+    return _Table(views, size, theme, plain).draw()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +78,12 @@ class _Look:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Views on one page, with its size and theme."""
+    """Views on one page, with its size and theme; a plain one has no title."""
 
     views: Sequence[View]
     size: Size
     theme: Theme
+    plain: bool = False
 
     @cached_property
     def end(self) -> float:
@@ -103,7 +107,7 @@ class _Table(Sheet):
 
     def draw(self) -> Figure:
         size, entries = self.size, legend_entries(self.views, self.theme)
-        below = size.font * (3.8 + 1.7 * legend_rows(entries, size) + (NOTE if self._note else 0.0))
+        below = size.font * (3.8 + 1.7 * legend_rows(entries, size)) + note_height(self._note, size)
         pitch = self._pitch((size.height or 0.0) - below - self._top)
         rows = pitch * len(self.views)
         height = size.whole(max(size.height or 0.0, self._top + rows + below))
@@ -149,7 +153,7 @@ class _Table(Sheet):
 
     @property
     def _top(self) -> float:
-        return 5.6 * self.size.font
+        return (1.8 if self.plain else 5.6) * self.size.font
 
     def _pitch(self, room: float) -> float:
         font, rows = self.size.font, len(self.views)
@@ -179,9 +183,10 @@ class _Table(Sheet):
     def _write_head(self, figure: Figure) -> None:
         font = self.size.font
         left, room = _MARGIN * font, self.size.width - 2 * _MARGIN * font
-        title = counted(len(self.views), "schedule") + self._order
-        self._write(figure, title, left, 1.5 * font, _Look(room, size=1.3, bold=True))
-        self._write(figure, about_all(self.views), left, 3.1 * font, _Look(room, size=0.95, faint=True))
+        if not self.plain:
+            title = counted(len(self.views), "schedule") + self._order
+            self._write(figure, title, left, 1.5 * font, _Look(room, size=1.3, bold=True))
+            self._write(figure, about_all(self.views), left, 3.1 * font, _Look(room, size=0.95, faint=True))
         heads = [("schedule", left, False), ("timeline", self._name, False), ("makespan", self._figures_end, True)]
         for text, x, right in heads:
             look = _Look(room, size=_SMALL, faint=True, right=right)

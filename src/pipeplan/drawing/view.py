@@ -211,6 +211,35 @@ class Windows(_Table):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class OpCosts(_Table):
+    """Costs with which a page computes the times of another order of the same ops: rows of a table.
+
+    A page knows transfers that only delay the op that needs them.
+
+    Attributes
+    ----------
+    index
+        Row of each bar, shape (bars,).
+    duration, before, behind
+        Time of the op, and the overhead that occupies its rank before its start and after its end, shape (rows,).
+    delay
+        Time of the message with its result to another rank, shape (rows,).
+    held
+        Memory that it allocates, or frees if it is negative, in the unit of the view's memory, shape (rows,).
+    base
+        Memory that each lane holds throughout, shape (lanes,).
+    """
+
+    index: Integers
+    duration: Floats
+    before: Floats
+    behind: Floats
+    delay: Floats
+    held: Floats
+    base: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Ratios:
     """A ratio of each bar that determines its color, such as measured over planned time.
 
@@ -250,6 +279,8 @@ class View:
         Name of the costs of the simulation; may be empty.
     ratios
         Ratios that determine the colors of bars in place of their kinds.
+    order
+        Costs with which a page simulates another order of the ops; None if a page cannot.
     """
 
     title: str
@@ -268,6 +299,7 @@ class View:
     bound: str = ""
     costs: str = ""
     ratios: Ratios | None = None
+    order: OpCosts | None = None
 
     def __post_init__(self) -> None:
         for name in ("title", "unit", "costs", "bound"):
@@ -310,6 +342,8 @@ class View:
             bound    lower bound for all schedules within the limits, with its reason; may be empty
             windows  null, or columns lane, start, end, idle, least and kind ("first", "trip", "last", "owed"): where a
                      limit makes a rank idle
+            order    null, or columns index (per bar), duration, before, behind, delay, held (rows of a table) and base (per
+                     lane): with which a page simulates another order
 
         Columns are lists of equal length, or results of ``column``; the interactive timeline also reads those of
         ``packed``, which are a fifth as long. Within a lane, bars are in the order in which the
@@ -330,6 +364,7 @@ class View:
             "gaps": None if self.gaps is None else self.gaps.to_json_dict(column),
             "bound": self.bound,
             "windows": None if self.windows is None else self.windows.to_json_dict(column),
+            "order": None if self.order is None else self.order.to_json_dict(column),
         }
 
 

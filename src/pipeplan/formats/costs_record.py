@@ -40,6 +40,7 @@ from pipeplan.costs import (
 from pipeplan.formats.format import Format, other_version
 from pipeplan.foundation.documents import json_text, require_unique_keys
 from pipeplan.foundation.errors import CostError, FormatError, InputError
+from pipeplan.foundation.syntax import record_fault
 from pipeplan.model import NOT_GIVEN, Floats, Sharding, Streams
 
 VERSION = 1
@@ -184,7 +185,7 @@ def parse_costs_json(text: str, *, name: str = "") -> Costs:
     try:
         record = msgspec.json.decode(text, type=CostsRecord)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise FormatError(f"{name}: {other_version(text, VERSION) or error}") from None
+        raise FormatError(f"{name}: {other_version(text, VERSION) or record_fault(error, text)}") from None
     if other := other_version(text, VERSION):
         raise FormatError(f"{name}: {other}")
     try:

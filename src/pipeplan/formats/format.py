@@ -85,24 +85,24 @@ class Training(Options):
     # A table, read by columns: formatted, it would have a line for every argument.
     # fmt: off
     mtp_layers: int = option(
-        0, kind="count", group="trainer", range=Range(0, most=1_000), flags=("--mtp",),
+        0, kind="count", group="trainer", usual=False, range=Range(0, most=1_000), flags=("--mtp",),
         help="Number of multi-token prediction layers.",
     )
     microbatch_size: int = option(
-        1, kind="count", group="trainer", help="Sequences per microbatch.", range=COUNT
+        1, kind="count", group="trainer", usual=False, help="Sequences per microbatch.", range=COUNT
     )
     sequence_length: int | None = option(
-        kind="count", group="trainer", help="Sequence length in tokens.", range=COUNT
+        kind="count", group="trainer", usual=False, help="Sequence length in tokens.", range=COUNT
     )
     data_parallel: int = option(
-        1, kind="count", group="trainer", help="Number of pipeline replicas.", range=COUNT
+        1, kind="count", group="trainer", usual=False, help="Number of pipeline replicas.", range=COUNT
     )
     csv: str | None = option(
-        kind="text", group="trainer", longest=10_000,
+        kind="text", group="trainer", usual=False, longest=10_000,
         help="Path of the schedule's CSV file on the training machines.",
     )
     trainer_version: str | None = option(
-        kind="text", group="trainer",
+        kind="text", group="trainer", usual=False,
         help="Release of the trainer.", default="the newest known one; for torch-csv-comms the installed PyTorch",
     )
     # fmt: on

@@ -22,9 +22,10 @@ from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from pipeplan.formats.format import Format, other_version
-from pipeplan.foundation.documents import json_text, require_unique_keys
+from pipeplan.foundation.documents import json_text, other_kind, read_json, require_unique_keys
 from pipeplan.foundation.errors import CostError, FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.foundation.records import VERSION
+from pipeplan.foundation.syntax import record_fault
 from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
 
 
@@ -151,11 +152,14 @@ def _read(text: str, name: str, content: Callable[[ScheduleRecord], Content]) ->
         return content(record)
     except msgspec.DecodeError as error:
         if "missing required field `format`" in str(error):
-            raise FormatError(
-                f"{name} is not a schedule: the key 'format' is missing; pass settings files with --config"
-            ) from None
-        raise FormatError(f"{name}: {other_version(text, VERSION) or error}") from None
-    except (NotationError, ShapeError, CostError, FormatError, RecursionError) as error:
+            other = other_kind(read_json(text)) or "the key 'format' is missing; pass settings files with --config"
+            raise FormatError(f"{name} is not a schedule: {other}") from None
+        if str(error).startswith("Expected `object`") and " - at" not in str(error):
+            raise FormatError(f"{name} is not a schedule: expected a group of keys, as pipeplan writes it") from None
+        raise FormatError(f"{name}: {other_version(text, VERSION) or record_fault(error, text)}") from None
+    except RecursionError as error:
+        raise FormatError(f"{name}: {record_fault(error, text)}") from None
+    except (NotationError, ShapeError, CostError, FormatError) as error:
         raise FormatError(f"{name}: {error}") from None
     except InvalidScheduleError as error:
         raise type(error)(f"{name}: {error}") from None

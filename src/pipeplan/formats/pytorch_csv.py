@@ -82,11 +82,24 @@ def parse_torch_csv(text: str, *, name: str = "", keep_duplicates: bool = False)
     for number, line in enumerate(_lines(text), start=1):
         if not line.strip(", \t\r"):
             raise FormatError(f"{name}: line {number} is blank; expected the ops of rank {number - 1}")
-        cells.append(line.split(","))
+        cells.append([_QUOTED.sub(r"\1", cell.strip()) for cell in line.split(",")])
     if not any(_is_op(cell) for cell in cells[0] if cell.strip()):
-        start = text[:60].partition("\n")[0]
+        start = text[:60].splitlines()[0]
+        if separator := _other_separator(start):
+            raise FormatError(f"{name}: line 1 has {separator} between ops; separate them with commas")
         raise FormatError(f"{name}: line 1 has no op; expected rank 0's ops without a header, not {start!r}")
     return schedule_of_cells(cells, name, keep_duplicates)
+
+
+def _other_separator(line: str) -> str | None:
+    """Return the separator of spreadsheets and tables that a line has in place of commas."""
+    plain = re.sub(r"\([^)]*\)", "", line)  # an overlapped pair has a semicolon of its own
+    if "," in plain:
+        return None
+    return next(
+        (noun for sign, noun in {";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}.items() if sign in plain),
+        None,
+    )
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -97,6 +110,10 @@ def _lines(text: str) -> Iterator[str]:
         stop = end if stop < 0 else stop
         yield text[start:stop].removesuffix("\r")
         start = stop + 1
+
+
+_QUOTED = re.compile(r'"([^"]*)"')
+"""A cell as spreadsheets may write it."""
 
 
 def _is_op(cell: str) -> bool:

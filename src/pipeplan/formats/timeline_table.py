@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from pipeplan.formats.format import Format
 from pipeplan.foundation.documents import json_text, require_unique_keys
 from pipeplan.foundation.errors import CostError, FormatError, InvalidScheduleError, ShapeError
+from pipeplan.foundation.syntax import record_fault
 from pipeplan.model import Columns, Kind, Schedule, Timeline, infer_placement
 
 
@@ -105,7 +106,9 @@ def parse_timeline_columns_json(text: str, *, name: str = "") -> Timeline:
         table = msgspec.json.decode(text, type=TimelineTable)
         require_unique_keys(text)
         return _timeline(table)
-    except (msgspec.DecodeError, RecursionError, CostError, FormatError) as error:
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise FormatError(f"{name}: {record_fault(error, text)}") from None
+    except (CostError, FormatError) as error:
         raise FormatError(f"{name}: {error}") from None
 
 

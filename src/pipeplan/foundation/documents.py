@@ -12,14 +12,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from pipeplan.foundation.errors import CostError, FormatError, UnknownNameError
-from pipeplan.foundation.files import MEBIBYTE, read_text
+from pipeplan.foundation.files import MEBIBYTE, read_text, require_no_folder
+from pipeplan.foundation.syntax import syntax_fault
 
 SIZE_LIMIT = MEBIBYTE
 """Maximum size in bytes of a file that people write by hand."""
@@ -68,7 +69,7 @@ def require_unique_keys(text: str) -> None:
     try:
         json.loads(text, object_pairs_hook=_unique_keys)
     except ValueError as error:
-        raise FormatError(_one_line(error)) from None
+        raise FormatError(syntax_fault(error, text)) from None
 
 
 def read_document(path: Path, what: str, *, limit: int = SIZE_LIMIT, constants: bool = False) -> Any:
@@ -78,24 +79,55 @@ def read_document(path: Path, what: str, *, limit: int = SIZE_LIMIT, constants: 
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
+        require_no_folder(path, what)
         raise UnknownNameError(f"suffix of a {what}", path.suffix or path.name, _READERS)
     text = read_text(path, limit=limit, what=what)
     try:
-        return _read_json(text, constants=True) if constants and reader is _read_json else reader(text)
+        return read_json(text, constants=True) if constants and reader is read_json else reader(text)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"invalid {what} {path}: {_one_line(error)}") from None
+        raise FormatError(f"invalid {what} {path}: {syntax_fault(error, text)}") from None
 
 
-def _one_line(error: Exception) -> str:
-    if isinstance(error, RecursionError):
-        return "it is nested too deeply"
-    return " ".join(str(error).split()).partition("; use sys.set_int_max_str_digits")[0]
+def instead_of_keys(content: Any, example: str) -> str:
+    """Return what a document holds in place of a group of keys, with the remedy; of ``ranks:4``, how it is written."""
+    if isinstance(content, str) and (pair := re.match(r"([A-Za-z]\w*)(?: *[:=] *| +)(\S+)", content)):
+        return f"write '{pair[1]}: {pair[2]}', with a colon and a blank"
+    kinds = {list: "it is a list", str: "it is a text", type(None): "it has only comments"}
+    return f"{kinds.get(type(content), 'it is a single value')}; expected keys such as '{example}'"
 
 
-def _require_once(names: list[Any]) -> None:
+_KINDS: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"headline"}), "it is an answer of pipeplan, not an input"),
+    (frozenset({"traceEvents"}), "it is a trace; pass it to 'pipeplan explain' or 'pipeplan profile --from'"),
+    (frozenset({"model", "cluster"}), "it is a configuration; pass it to 'pipeplan estimate'"),
+    (frozenset({"model_type"}), "it is a model's config.json; pass it with --model"),
+    (frozenset({"gpu", "per_node"}), "it is a cluster; pass it with --cluster"),
+    (frozenset({"gpu", "factors"}), "it is a calibration; pass it with --calibration"),
+    (frozenset({"runs"}), "it is a ledger of runs; pass it with --runs"),
+)
+"""Keys that files of one kind have, with what such a file is, in order of precedence."""
+
+_FORMATS = {
+    "pipeplan-schedule": "it is a schedule; pass it in place of a schedule's name, as in 'pipeplan simulate FILE'",
+    "pipeplan-timeline": "it is a timeline; pass it in place of a schedule's name, as in 'pipeplan explain FILE'",
+    "pipeplan-costs": "it contains costs; pass it with --config",
+}
+
+
+def other_kind(content: Any) -> str | None:
+    """Return what a document is that was passed for another kind of file, and where to pass it; None if unknown."""
+    if not isinstance(content, Mapping):
+        return None
+    declared = _FORMATS.get(str(content.get("format")))
+    return declared or next((kind for keys, kind in _KINDS if keys <= content.keys()), None)
+
+
+def _require_once(names: list[Any], lines: Sequence[int] = ()) -> None:
     if len(set(map(str, names))) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"duplicate key '{repeated}'")
+        places = [line + 1 for name, line in zip(names, lines, strict=False) if name == repeated]
+        where = f" in lines {places[0]} and {places[1]}" if places else ""
+        raise ValueError(f"duplicate key '{repeated}'{where}; keep one of them")
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -110,7 +142,8 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a valid JSON number")
 
 
-def _read_json(text: str, *, constants: bool = False) -> Any:
+def read_json(text: str, *, constants: bool = False) -> Any:
+    """Return the content of a JSON text as plain values; with ``constants``, NaN and Infinity are numbers."""
     return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=float if constants else _no_constant)
 
 
@@ -132,7 +165,7 @@ def read_yaml(text: str) -> Any:
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
             if any(key.tag == f"{_TAG}merge" for key, _ in node.value):
                 raise ValueError("YAML merge keys ('<<') are not supported: write the keys out")
-            _require_once([key.value for key, _ in node.value])
+            _require_once([key.value for key, _ in node.value], [key.start_mark.line for key, _ in node.value])
             mapping: dict[Hashable, Any] = super().construct_mapping(node, deep)
             return mapping
 
@@ -144,7 +177,7 @@ def read_yaml(text: str) -> Any:
         _require_small(yaml.parse(text, Loader), len(text))
         return yaml.load(text, Loader)
     except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(syntax_fault(error, text)) from None
 
 
 def _whole(text: str) -> int:
@@ -190,7 +223,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     ".yaml": read_yaml,
     ".yml": read_yaml,
     ".toml": _read_toml,
-    ".json": _read_json,
+    ".json": read_json,
 }
 
 ENDINGS = frozenset(_READERS)

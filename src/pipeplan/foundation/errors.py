@@ -100,20 +100,21 @@ class UnknownNameError(InputError):
     """Unknown name.
 
     ``UnknownNameError("strategy", "zbw", names)`` reads: unknown strategy 'zbw'; did you mean 'zbv'?
+    ``more`` is appended, such as the form of a text that contains the name.
     """
 
-    def __init__(self, what: str, name: str, names: Iterable[str], *, field: str = "") -> None:
+    def __init__(self, what: str, name: str, names: Iterable[str], *, field: str = "", more: str = "") -> None:
         names = sorted(names)
         if len(name) > _LONGEST_NAME:
             name = f"{name[: _LONGEST_NAME // 2]}…{name[-_LONGEST_NAME // 2 :]}"
         longer = sorted((known for known in names if known.lower().startswith(name.lower())), key=len)
         shortest = [known for known in longer if len(known) == len(longer[0])]
-        close = shortest[:_MOST_NEAR] or get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+        close = shortest[:_MOST_NEAR] or get_close_matches(name.lower(), names, n=1, cutoff=0.55)
         others = [f"and {len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
         remedy = f"known: {', '.join([*names[:_MOST_NAMES], *others])}"
         if close:
             remedy = "did you mean " + " or ".join(f"'{known}'" for known in close) + "?"
-        super().__init__(f"unknown {what} '{name}'; {remedy}", field=field)
+        super().__init__(f"unknown {what} '{name}'; {remedy}{more}", field=field)
 
 
 class PluginError(InputError):

@@ -12,6 +12,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -99,16 +100,73 @@ def read_text(path: Path, *, limit: int, what: str, errors: Literal["strict", "r
         if data.startswith(_GZIP):
             data = _unpacked(data, path, limit, what)
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the {what} {path}: {_reason(error)}") from None
+        raise InputError(f"cannot read the {what} {path}: {_reason(error)}{_remedy(path, error)}") from None
+    return text_of(data, f"the {what} {path}", errors)
+
+
+def text_of(data: bytes, what: str, errors: Literal["strict", "replace"] = "strict") -> str:
+    """Return the text in some bytes: UTF-8, or UTF-16 with the mark that Excel and PowerShell write at its start.
+
+    ``what`` names the source in messages. Raises FormatError if it is empty or not text.
+    """
     if not data.strip():
-        raise FormatError(f"the {what} {path} is empty")
+        raise FormatError(f"{what} is empty")
+    if kind := next((kind for start, kind in _BINARY if data.startswith(start)), None):
+        raise FormatError(f"{what} is not text: it is {kind}")
     try:
-        text = data.decode("utf-8-sig", errors)
+        text = data.decode("utf-16" if data.startswith(_UTF_16) else "utf-8-sig", errors)
     except UnicodeDecodeError as error:
-        raise FormatError(f"the {what} {path} is not text: byte {error.start} is not UTF-8") from None
+        line = data.count(b"\n", 0, error.start) + 1
+        raise FormatError(
+            f"{what} is not text: byte {error.start} is not UTF-8 (line {line}); save it as UTF-8"
+        ) from None
     if "\0" in text:
-        raise FormatError(f"the {what} {path} is not text: byte {data.index(0)} is zero")
+        remedy = "; save it as UTF-8, it looks like UTF-16" if data[1::2].count(0) * 4 > len(data) else ""
+        remedy = remedy or ("; save it as UTF-8, it looks like UTF-16" if data[::2].count(0) * 4 > len(data) else "")
+        raise FormatError(f"{what} is not text: byte {data.index(0)} is zero{remedy}")
     return text
+
+
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""Byte order marks of UTF-16."""
+
+_BINARY = (
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF-", "a PDF document"),
+    (b"PK\x03\x04", "a ZIP archive or a spreadsheet; export a spreadsheet as CSV"),
+    (b"SQLite format 3\0", "a SQLite database"),
+    (b"\x7fELF", "a program"),
+    (b"\x80\x02", "a Python pickle"),
+    (b"\x80\x04", "a Python pickle"),
+)
+"""First bytes of files that users pass by mistake, and what those are."""
+
+
+def _remedy(path: Path, error: Exception) -> str:
+    """Return the remedy for a path that cannot be read: the nearest name in its folder, or that it is a folder."""
+    if isinstance(error, IsADirectoryError):
+        return "; name a file in it"
+    if not isinstance(error, FileNotFoundError):
+        return ""
+    if not path.parent.is_dir():
+        return f"; there is no folder {path.parent}"
+    with suppress(OSError):
+        names = islice((entry.name for entry in os.scandir(path.parent)), _MOST_COMPARED)
+        if near := get_close_matches(path.name, names, n=1, cutoff=0.75):
+            return f"; did you mean '{path.with_name(near[0])}'?"
+    return ""
+
+
+_MOST_COMPARED = 1_000
+"""Maximum number of files in a folder that are compared with a name."""
+
+
+def require_no_folder(path: Path, what: str) -> None:
+    """Raise InputError if a path in place of a file is a folder."""
+    if path.is_dir():
+        raise InputError(f"cannot read the {what} {path}: it is a folder; name a file in it")
 
 
 def _unpacked(data: bytes, path: Path, limit: int, what: str) -> bytes:
@@ -266,7 +324,7 @@ def _obstacle(path: Path) -> str | None:
 
 def _obstacle_to_stream(target: Path) -> str | None:
     if target.is_dir():
-        return "it is a folder"
+        return "it is a folder; name a file in it"
     if not (target.is_fifo() or target.is_char_device()):
         return "it is neither a file nor a pipe"
     return None if os.access(target, os.W_OK) else "it is read-only"
@@ -274,7 +332,7 @@ def _obstacle_to_stream(target: Path) -> str | None:
 
 def _obstacle_to_file(target: Path) -> str | None:
     if not target.parent.is_dir():
-        return f"there is no folder {target.parent}"
+        return f"there is no folder {target.parent}; create it first"
     if not os.access(target.parent, os.W_OK):
         return f"the folder {target.parent} is read-only"
     return "it is read-only" if target.exists() and not os.access(target, os.W_OK) else None

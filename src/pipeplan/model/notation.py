@@ -49,9 +49,10 @@ def parse_cell(text: str) -> tuple[Op, ...]:
 def _parse_op(text: str) -> Op:
     match = _OP.fullmatch(text)
     if match is None:
-        raise NotationError(
-            f"'{text}' is not an op: expected stage, kind, microbatch, as in 2F0 (or (0F7;7B3)OVERLAP_F_B)"
-        )
+        expected = "expected stage, kind, microbatch, as in 2F0 (or (0F7;7B3)OVERLAP_F_B)"
+        if re.fullmatch(r"\d+[A-Z_]+\d*(?:[;|]+\d+[A-Z_]+\d*)+", text):
+            expected = "separate ops with blanks or commas"
+        raise NotationError(f"'{text}' is not an op: {expected}")
     stage, kind, microbatch, part = match.groups()
     if Kind[kind].is_stage_wide != (microbatch is None):
         rule = "belongs to a whole stage and takes no microbatch" if microbatch else "needs a microbatch"

@@ -99,7 +99,7 @@ def test_a_run_updates_it(run, tmp_path):
         (f"{MEASURE} --microbatch-size 0", "microbatch"),
         (f"{MEASURE} -o calibration.txt", "invalid calibration file calibration.txt"),
         (f"{MEASURE} -o tiny.yaml", "inputs are never overwritten"),
-        (f"{MEASURE} -p 4", "Unknown option: -p"),
+        (f"{MEASURE} -p 4", "unknown option '-p'"),
         ("profile 1f1b --calibrate tiny.yaml --gpu cpu.yaml", "unexpected argument 'tiny.yaml'"),
         (f"profile --calibrate tiny.yaml --from {TORCHTITAN}", "a configuration needs model"),
         ("profile --calibrate ran.yaml --from nowhere", "nowhere"),

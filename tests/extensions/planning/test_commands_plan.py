@@ -16,7 +16,7 @@ QUICK = f"{ASKED} --seconds 3 --fix tp=2 dp=4"
 
 
 def test_help_lists_every_setting(run):
-    code, text, _ = run("plan --help")
+    code, text, _ = run("plan --help-all")
     assert code == 0
     for setting in table_of(PlanOptions).values():
         assert setting.options[0] in text
@@ -119,7 +119,7 @@ def test_a_deadline_of_days_is_met_with_totals_in_days_and_dollars(run):
     ("line", "words"),
     [
         ("plan", "a plan needs --model, --cluster, --global-batch, --sequence: "),
-        (f"{ASKED} --model llama3-8x", "specified multiple times"),
+        (f"{ASKED} --model llama3-8x", "--model is given twice, the second time as 'llama3-8x': keep one of them"),
         (ASKED.replace("llama3-8b", "llama3-8x"), "did you mean 'llama3-8b'"),
         (ASKED.replace("llama3-8b", "none.json"), "no such file"),
         (ASKED.replace("llama3-8b", "broken.json"), "hidden_size"),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeplan.costs import Limits, Settings
-from pipeplan.costs.values import parse_size
+from pipeplan.costs.written_numbers import parse_size
 from pipeplan.extensions.search import Choices, Problem
 from pipeplan.foundation.errors import CostError, InfeasibleError, ShapeError
 from pipeplan.model import Placement

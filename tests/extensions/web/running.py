@@ -35,9 +35,9 @@ class InThreads(Workers):
 
 
 @contextmanager
-def running(workers: Workers | None = None) -> Iterator[str]:
+def running(workers: Workers | None = None, port: int = 0) -> Iterator[str]:
     """The address of a server that runs as long as the block."""
-    with listen("127.0.0.1", 0) as listener:
+    with listen("127.0.0.1", port) as listener:
         config = uvicorn.Config(create_app(workers=workers or InThreads()), http="h11", log_level="error", ws="none")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

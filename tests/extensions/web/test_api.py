@@ -7,6 +7,7 @@ from base64 import b64decode
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote
+from zlib import decompress
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from pipeplan.extensions.web import schedules
 from pipeplan.extensions.web.replies import explanation
 from pipeplan.formats import timeline_json
 from pipeplan.foundation.errors import InputError
+from pipeplan.model import Kind
 from pipeplan.strategies import strategy
 
 COSTS: dict[str, Any] = {"ranks": 4, "microbatches": 8, "p2p_time": 0.25}
@@ -48,6 +50,38 @@ def test_timelines_are_those_asked_for(client):
     kind, _, packed = views[1]["bars"]["end"].partition(":")
     ends = np.frombuffer(b64decode(packed), f"<{kind}")
     assert ends.tolist() == pipeplan.simulate("1f1b", **COSTS).timeline.end.tolist()
+
+
+def test_schedules_are_drawn_alone_as_beside_their_figures(client):
+    question = {"settings": COSTS, "schedules": ["zbv", "1f1b"]}
+    beside = client.post("/api/compare", json=question | {"draw": ["zbv", "1f1b"]}).json()
+    alone = client.post("/api/draw", json=question).json()
+    assert alone == {name: beside[name] for name in ("drawn", "undrawn", "timeline")}
+    assert "unknown schedule" in errors_of(client.post("/api/draw", json={"schedules": ["zbw"]}))["schedules"]
+
+
+def test_a_large_comparison_has_ten_rows_and_small_timelines(client):
+    settings: dict[str, Any] = {"ranks": 64, "microbatches": 512, "p2p_time": 0.1}
+    answer = client.post("/api/compare", json={"settings": settings, "reasons": True})
+    result = answer.json()
+    assert len(result["results"]) == len(result["thumbnails"]) == 10
+    assert result["results"][0]["makespan"] == pipeplan.simulate("zbv", **settings).makespan
+    assert "slimpipe" in result["left_out"]
+    assert len(answer.content) < 400_000
+    # A large view is archived: a text instead of columns.
+    assert [type(view) for view in result["timeline"]["views"]] == [str]
+
+
+def test_a_thumbnail_has_the_kinds_of_the_timeline(client):
+    (thumbnail,) = client.post("/api/compare", json={"settings": COSTS, "schedules": ["1f1b"]}).json()["thumbnails"]
+    timeline = pipeplan.simulate("1f1b", **COSTS).timeline
+    rows = np.frombuffer(decompress(b64decode(thumbnail["cells"])), np.uint8).reshape(4, thumbnail["width"])
+    assert thumbnail["kinds"] == ["F", "B"]
+    # The share of each kind is that of its time, as far as the cells can tell.
+    for code, kind in ((1, Kind.F), (2, Kind.B)):
+        ops = timeline.schedule.columns.kind == kind
+        share = (timeline.end - timeline.start)[ops].sum() / (4 * timeline.makespan)
+        assert (rows == code).mean() == pytest.approx(share, abs=0.02)
 
 
 def test_memory_above_the_limit_is_an_answer(client):

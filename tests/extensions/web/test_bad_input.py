@@ -72,8 +72,8 @@ def test_a_request_of_the_wrong_form_is_told_at_its_field(client, request_, fiel
     assert answer.json()["errors"] == [{"field": field, "message": message}]
 
 
-def test_ten_thousand_ranks_of_all_schedules_are_refused_before_any_work(client):
-    answer = posted(client, '{"settings": {"ranks": 10000}}')
+def test_a_shape_too_large_for_any_schedule_is_refused_before_any_work(client):
+    answer = posted(client, '{"settings": {"ranks": 10000, "microbatches": 100}}')
     (error,) = answer.json()["errors"]
     assert error["field"] == "ranks"
     assert "the limit is 2,000,000" in error["message"]

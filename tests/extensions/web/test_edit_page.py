@@ -188,7 +188,7 @@ def test_it_joins_the_comparison_and_is_saved(editor, tmp_path):
         saved.value.save_as(path)
     assert pipeplan.simulate(tmp_path / "1f1b-edited.rows.txt").makespan == 36
     editor.page.click("text=Add to comparison")
-    editor.settled("() => document.querySelector('.results').textContent.includes('1f1b-edited.txt')")
+    editor.settled("() => document.querySelector('.fastest').textContent.includes('1f1b-edited.txt')")
     assert editor.lines[1].startswith("1F0 1F1 1F2 1B0 1B1 1F3")
 
 
@@ -203,19 +203,27 @@ def test_a_search_starts_from_it(editor):
     assert editor.page.is_visible("#panel-search")
 
 
-def test_a_link_holds_the_text(editor):
+def test_a_link_opens_a_page_that_computes_the_order_by_itself(editor):
     editor.begin()
     editor.replace("1F3 1B1", "1B1 1F3")
-    rows = editor.lines
     editor.page.click(".edit-bar >> text=Copy link")
     editor.page.wait_for_selector(".edit .message:has-text('copied')")
     link = editor.page.evaluate("navigator.clipboard.readText()")
+    assert "/order#order=1." in link
+    requests: list[str] = []
     editor.page.goto("about:blank")
+    editor.page.on("request", lambda request: requests.append(request.url))
     editor.page.goto(link)
-    editor.page.wait_for_selector(".edit[data-judged]")
-    assert editor.lines == rows
+    editor.page.wait_for_function("() => pipeplan.embedded !== null")
+    assert editor.page.evaluate("pipeplan.embedded.plots[0].view.makespan") == 36
+    assert [url.split("#")[0] for url in requests if not url.startswith("data:")] == [link.split("#")[0]]
+
+
+def test_the_address_holds_the_text(editor):
+    editor.begin()
+    editor.replace("1F3 1B1", "1B1 1F3")
+    rows = editor.lines
     assert editor.makespans == ["36", "33", "+3 (+9.1%)"]
-    # The page's own address holds it too.
     editor.settled("() => new URLSearchParams(location.search).has('rows')")
     editor.page.reload()
     editor.page.wait_for_selector(".edit[data-judged]")

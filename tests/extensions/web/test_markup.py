@@ -71,13 +71,13 @@ def test_names_of_files_are_shown_and_nothing_more(hooked, address):
     page = hooked.page
     names = [f"{payload}.csv" for payload in PAYLOADS]
     page.goto(f"{address}/?ranks=2&microbatches=2&schedules=1f1b")
-    page.wait_for_selector(".results table")
+    page.wait_for_selector(".fastest li")
     page.evaluate(DROP, [names, TEXT])
-    page.wait_for_function("() => document.querySelectorAll('.results tbody tr').length === 5")
-    shown = page.text_content(".results")
+    page.wait_for_function("() => document.querySelectorAll('.fastest li').length === 5")
+    shown = page.text_content(".fastest")
     assert all(payload.partition("\u202e")[0] in shown for payload in PAYLOADS)
     hooked.require_nothing()
-    for panel in ("Why ranks idle", "Edit"):
+    for panel in ("Why idle", "Edit"):
         page.click(f".panel-bar button:text-is('{panel}')")
         page.wait_for_timeout(200)
         hooked.require_nothing()
@@ -90,7 +90,7 @@ def test_an_address_is_shown_and_nothing_more(hooked, address):
         page.goto(
             f"{address}/?ranks={text}&schedules={text},1f1b&show={text}&open={text}&{text}={text}&memory_limit={text}"
         )
-        page.wait_for_selector(".results table, .banner:not([hidden])")
+        page.wait_for_selector(".fastest li, .banner:not([hidden])")
         hooked.require_nothing()
         page.goto(f"{address}/plan?model={text}&cluster={text}&{text}=1")
         page.wait_for_selector("form, .controls")

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
 from pipeplan import Settings, schedules, simulate
-from pipeplan.extensions.web.schedules import MOST_OPS, ops_at_most, require_servable
+from pipeplan.extensions.web.schedules import MOST_OPS, ops_at_most, require_servable, servable
 from pipeplan.foundation.errors import InputError, PipeplanError, ShapeError
 
 NAMES = [entry.name for entry in schedules()]
@@ -46,6 +46,18 @@ def test_what_is_too_large_is_refused(settings, names):
 def test_what_is_not_is_not():
     require_servable(["1f1b"], Settings(ranks=64, microbatches=10_000))
     require_servable(["1f1b"], Settings(ranks=64, microbatches=1000, chunks=1000))
+
+
+def test_of_a_large_shape_the_smallest_schedules_that_need_nothing_stay():
+    settings = Settings(ranks=64, microbatches=512)
+    kept, left_out = servable(NAMES, settings, frozenset())
+    assert {"1f1b", "zb-h1", "zbv"} <= set(kept)
+    assert {"slimpipe", "mepipe", "zb-auto"} <= set(left_out)
+    assert sum(ops_at_most(name, settings) for name in kept) <= MOST_OPS
+    assert [name for name in NAMES if name in {*kept, *left_out}] == NAMES
+    assert servable(NAMES, Settings(ranks=8, microbatches=24), frozenset()) == (NAMES, [])
+    with pytest.raises(ShapeError, match="too large to serve"):
+        servable(NAMES, Settings(ranks=10_000, microbatches=100), frozenset())
 
 
 def test_names_are_known():

@@ -23,6 +23,11 @@ DROP = """([name, text]) => {
 }"""
 
 
+ASKED = """async content => (await fetch("/api/review", {
+  method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name: "pasted", content }),
+})).json()"""
+
+
 @pytest.fixture
 def watched(browser, address) -> Iterator[Watched]:
     yield from watching(browser, address, permissions=["clipboard-read", "clipboard-write"])
@@ -68,7 +73,7 @@ def test_a_script_from_paste_to_patch(watched):
     page.fill("#field-text", SCRIPT)
     page.click(".source .primary")
     page.wait_for_selector(".finding.is-error")
-    assert page.text_content("main h2") == "1 error, for Megatron-LM"
+    assert page.locator(".answer > *").first.inner_text() == page.evaluate(ASKED, SCRIPT)["headline"]
     assert page.text_content(".line.is-error .number") == "3"
     assert "46 layers do not divide by pp 4" in (page.text_content(".line.is-error + .finding") or "").lower()
     assert "--decoder-last-pipeline-num-layers 10" in (page.text_content(".diff .added") or "")
@@ -76,6 +81,32 @@ def test_a_script_from_paste_to_patch(watched):
     assert page.evaluate("navigator.clipboard.readText()").startswith("--- a/pasted")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert serious_faults(page) == []
+
+
+def test_the_cluster_is_asked_for_where_rules_need_it(watched):
+    visit(watched)
+    page = watched.page
+    page.click(".source .primary")
+    page.wait_for_selector(".cluster-question:not([hidden])")
+    assert "rules were not judged, because the text does not state it" in (page.text_content(".cluster-question") or "")
+    assert "h100-sxm:8x8" in page.eval_on_selector_all("#known-clusters option", "all => all.map(one => one.value)")
+    page.click("[data-asks=cluster] >> nth=0")
+    assert page.evaluate("document.activeElement.id") == "cluster-of-review"
+    page.keyboard.type("h100-sxm:8x16")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".cluster-question", state="hidden")
+    assert page.input_value("#field-cluster") == "h100-sxm:8x16"
+    assert page.locator("[data-asks=cluster]").count() == 0
+
+
+def test_a_wrong_cluster_is_said_at_its_field(watched):
+    visit(watched)
+    page = watched.page
+    page.click(".source .primary")
+    page.fill("#cluster-of-review", "h100x64")
+    page.click(".cluster-question button")
+    page.wait_for_selector("[data-field=cluster] .error:not([hidden])")
+    assert page.evaluate("document.activeElement.id") == "field-cluster"
 
 
 def test_a_file_is_reviewed_by_its_suffix_and_the_form_says_the_rest(watched):

@@ -25,6 +25,7 @@ OPERATIONS = [
     ("GET", "/api/presets"),
     ("GET", "/api/presets/{name}"),
     ("POST", "/api/compare"),
+    ("POST", "/api/draw"),
     ("POST", "/api/shape"),
     ("POST", "/api/explain"),
     ("POST", "/api/download"),

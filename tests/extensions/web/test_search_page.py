@@ -68,12 +68,12 @@ def test_a_search_is_stopped_and_what_it_found_stays(watched):
     page.select_option("#search-placement", "v")
     page.fill("#search-seconds", "60")
     page.click("#panel-search .primary")
-    page.wait_for_function("() => document.querySelectorAll('.results tbody tr').length === 2", timeout=60_000)
+    page.wait_for_function("() => document.querySelectorAll('.fastest .row').length === 2", timeout=60_000)
     page.focus("#panel-search .progress button")
     page.keyboard.press("Escape")
     page.wait_for_function("() => document.querySelector('#panel-search .outcome').textContent.startsWith('Stopped: ')")
     assert page.is_hidden("#panel-search .progress")
-    assert "search v" in watched.rows()
+    assert "search v" in page.text_content(".fastest")
     # The server is free again at once: the page's next search is not refused.
     page.fill("#search-seconds", "1")
     page.click("#panel-search .primary")
@@ -100,5 +100,5 @@ def test_the_front_and_its_points(watched):
     page.click("#panel-front tbody tr:first-child button")
     watched.settled("() => document.querySelector('#panel-front circle').getAttribute('aria-pressed') === 'true'")
     # Each point that was looked at stays in the comparison.
-    watched.settled("() => document.querySelectorAll('.results tbody tr').length === 4")
+    watched.settled("() => document.querySelectorAll('.fastest .row').length === 4")
     assert serious_faults(page, "#panel-front") == []

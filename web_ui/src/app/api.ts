@@ -1,15 +1,18 @@
 /** Requests of the page and their responses. */
 
+import type { TimelineData, ViewJson } from "../data.js";
 import type {
   BundledCosts,
   CompareReply,
   ConfigReply,
+  DrawReply,
   Explanation,
   Fault,
   FormatEntry,
   Settings,
   StrategyRecord,
 } from "../records.js";
+import { opened } from "../report/archive.js";
 import type { FormFields } from "./fields.js";
 
 export type {
@@ -38,10 +41,17 @@ export interface CompareRequest {
   readonly files: readonly OwnFile[];
 }
 
-/** Error of a request that the server refuses. If the server does not respond, its only fault has no field. */
+/** Error of a request that the server refuses. */
 export class Refusal extends Error {
   constructor(readonly faults: readonly Fault[]) {
     super(faults.map((fault) => fault.message).join("; "));
+  }
+}
+
+/** Error of a request that the server does not answer: it is away, or starts again. */
+export class Away extends Refusal {
+  constructor() {
+    super([{ field: "", message: "The server does not respond." }]);
   }
 }
 
@@ -72,7 +82,21 @@ export async function compare(
   signal: AbortSignal,
 ): Promise<CompareReply> {
   const body = { ...request, draw, reasons: true };
-  return (await post("/api/compare", body, signal)).json() as Promise<CompareReply>;
+  return unpacked((await (await post("/api/compare", body, signal)).json()) as CompareReply);
+}
+
+/** Fetch the timelines of the schedules of a request. */
+export async function draw(request: CompareRequest, signal: AbortSignal): Promise<DrawReply> {
+  return unpacked((await (await post("/api/draw", { ...request, reasons: true }, signal)).json()) as DrawReply);
+}
+
+/** Open the timelines of a reply that are archived because they are large. */
+async function unpacked<Reply extends { readonly timeline: TimelineData | null }>(reply: Reply): Promise<Reply> {
+  if (reply.timeline === null) return reply;
+  const views = (reply.timeline.views as readonly (ViewJson | string)[]).map(async (view) =>
+    typeof view === "string" ? opened(view) : view,
+  );
+  return { ...reply, timeline: { ...reply.timeline, views: await Promise.all(views) } };
 }
 
 export async function explain(request: CompareRequest): Promise<Explanation> {
@@ -110,7 +134,7 @@ export function post(address: string, body: unknown, signal: AbortSignal | null 
 
 export async function send(address: string, request: RequestInit): Promise<Response> {
   const answer = await fetch(address, request).catch(() => null);
-  if (answer === null) throw new Refusal([{ field: "", message: "The server does not respond. Is it still running?" }]);
+  if (answer === null) throw new Away();
   if (answer.ok) return answer;
   const body = (await answer.json().catch(() => null)) as { errors?: readonly Fault[] } | null;
   throw new Refusal(body?.errors ?? [{ field: "", message: `server error ${answer.status}` }]);

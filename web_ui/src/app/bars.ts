@@ -1,23 +1,24 @@
-/** Bars next to the numbers of one column, all on the same scale: twice the number, twice the bar. */
+/** Bars of times on one scale, which begins at the bound: near the bound, small differences are visible. */
 
-import { Times } from "../format.js";
+import type { Comparison } from "./api.js";
 
-export interface Bar {
-  readonly text: string;
-  /** Its length as a share of the column's longest one, from 0 to 1. */
-  readonly share: number;
-  /** Room for each number of the column, in characters, so that the tracks next to them are equally long. */
-  readonly characters: number;
+export interface BarScale {
+  /** Time at which bars begin. */
+  readonly start: number;
+  readonly end: number;
+  /** Whether the start is the bound of the headline; else it is the least bound of all schedules. */
+  readonly common: boolean;
 }
 
-/** Return a bar for each time with its formatted number; if no time is positive, all bars are empty. */
-export function barsOf(times: readonly number[], form: Times = Times.of(times, "")): Bar[] {
-  const longest = Math.max(...times, 0);
-  const texts = times.map((time) => form.number(time));
-  const characters = Math.max(...texts.map((text) => text.length), 0);
-  return times.map((time, at) => ({
-    text: texts[at],
-    share: longest > 0 ? Math.max(time, 0) / longest : 0,
-    characters,
-  }));
+/** Return the scale for all makespans of a comparison. */
+export function barScale({ results, least_bound: least }: Pick<Comparison, "results" | "least_bound">): BarScale {
+  const times = results.map(({ makespan }) => makespan);
+  const end = Math.max(...times, 0);
+  const common = times.every((time) => time >= least.value);
+  return { start: common ? least.value : Math.min(...results.map((result) => result.lower_bound)), end, common };
+}
+
+/** Return the length of a time's bar as a share of the longest one, 0 to 1. */
+export function barShare(time: number, { start, end }: BarScale): number {
+  return end > start ? Math.min(Math.max((time - start) / (end - start), 0), 1) : 0;
 }

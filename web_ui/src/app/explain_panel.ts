@@ -15,10 +15,10 @@ const QUIET = 250;
 
 export class ExplainPanel implements Panel {
   readonly name = "why";
-  readonly title = "Why ranks idle";
+  readonly title = "Why idle";
   readonly element = make("section", { class: "explain" });
   private readonly heading = make("h2", {}, "Why ranks idle");
-  private readonly body = make("div", { class: "explain-body", "aria-live": "polite" });
+  private readonly body = make("div", { class: "explain-body", "aria-live": "polite" }, "Computing\u2026");
   private readonly explaining = new Latest(() => this.explain());
   private waiting: ReturnType<typeof setTimeout> | undefined;
 

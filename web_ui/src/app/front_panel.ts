@@ -13,7 +13,7 @@ import { optionField, SearchForm } from "./search_form.js";
 
 export class FrontPanel implements Panel {
   readonly name = "front";
-  readonly title = "Time against memory";
+  readonly title = "Front";
   readonly element = make("section", { class: "trade" });
   private readonly placement = optionField("placement", FRONT_FIELDS.placement);
   private readonly objective = optionField("objective", FRONT_FIELDS.objective);

@@ -1,25 +1,30 @@
-/** The whole page: compares again after every change and shows the result. */
+/** The whole page: compares again after every change, and shows the sentence, the timelines and the panels. */
 
 import { make, part } from "../dom.js";
 import { download as saveFile } from "../export.js";
-import { fromQuery, INITIAL, type PageState, toQuery } from "./address.js";
+import { NEEDS } from "../needs.js";
+import { fromQuery, INITIAL, PARAMETERS, type PageState, presetIn, toQuery } from "./address.js";
 import * as api from "./api.js";
 import { Banner } from "./banner.js";
+import { Connection } from "./connection.js";
 import { CopyLink } from "./copy_link.js";
 import { Downloads } from "./downloads.js";
 import type { FormFields } from "./fields.js";
 import { FileDrop } from "./files.js";
 import { Form } from "./form.js";
 import { Latest } from "./latest.js";
+import { Notices } from "./notices.js";
 import type { Host } from "./panel.js";
 import { PANELS } from "./panel_list.js";
 import { Panels } from "./panels.js";
 import { Picture } from "./picture.js";
 import { Presets } from "./presets.js";
-import { ResultTable } from "./results.js";
 import { ScheduleList } from "./schedule_list.js";
+import { SchedulesPanel } from "./schedules_panel.js";
 import { Sheet } from "./sheet.js";
 import { Tour } from "./tour.js";
+import { rowsOf, Trail } from "./trail.js";
+import { unknownNames } from "./unknown_names.js";
 import { settingsOf, type Typed, typedOf } from "./values.js";
 
 /** Milliseconds without a change before the address is written: browsers limit the rate of changes. */
@@ -28,6 +33,10 @@ const QUIET = 250;
 const LONG = 600;
 /** Milliseconds after which a newer request cancels a running one, which may take half a minute. */
 const TOO_LONG = 2000;
+
+/** Themes of the timeline and the page. */
+const THEMES = ["auto", "light", "dark"];
+const AWAY = "The server is away. The page asks again every second, and goes on when it is back.";
 
 export class Page implements Host {
   comparison: api.Comparison | null = null;
@@ -42,7 +51,7 @@ export class Page implements Host {
       this.list.add(file);
     },
   });
-  private readonly table = new ResultTable({
+  private readonly schedules = new SchedulesPanel({
     only: (name) => this.show([name]),
     beside: (name, shows) => this.showBeside(name, shows),
   });
@@ -52,74 +61,161 @@ export class Page implements Host {
     () => this.downloadSettings(),
   );
   private readonly presets = new Presets(
-    (config) => this.useConfig(config),
+    (config) => this.usePreset(config),
     () => this.useConfig({ settings: INITIAL.typed, schedules: [], notes: [] }),
   );
   private readonly banner = new Banner("Out of date: see the message at ", (name) => this.focus(name));
+  private readonly away = make("p", { class: "away", role: "status", hidden: true }, AWAY);
+  private readonly notices = new Notices((address) => void this.follow(address));
   private readonly sheet: Sheet;
-  private readonly answer = make("div", { class: "answer" });
-  private readonly comparing = new Latest(() => this.compare());
+  private readonly headline = make("h2", { class: "headline" }, "Comparing schedules\u2026");
+  private readonly leftOut = make("p", { class: "note left-out", hidden: true });
+  private readonly undrawn = make("p", { class: "note undrawn", hidden: true });
+  private readonly answer = make("div", { class: "answer workbench", hidden: true });
+  private readonly comparing = new Latest(() => this.answerAgain());
+  private readonly connection = new Connection(
+    () => this.lost(),
+    () => this.back(),
+  );
+  private readonly trail = new Trail(history);
+  /** Texts of the form with the chosen preset. */
+  private base: Typed = {};
+  private loaded = false;
+  /** Whether the comparison is that of the form; else only other timelines are requested. */
+  private current = false;
   private visible: readonly string[] = [];
   private waiting: ReturnType<typeof setTimeout> | undefined;
   private pending: { readonly since: number; readonly stop: AbortController } | null = null;
 
   constructor(private readonly settings: FormFields) {
     this.form = new Form(settings, () => this.changed());
-    this.picture = new Picture(location.hash.slice(1), () => this.later());
-    this.panels = new Panels(
-      PANELS.map((makePanel) => makePanel(this)),
+    this.picture = new Picture(
+      location.hash.slice(1),
       () => this.later(),
+      () => this.schedules.draw(),
     );
+    this.panels = new Panels([this.schedules, ...PANELS.map((makePanel) => makePanel(this))], () => {
+      this.arrange();
+      this.later();
+    });
     this.sheet = new Sheet(part("#controls"), [part("header"), part("main")]);
   }
 
   /** Restore the state of the address and request the first comparison. */
   async start(): Promise<void> {
     this.build();
+    window.addEventListener("popstate", () => void this.restore());
+    window.addEventListener("hashchange", () => {
+      this.picture.fragment = location.hash.slice(1);
+    });
+    this.connection.watch();
+    await this.load();
+  }
+
+  /** Load the lists of names, then restore the state. */
+  private async load(): Promise<void> {
     try {
       const [schedules, formats, presets] = await Promise.all([api.schedules(), api.formats(), api.presets()]);
       this.presets.fill(presets);
       this.list.fill(schedules);
       this.downloads.fill(formats.filter((format) => format.written));
       this.drop.fill(formats.filter((format) => format.read));
+      this.loaded = true;
+      await this.restore();
     } catch (error) {
       this.fail(error);
-      return;
     }
-    this.use(fromQuery(location.search, this.settings.fields));
-    window.addEventListener("popstate", () => this.use(fromQuery(location.search, this.settings.fields)));
-    window.addEventListener("hashchange", () => {
-      this.picture.fragment = location.hash.slice(1);
-    });
   }
 
   private build(): void {
     const { form, list, answer } = this;
     const tour = new Tour();
     const link = new CopyLink(
-      () => history.replaceState(null, "", this.address()),
+      () => this.write(),
       () => list.files.length > 0,
     );
     part("#actions").prepend(link.status, link.button, this.downloads.element, tour.opener);
     part("#controls").prepend(this.presets.element, this.drop.element, form.element);
     form.insert(list.element);
-    answer.append(this.table.element, this.panels.element, this.picture.element);
-    part("main").replaceChildren(this.sheet.opener, tour.element, this.banner.element, answer);
-    tour.begin();
+    const drawing = make("div", { class: "drawing" }, this.undrawn, this.picture.element);
+    answer.append(drawing, this.sheet.opener, this.panels.element);
+    const messages = [this.away, this.notices.element, this.banner.element];
+    part("main").replaceChildren(...messages, this.headline, this.leftOut, answer, tour.element);
+    this.notices.show([]);
   }
 
-  private use(state: PageState): void {
-    this.form.typed = state.typed;
+  /** Restore the state of the browser's current entry. */
+  private async restore(): Promise<void> {
+    clearTimeout(this.waiting);
+    const { search, hash } = location;
+    const fields = this.settings.fields;
+    const preset = presetIn(search);
+    const known = this.presets.names.includes(preset);
+    try {
+      this.base = known ? typedOf((await api.preset(preset)).settings, fields) : {};
+    } catch (error) {
+      this.fail(error);
+      return;
+    }
+    const unknown = unknownNames(search, hash.slice(1), this.knownNames());
+    this.notices.show(unknown);
+    const left = (name: string) => !unknown.some((one) => one.name === name);
+    const state = fromQuery(search, fields, this.base);
+    const choices = new Set(fields.filter(({ kind }) => kind === "choice").map(({ name }) => name));
+    const typed = Object.entries(state.typed).filter(([name, text]) => !choices.has(name) || left(text));
+    this.presets.choose(preset);
+    this.form.typed = Object.fromEntries(typed);
     this.list.names = state.schedules;
     this.list.allow = state.allow;
-    this.visible = state.visible;
+    this.visible = state.visible.filter(left);
+    const rows = rowsOf(history.state) ?? new URLSearchParams(search).get("rows");
+    this.panels.restore(this.visible[0] ?? "", rows);
     this.panels.open = state.open;
+    this.picture.fragment = hash.slice(1);
+    this.arrange();
+    this.trail.restored({ query: this.query(), rows });
+    this.current = false;
     void this.comparing.request();
   }
 
+  /** Open an address of this page, as a new entry of the history. */
+  private follow(address: string): Promise<void> {
+    history.pushState(null, "", address);
+    return this.restore();
+  }
+
+  private knownNames(): Parameters<typeof unknownNames>[2] {
+    const { fields } = this.settings;
+    const schedules = [...this.list.known, ...this.list.files.map(({ name }) => name)];
+    const choices = fields.filter(({ kind }) => kind === "choice").map(({ name, choices }) => [name, choices] as const);
+    return {
+      parameters: [...PARAMETERS, ...fields.map(({ name }) => name)],
+      query: {
+        preset: this.presets.names,
+        schedules,
+        show: schedules,
+        allow: NEEDS,
+        open: this.panels.names,
+        ...Object.fromEntries(choices),
+      },
+      fragment: { theme: THEMES },
+    };
+  }
+
   private get state(): PageState {
-    const { form, list, visible, panels } = this;
-    return { typed: form.typed, schedules: list.selected, allow: list.allow, visible, open: panels.open };
+    const { form, list, visible, panels, presets } = this;
+    return {
+      preset: presets.chosen,
+      typed: form.typed,
+      schedules: list.selected,
+      allow: list.allow,
+      visible,
+      open: panels.open,
+    };
+  }
+
+  private arrange(): void {
+    this.answer.dataset.panel = this.panels.open;
   }
 
   get drawn(): readonly string[] {
@@ -168,7 +264,8 @@ export class Page implements Host {
 
   show(names: readonly string[]): void {
     this.visible = names;
-    this.changed();
+    this.later();
+    void this.comparing.request();
   }
 
   remember(): void {
@@ -176,6 +273,7 @@ export class Page implements Host {
   }
 
   private changed(): void {
+    this.current = false;
     this.later();
     const { pending } = this;
     if (pending !== null) {
@@ -188,16 +286,21 @@ export class Page implements Host {
   /** Write the address after a moment without changes. */
   private later(): void {
     clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => history.replaceState(null, "", this.address()), QUIET);
+    this.waiting = setTimeout(() => this.write(), QUIET);
   }
 
-  private address(): string {
-    const { fragment } = this.picture;
-    return `?${toQuery(this.state, this.panels.query())}${fragment === "" ? "" : `#${fragment}`}`;
+  private write(): void {
+    clearTimeout(this.waiting);
+    this.trail.write({ query: this.query(), rows: this.panels.editedText }, this.picture.fragment, performance.now());
   }
 
-  private async compare(): Promise<void> {
-    const request = this.request();
+  private query(): string {
+    return toQuery(this.state, this.panels.query(), this.base);
+  }
+
+  /** Compare again if the form has changed; else request only the timelines to show. */
+  private async answerAgain(): Promise<void> {
+    if (!this.loaded) return;
     if (this.list.names.length + this.list.files.length === 0) {
       this.showFaults([{ field: "schedules", message: "choose at least one schedule" }]);
       return;
@@ -205,15 +308,16 @@ export class Page implements Host {
     const stop = new AbortController();
     this.pending = { since: performance.now(), stop };
     const long = setTimeout(() => this.answer.setAttribute("aria-busy", "true"), LONG);
+    const compares = !this.current;
+    this.current = true;
     try {
-      const comparison = await api.compare(request, this.visible.length > 0 ? this.visible : null, stop.signal);
-      this.comparison = comparison;
-      this.showFaults(comparison.refused);
-      this.table.show(comparison);
-      this.picture.show(comparison.timeline);
-      this.sheet.setLabel(summary(comparison, this.form.typed));
-      this.panels.answered(comparison);
+      const comparison = compares ? await this.compare(stop.signal) : await this.draw(stop.signal);
+      this.connection.answered();
+      this.away.hidden = true;
+      if (compares) this.showFaults(comparison.refused);
+      this.showAnswer(comparison);
     } catch (error) {
+      this.current = false;
       // After an abort, a newer request is already pending.
       if (!stop.signal.aborted) this.fail(error);
     } finally {
@@ -223,7 +327,54 @@ export class Page implements Host {
     }
   }
 
+  private compare(signal: AbortSignal): Promise<api.Comparison> {
+    return api.compare(this.request(), this.visible.length > 0 ? this.visible : null, signal);
+  }
+
+  /** Return the same comparison with the timelines that are to be shown. */
+  private async draw(signal: AbortSignal): Promise<api.Comparison> {
+    const { comparison } = this;
+    if (comparison === null) return this.compare(signal);
+    const known = new Set(comparison.results.map(({ schedule }) => schedule));
+    const names = this.visible.filter((name) => known.has(name));
+    const first = comparison.results[0].schedule;
+    return { ...comparison, ...(await api.draw(this.request(names.length > 0 ? names : [first]), signal)) };
+  }
+
+  private showAnswer(comparison: api.Comparison): void {
+    this.comparison = comparison;
+    this.answer.hidden = false;
+    this.headline.textContent = comparison.headline;
+    this.leftOut.textContent = comparison.left_out;
+    this.leftOut.hidden = comparison.left_out === "";
+    const large = comparison.undrawn.join(", ");
+    this.undrawn.textContent = `Too large to draw here: ${large}. Download the page or the picture.`;
+    this.undrawn.hidden = large === "";
+    this.picture.show(comparison.timeline);
+    this.sheet.setLabel(summary(comparison, this.form.typed));
+    this.panels.answered(comparison);
+  }
+
+  /** Say that the server is away; the page asks again until it is back. */
+  private lost(): void {
+    this.away.hidden = false;
+    this.banner.clear();
+    if (!this.current) this.answer.classList.add("stale");
+  }
+
+  private back(): void {
+    this.away.hidden = true;
+    if (!this.loaded) void this.load();
+    else void this.comparing.request();
+  }
+
   private fail(error: unknown): void {
+    if (error instanceof api.Away) {
+      this.connection.failed();
+      return;
+    }
+    this.connection.answered();
+    if (this.comparison === null) this.headline.textContent = "No comparison yet";
     const faults = error instanceof api.Refusal ? error.faults : [{ field: "", message: String(error) }];
     this.showFaults(faults, true);
   }
@@ -254,7 +405,18 @@ export class Page implements Host {
     this.show(shows ? [...others, name] : others);
   }
 
+  private usePreset(config: api.Config): void {
+    this.base = typedOf(config.settings, this.settings.fields);
+    this.use(config);
+  }
+
   private useConfig(config: api.Config): void {
+    this.presets.choose("");
+    this.base = {};
+    this.use(config);
+  }
+
+  private use(config: api.Config): void {
     this.form.typed = typedOf(config.settings, this.settings.fields);
     if (config.schedules.length > 0) {
       this.list.names = [...new Set([...this.list.names, ...config.schedules])];

@@ -1,4 +1,4 @@
-/** Interface of the panels between the table and the timelines: each is one file and has a button that opens it. */
+/** Interface of the panels beside the timelines: each is one file and has a button that opens it. */
 
 import type { CompareRequest, Comparison, OwnFile } from "./api.js";
 import type { Picture } from "./picture.js";
@@ -15,6 +15,10 @@ export interface Panel {
   about?(schedule: string): void;
   /** Part of the page's address while the panel is open. */
   query?(): Readonly<Record<string, string>>;
+  /** Edited text, which the browser's history keeps; null if nothing is edited. */
+  editedText?(): string | null;
+  /** Restore the edited text of a schedule; null for the original text. */
+  restore?(schedule: string, rows: string | null): void;
   /** Called with each new comparison; `open` is whether the panel is open. */
   answered?(comparison: Comparison, open: boolean): void;
 }

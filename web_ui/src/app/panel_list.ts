@@ -1,4 +1,4 @@
-/** The panels of the page, in the order of their buttons. A new one is one line here. */
+/** The panels of the page, after that of the schedules, in the order of their buttons. A new one is one line here. */
 
 import { EditPanel } from "../edit/panel.js";
 import { ExplainPanel } from "./explain_panel.js";

@@ -1,4 +1,4 @@
-/** The timelines below the table, and their colours for the rest of the page. */
+/** The timelines, and their colours for the rest of the page. */
 
 import type { mountTimeline, Timeline, TimelineData } from "../index.js";
 
@@ -10,10 +10,12 @@ export class Picture {
   /** Null until the first data is shown. */
   timeline: Timeline | null = null;
   private data: TimelineData | null = null;
+  private coloured: "light" | "dark" | null = null;
 
   constructor(
     private start: string,
     private readonly moved: () => void,
+    private readonly recoloured: () => void = () => undefined,
   ) {
     this.element.className = "timeline";
     // The timeline sets its theme as an attribute of its element, and the page follows.
@@ -46,8 +48,11 @@ export class Picture {
     const name = this.element.dataset.theme === "dark" ? "dark" : "light";
     const theme = Object.values(this.data?.themes[name] ?? {})[0];
     if (theme === undefined) return;
+    const before = this.coloured;
+    this.coloured = name;
     const style = document.documentElement.style;
     for (const [key, reason] of Object.entries(theme.reasons)) style.setProperty(`--reason-${key}`, reason.fill);
     for (const [key, kind] of Object.entries(theme.kinds)) style.setProperty(`--kind-${key}`, kind.fill[0] ?? "");
+    if (before !== name) this.recoloured();
   }
 }

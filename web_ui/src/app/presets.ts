@@ -46,15 +46,31 @@ export class Presets {
     this.select.append(...groups);
   }
 
-  private async use(name: string): Promise<void> {
+  /** Name of the preset with which the form began; empty if there is none. */
+  get chosen(): string {
+    return this.select.value;
+  }
+
+  get names(): readonly string[] {
+    return this.presets.map(({ name }) => name);
+  }
+
+  /** Show a preset as chosen, without using it. */
+  choose(name: string): void {
     const selected = this.presets.find((preset) => preset.name === name);
+    this.select.value = selected?.name ?? "";
     this.error.hidden = true;
     this.about.replaceChildren();
-    if (selected === undefined) {
+    if (selected !== undefined)
+      this.about.append(`${selected.about} In the shell: `, make("code", {}, `--config ${name}`));
+  }
+
+  private async use(name: string): Promise<void> {
+    this.choose(name);
+    if (name === "") {
       this.none();
       return;
     }
-    this.about.append(`${selected.about} In the shell: `, make("code", {}, `--config ${name}`));
     try {
       const config = await preset(name);
       if (this.select.value === name) this.apply(config);
@@ -65,8 +81,8 @@ export class Presets {
   }
 }
 
-/** Return the title of a preset, without its publisher. */
+/** Return the name of a preset and its first words, without its publisher. */
 function titleOf({ name, about }: Preset): string {
   const [first] = about.split(/: |\. | as /);
-  return `${first.replace(/^An? /, "").replace(/, profiled on (\w+) GPUs?$/, ", $1")} (${name})`;
+  return `${name}: ${first.replace(/^An? /, "").replace(/, profiled on (\w+) GPUs?$/, ", $1")}`;
 }

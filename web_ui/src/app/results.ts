@@ -1,11 +1,12 @@
 /** The comparison as a table: a row per schedule, the best first, then the schedules that are not possible and why. */
 
-import { button, make } from "../dom.js";
+import { make } from "../dom.js";
 import { memoryScale, memoryText, peakName, percent, type Scale, Times } from "../format.js";
 import { missingOf, needsText } from "../needs.js";
 import { scroller } from "../scroller.js";
 import type { Comparison, Result } from "./api.js";
-import { type Bar, barsOf } from "./bars.js";
+import { barScale, barShare } from "./bars.js";
+import { memoryFor, peakOf } from "./rows.js";
 
 export interface Choice {
   /** Show only the timeline of this schedule. */
@@ -14,9 +15,8 @@ export interface Choice {
   beside(name: string, shows: boolean): void;
 }
 
-/** A column; `key` is its CSS class, by which narrow pages hide it. Columns that are not `usual` show on request. */
+/** A column; those that are not `usual` show on request. */
 interface Column {
-  readonly key: string;
   readonly usual: boolean;
   readonly heading: string;
   readonly title: string;
@@ -25,20 +25,13 @@ interface Column {
 
 export class ResultTable {
   readonly element = make("div", { class: "results" });
-  private readonly more = button("All columns", "show all columns", () => this.toggle());
-  private all = false;
-  private comparison: Comparison | null = null;
 
-  constructor(private readonly choice: Choice) {
-    this.more.classList.add("quiet");
-    this.more.setAttribute("aria-pressed", "false");
-  }
+  constructor(private readonly choice: Choice) {}
 
-  show(comparison: Comparison): void {
-    this.comparison = comparison;
+  show(comparison: Comparison, all: boolean): void {
     const { results } = comparison;
-    const visible = columns(results).filter(({ usual }) => usual || this.all);
-    const scale = scaleOf(results);
+    const visible = columns(comparison).filter(({ usual }) => usual || all);
+    const scale = memoryFor(results);
     const rows = results.flatMap((result, at) => [
       ...groupRow(comparison, at, visible.length),
       this.row(result, visible, scale, comparison.drawn.includes(result.schedule)),
@@ -47,27 +40,18 @@ export class ResultTable {
     const head = make(
       "tr",
       {},
-      make("th", { scope: "col", class: "box", title: "select the timelines to show below" }, "show"),
+      make("th", { scope: "col", class: "box", title: "select the timelines to show" }, "show"),
       make("th", { scope: "col" }, "schedule"),
-      ...visible.map(({ key, heading, title }) => make("th", { scope: "col", class: key, title }, heading)),
+      ...visible.map(({ heading, title }) => make("th", { scope: "col", title }, heading)),
     );
-    const focused = document.activeElement?.getAttribute("data-key") ?? "";
     const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...rows, ...refused));
-    this.element.replaceChildren(scroller("comparison", table), this.more, ...notes(comparison));
-    // The rows are new elements: restore the keyboard's focus.
-    if (focused !== "") this.element.querySelector<HTMLElement>(`[data-key="${CSS.escape(focused)}"]`)?.focus();
-  }
-
-  private toggle(): void {
-    this.all = !this.all;
-    this.more.setAttribute("aria-pressed", String(this.all));
-    this.element.classList.toggle("all", this.all);
-    if (this.comparison !== null) this.show(this.comparison);
+    this.element.classList.toggle("all", all);
+    this.element.replaceChildren(scroller("comparison", table, all ? "" : "tall"));
   }
 
   private row(result: Result, visible: readonly Column[], scale: Scale, shows: boolean): HTMLElement {
     const name = result.schedule;
-    const cells = visible.map(({ key, cell }) => make("td", { class: key }, cell(result)));
+    const cells = visible.map(({ cell }) => make("td", {}, cell(result)));
     const kind = `${shows ? "shows" : ""}${result.over === null ? "" : " excluded"}`;
     const row = make("tr", { class: kind }, this.box(name, shows), this.name(result, scale), ...cells);
     row.addEventListener("click", (event) => {
@@ -101,60 +85,53 @@ export class ResultTable {
   }
 }
 
-function columns(results: readonly Result[]): readonly Column[] {
+function columns(comparison: Comparison): readonly Column[] {
+  const { results } = comparison;
   const unit = results[0]?.time_unit ?? "";
   const values = [...results.map((result) => result.makespan), ...results.map(boundOf), ...results.map(longestOf)];
   const times = Times.of(values, unit);
-  const spans = results.map((result) => result.makespan);
-  const bars = new Map(barsOf(spans, times).map((bar, at) => [results[at], bar]));
-  const scale = scaleOf(results);
+  const bars = barScale(comparison);
+  const scale = memoryFor(results);
   const inUnit = times.unit === "" ? "" : `, ${times.unit}`;
   // Names and order are those of the shell's table (api/comparing/columns.py).
   return [
     {
-      key: "chunks",
-      usual: true,
+      usual: false,
       heading: "chunks",
       title: "model chunks per rank",
       cell: (result) => String(result.chunks),
     },
     {
-      key: "makespan",
       usual: true,
       heading: `makespan${inUnit}`,
-      title: "time from 0 to the end of the last op",
-      cell: (result) => withBar(bars.get(result)),
+      title: "time from 0 to the end of the last op; bars begin at the bound",
+      cell: (result) => withBar(times.number(result.makespan), barShare(result.makespan, bars)),
     },
     {
-      key: "longest",
       usual: false,
       heading: `longest span${inUnit}`,
       title: "longest time from the first start to the last end of a rank",
       cell: (result) => times.number(longestOf(result)),
     },
     {
-      key: "bubble",
       usual: true,
       heading: "bubble",
       title: "idle time / total time",
       cell: (result) => percent(result.bubble.idle_over_total),
     },
     {
-      key: "ideal",
       usual: false,
       heading: "over ideal",
       title: "idle time / busy time",
       cell: (result) => percent(result.bubble.over_ideal),
     },
     {
-      key: "span",
       usual: false,
       heading: "of span",
       title: "idle time within the longest span",
       cell: (result) => percent(result.bubble.span),
     },
     {
-      key: "peak",
       usual: true,
       heading: peakName(scale.unit),
       title:
@@ -164,21 +141,18 @@ function columns(results: readonly Result[]): readonly Column[] {
       cell: (result) => memoryText(peakOf(result), scale),
     },
     {
-      key: "bound",
       usual: false,
       heading: "lower bound",
       title: "no schedule of this placement and these costs is faster",
       cell: (result) => make("span", { title: result.bound_reason }, times.number(boundOf(result))),
     },
     {
-      key: "gap",
       usual: true,
       heading: "gap",
       title: "optimality gap: makespan above the lower bound of its placement",
       cell: ({ gap }) => gapText(gap),
     },
     {
-      key: "any",
       usual: false,
       heading: "gap (any)",
       title:
@@ -186,15 +160,6 @@ function columns(results: readonly Result[]): readonly Column[] {
       cell: ({ least_gap: gap }) => gapText(gap),
     },
   ];
-}
-
-function scaleOf(results: readonly Result[]): Scale {
-  const inBytes = results.some((result) => result.peak_bytes !== null);
-  return memoryScale(inBytes ? "bytes" : "activations", Math.max(...results.map(peakOf)));
-}
-
-function peakOf(result: Result): number {
-  return Math.max(...(result.peak_bytes ?? result.peak_activation));
 }
 
 function longestOf(result: Result): number {
@@ -222,14 +187,11 @@ function overText({ rank, peak, limit, unit }: NonNullable<Result["over"]>, scal
   ];
 }
 
-/** Return a number next to its bar; numbers of one column have equal widths, so that their bars have the same scale. */
-function withBar(bar: Bar | undefined): string | HTMLElement {
-  if (bar === undefined) return "";
+function withBar(text: string, share: number): HTMLElement {
   const fill = make("span", { class: "bar" });
-  fill.style.width = `${100 * bar.share}%`;
-  const number = make("span", { class: "number" }, bar.text);
-  number.style.minWidth = `${bar.characters}ch`;
-  return make("span", { class: "with-bar" }, make("span", { class: "track", "aria-hidden": "true" }, fill), number);
+  fill.style.width = `${100 * share}%`;
+  const track = make("span", { class: "track", "aria-hidden": "true" }, fill);
+  return make("span", { class: "with-bar" }, track, make("span", { class: "number" }, text));
 }
 
 /** Return the heading of a group of schedules: what they need beyond what is allowed. Empty within a group. */
@@ -249,12 +211,4 @@ function refusedRow(name: string, message: string, columns: number): HTMLElement
     make("th", { scope: "row" }, name),
     make("td", { colspan: columns }, message),
   );
-}
-
-function notes(comparison: Comparison): Node[] {
-  const undrawn = comparison.undrawn.map((name) => `${name} is too large to draw here; download its page or picture.`);
-  // Each row shows its own excess over the memory limit.
-  const warnings = comparison.warnings.filter((text) => !text.includes(": over the memory limit: "));
-  const { headline, least_bound: least } = comparison;
-  return [headline, least.sentence, ...warnings, ...undrawn].map((text) => make("p", { class: "note" }, text));
 }

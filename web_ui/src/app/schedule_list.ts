@@ -28,6 +28,11 @@ export class ScheduleList {
     this.element.querySelector(".boxes.all")?.replaceChildren(...rows);
   }
 
+  /** Names of all built-in schedules. */
+  get known(): readonly string[] {
+    return [...this.boxes.keys()];
+  }
+
   get names(): string[] {
     return [...this.boxes].filter(([, box]) => box.checked).map(([name]) => name);
   }

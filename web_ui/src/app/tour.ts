@@ -1,4 +1,4 @@
-/** Three tips for the first visit, above the results; each tip has a ring around its subject. */
+/** Three tips on this page; each has a ring around its subject. */
 
 import { button, make } from "../dom.js";
 
@@ -19,11 +19,9 @@ export const TIPS: readonly Tip[] = [
   },
   {
     text: "Set a memory limit and search: the page shows the gain over the best published schedule that fits.",
-    about: [".panel-bar button"],
+    about: [".panel-bar [aria-controls=panel-search]", ".panel-bar button"],
   },
 ];
-
-const SEEN = "pipeplan-tips-seen";
 
 export class Tour {
   readonly element = make("section", { class: "tour", "aria-label": "tips", hidden: true });
@@ -38,11 +36,6 @@ export class Tour {
     this.next.addEventListener("click", () => (this.at + 1 < this.tips.length ? this.show(this.at + 1) : this.close()));
     this.element.append(this.text, make("div", { class: "tour-hands" }, this.count, this.next, close));
     this.element.addEventListener("keydown", (event) => event.key === "Escape" && this.close());
-  }
-
-  /** Show the first tip on the first visit. */
-  begin(): void {
-    if (!seen()) this.show(0);
   }
 
   private open(): void {
@@ -64,11 +57,6 @@ export class Tour {
     this.element.hidden = true;
     this.clear();
     if (inside) this.opener.focus();
-    try {
-      localStorage.setItem(SEEN, "1");
-    } catch {
-      // If storage is blocked, the tips appear again on the next visit.
-    }
   }
 
   private ring(scroll: boolean): void {
@@ -82,13 +70,5 @@ export class Tour {
 
   private clear(): void {
     for (const element of document.querySelectorAll(".ringed")) element.classList.remove("ringed");
-  }
-}
-
-function seen(): boolean {
-  try {
-    return localStorage.getItem(SEEN) !== null;
-  } catch {
-    return false;
   }
 }

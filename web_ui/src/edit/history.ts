@@ -65,6 +65,14 @@ export class History {
     return this.steps[this.at];
   }
 
+  /** Go to the nearest step with a text, or add it. */
+  goTo(text: string): void {
+    const places = this.steps.flatMap((step, at) => (step.text === text ? [at] : []));
+    this.typing = false;
+    if (places.length === 0) this.add(text, null, false, 0);
+    else this.at = places.reduce((near, at) => (Math.abs(at - this.at) < Math.abs(near - this.at) ? at : near));
+  }
+
   private signs(): number {
     return this.steps.reduce((sum, step) => sum + step.text.length, 0);
   }

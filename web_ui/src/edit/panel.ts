@@ -7,7 +7,8 @@ import type { Host, Panel } from "../app/panel.js";
 import type { EditMarks } from "../data.js";
 import { make } from "../dom.js";
 import { download as saveFile } from "../export.js";
-import type { Editing, Move, mountTimeline, State, Timeline, TimelineData } from "../index.js";
+import type { Editing, Move, mountTimeline, orderFragment, State, Timeline, TimelineData } from "../index.js";
+import { LONGEST_LINK } from "../order/coding.js";
 import { fromFragment } from "../state.js";
 import * as api from "./api.js";
 import { Area } from "./area.js";
@@ -19,7 +20,7 @@ import { VerdictView } from "./verdict.js";
 import { linesOf, opsOf, type Place, withMoved, wordsOf } from "./words.js";
 
 /** The timeline's own script, which every page with a timeline loads. */
-declare const pipeplan: { readonly mountTimeline: typeof mountTimeline };
+declare const pipeplan: { readonly mountTimeline: typeof mountTimeline; readonly orderFragment: typeof orderFragment };
 
 /** Milliseconds without typing after which the text is checked. */
 const QUIET = 160;
@@ -73,8 +74,8 @@ export class EditPanel implements Panel {
   /** Sessions of previously edited schedules by name. */
   private readonly sessions = new Map<string, Session>();
   private waiting: ReturnType<typeof setTimeout> | undefined;
-  /** Text from the page's address, until the first session uses it. */
-  private rowsOfAddress = new URLSearchParams(location.search).get("rows");
+  /** Text of the address or of the browser's history, until the next session uses it. */
+  private pendingRows: string | null = null;
 
   constructor(private readonly host: Host) {
     this.select.addEventListener("change", () => void this.begin(this.select.value));
@@ -115,9 +116,30 @@ export class EditPanel implements Panel {
 
   /** The edited text, which a reload of the page restores. */
   query(): Readonly<Record<string, string>> {
-    const { session } = this;
+    const { session, pendingRows: rows } = this;
+    if (rows !== null && rows.length <= MOST_REMEMBERED) return { rows };
     if (session === null || !session.edited || session.text.length > MOST_REMEMBERED) return {};
     return session.original === "" ? { rows: session.text } : { rows: session.text, show: session.name };
+  }
+
+  /** The edited text for the browser's history, whose entries are longer than an address. */
+  editedText(): string | null {
+    return this.pendingRows ?? (this.session?.edited === true ? this.session.text : null);
+  }
+
+  restore(schedule: string, rows: string | null): void {
+    const { session } = this;
+    this.pendingRows = rows;
+    if (session === null || (rows !== null && schedule !== "" && schedule !== session.name)) {
+      if (session !== null) void this.begin(schedule);
+      return;
+    }
+    this.pendingRows = null;
+    if ((rows ?? session.original) === session.text) return;
+    session.history.goTo(rows ?? session.original);
+    this.area.text = session.text;
+    this.update();
+    void this.judging.request();
   }
 
   /** Offer every schedule of the comparison. */
@@ -155,10 +177,8 @@ export class EditPanel implements Panel {
   private use(session: Session): void {
     this.session = session;
     this.choose(null, "none");
-    if (this.rowsOfAddress !== null) {
-      session.history.add(this.rowsOfAddress, null, false, performance.now());
-      this.rowsOfAddress = null;
-    }
+    if (this.pendingRows !== null) session.history.goTo(this.pendingRows);
+    this.pendingRows = null;
     this.area.text = session.text;
     this.offer();
     void this.judging.request();
@@ -401,12 +421,25 @@ export class EditPanel implements Panel {
     return warnings;
   }
 
+  /** Copy the address of the page that shows this order by itself; of a text that does not run, the address of this page. */
   private async copyLink(): Promise<void> {
+    const data = this.verdict?.valid === true ? this.verdict.timeline : null;
+    const fragment = data === null ? null : await pipeplan.orderFragment(data);
+    if (fragment !== null) {
+      const page = new URL(`/order#${fragment}`, location.href);
+      if (page.href.length > LONGEST_LINK) throw new Error(tooLong(page.href.length));
+      await navigator.clipboard.writeText(page.href);
+      return;
+    }
     const address = new URL(location.href);
     address.searchParams.set("open", this.name);
     address.searchParams.set("rows", this.area.text);
     if (this.session !== null && this.session.original !== "") address.searchParams.set("show", this.session.name);
-    if (address.href.length > LONGEST) throw new Error("too long for a link: download it instead");
+    if (address.href.length > LONGEST) throw new Error(tooLong(address.href.length));
     await navigator.clipboard.writeText(address.href);
   }
+}
+
+function tooLong(length: number): string {
+  return `too long for a link (${length.toLocaleString("en")} characters): download the interactive page instead`;
 }

@@ -56,8 +56,8 @@ export class EditToolbar {
     const copy = button("Copy text", "copy the rows of ops", () => void this.run(actions.copy(), "copied"));
     const link = button(
       "Copy link",
-      "copy a link to the edited schedule",
-      () => void this.run(actions.link(), "copied"),
+      "copy a link to a page of this order, which computes its times by itself",
+      () => void this.run(actions.link(), "copied; what follows # opens in any page that pipeplan writes"),
     );
     this.files.append(make("option", { value: "" }, "Download as\u2026"));
     this.files.addEventListener("change", () => void this.download());

@@ -40,14 +40,16 @@ export function frontPicture(rows: readonly Row[], selected: number, limit: numb
   const named = fitting.flatMap(({ candidate, role }) => {
     const names = [role === "best" ? "chosen" : "", candidate.step_time_s === fastest ? "fastest" : ""].filter(Boolean);
     // The chosen one is no faster than the fastest, so that its name stands above.
-    const up = role === "best" ? -6 : 14;
-    const place = { x: x.place(candidate.peak_memory_gib) - 9, y: y.place(candidate.step_time_s) + up };
-    return names.length === 0 ? [] : [svg("text", { ...place, "text-anchor": "end" }, names.join(", "))];
+    const y1 = y.place(candidate.step_time_s) + (role === "best" ? -14 : 24);
+    const place = { x: x.place(candidate.peak_memory_gib), y: y1 };
+    return names.length === 0
+      ? []
+      : [svg("text", { ...place, class: "of-point", "text-anchor": "middle" }, names.join(", "))];
   });
   const across = x.place(limit);
   const limited = across >= left && across <= right;
   const caption =
-    "Step time against peak memory. Filled: Pareto front. Ringed: shown here and below. Shaded: within 3% of the fastest.";
+    "Filled: Pareto front. Ringed: shown below. Shaded: within 3% of the fastest, which predictions cannot tell apart.";
   return {
     width: WIDTH,
     height: HEIGHT,

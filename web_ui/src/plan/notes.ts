@@ -2,7 +2,6 @@
 
 import { make } from "../dom.js";
 import { change, countedAs, figure } from "../format.js";
-import { scroller } from "../scroller.js";
 import type { Candidate, Plan } from "./api.js";
 
 export function sensitivity(plan: Plan): HTMLElement[] {
@@ -11,14 +10,29 @@ export function sensitivity(plan: Plan): HTMLElement[] {
     make(
       "tr",
       {},
-      make("th", { scope: "row" }, row.factor === 1 ? row.input : `${row.input} \u00d7 ${row.factor}`),
+      heading(
+        row.factor === 1 ? row.input : `${row.input} \u00d7 ${row.factor}`,
+        row.changes ? `better then: ${row.instead}` : "the plan stays the best",
+      ),
       make("td", {}, figure(row.step_time)),
-      make("td", { class: "why" }, row.changes ? row.instead : "unchanged"),
     ),
   );
-  const head = ["changed input", "step, s", "best plan"].map((text) => make("th", { scope: "col" }, text));
-  const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
-  return [make("h3", {}, "What would change the plan"), scroller("what would change the plan", table, "sensitivity")];
+  return [make("h3", {}, "What would change the plan"), tableOf(["changed input", "step, s"], rows)];
+}
+
+/** Return the heading of a row with a faint text below it, which wraps on a narrow page. */
+function heading(text: string, below: string): HTMLElement {
+  return make("th", { scope: "row" }, text, make("span", { class: "why" }, below));
+}
+
+function tableOf(titles: readonly string[], rows: readonly HTMLElement[]): HTMLElement {
+  const head = titles.map((text) => make("th", { scope: "col" }, text));
+  return make(
+    "table",
+    { class: "with-reasons" },
+    make("thead", {}, make("tr", {}, ...head)),
+    make("tbody", {}, ...rows),
+  );
 }
 
 /** Return a difference of memory, `+4.9`; an empty text for none. */
@@ -34,15 +48,12 @@ export function assumptions({ assumptions: assumed }: Plan): HTMLElement[] {
     make(
       "tr",
       {},
-      make("th", { scope: "row" }, row.assumed),
+      heading(row.assumed, `otherwise: ${row.instead}${row.setting === "" ? "" : `, ${row.setting}`}`),
       make("td", {}, change(row.slower)),
       make("td", {}, added(row.more_memory_gib)),
-      make("td", { class: "why" }, row.setting === "" ? row.instead : `${row.instead}: ${row.setting}`),
     ),
   );
-  const head = ["assumed", "step", "GiB", "otherwise"].map((text) => make("th", { scope: "col" }, text));
-  const table = make("table", {}, make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...rows));
-  return [make("h3", {}, "What the plan rests on"), scroller("what the plan rests on", table, "sensitivity")];
+  return [make("h3", {}, "What the plan rests on"), tableOf(["assumed", "step", "GiB"], rows)];
 }
 
 /** Return the result of a search for a better order of ops; an empty text without one. */

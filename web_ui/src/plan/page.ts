@@ -11,7 +11,7 @@ import { figure, percent } from "../format.js";
 import { Scatter } from "../scatter.js";
 import { type Candidate, detailsOf, type Plan, type PlanFields, plan } from "./api.js";
 import { Bars, timeOf } from "./bars.js";
-import { type Row, rowsOf } from "./candidates.js";
+import { type Row, rowsOf, whyChosen } from "./candidates.js";
 import { compareAddress } from "./compare_link.js";
 import { FlagTabs } from "./flags.js";
 import { frontPicture } from "./front.js";
@@ -34,8 +34,9 @@ export class PlanPage {
   private readonly compare = make("a", { class: "button" }, "Compare schedules on these costs");
   private readonly idle = make("p", { class: "note" });
   private readonly answer = make("div", { class: "answer", hidden: true });
-  private readonly heading = make("h2", { tabindex: -1 });
-  private readonly headline = make("p", { class: "headline" });
+  private readonly headline = make("h2", { tabindex: -1 });
+  private readonly heading = make("p", { class: "note" });
+  private readonly why = make("p", { class: "why-chosen" });
   private readonly count = make("p", { class: "note" });
   private readonly table = new CandidateTable((at) => this.select(at));
   private readonly front = new Scatter((at) => this.select(at));
@@ -81,18 +82,20 @@ export class PlanPage {
     part("#controls").prepend(this.file.element, form.element);
     // Until there is a plan, the form takes its place.
     document.body.classList.add("controls-first");
-    const pictures = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.facts, time.element));
+    const choice = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.why, this.remarks));
+    const selected = make("div", { class: "side-by-side" }, make("div", {}, this.facts), time.element);
     const look = [this.failed, this.flags.element, memory.element, this.schedule];
     this.answer.append(
-      this.heading,
       this.headline,
-      this.count,
-      this.remarks,
+      this.heading,
+      choice,
       table.element,
-      pictures,
+      make("h3", {}, "Selected configuration"),
+      selected,
       ...look,
       this.notes,
       this.sure,
+      this.count,
     );
     const { sheet, banner, progress, empty } = this;
     part("main").replaceChildren(sheet.opener, banner.element, progress.element, empty, this.answer);
@@ -128,7 +131,7 @@ export class PlanPage {
         controller.signal,
       );
       this.show(result);
-      this.heading.focus();
+      this.headline.focus();
       // The address does not contain the user's file, so its plan is not saved.
       if (this.file.file === null) savePlan(queryOf(typed), result);
     } catch (error) {
@@ -148,8 +151,10 @@ export class PlanPage {
     this.answer.classList.remove("stale");
     this.heading.textContent = result.heading;
     this.headline.textContent = result.headline;
+    this.why.textContent = whyChosen(result);
+    this.table.restart();
     this.count.textContent = counted(result);
-    this.remarks.replaceChildren(...result.remarks.map((text) => make("p", { class: "note" }, text)));
+    this.remarks.replaceChildren(...result.remarks.map((text) => make("p", { class: "note" }, sentence(text))));
     this.front.element.hidden = result.best === null;
     document.body.classList.remove("controls-first");
     this.sheet.setLabel("Change model, cluster or limits");
@@ -179,8 +184,12 @@ export class PlanPage {
     const better = searched(result);
     this.notes.replaceChildren(
       ...(better === "" ? [] : [make("p", { class: "note" }, better)]),
-      ...assumptions(result),
-      ...sensitivity(result),
+      make(
+        "div",
+        { class: "side-by-side" },
+        make("section", {}, ...assumptions(result)),
+        make("section", {}, ...sensitivity(result)),
+      ),
     );
     void this.look(row);
   }
@@ -233,6 +242,11 @@ export class PlanPage {
     else this.banner.point([...new Set(invalid)].map((name) => ({ name, label: this.form.labelOf(name) })));
     if (first !== undefined) this.focus(first);
   }
+}
+
+/** Return a text with a capital letter and a full stop. */
+function sentence(text: string): string {
+  return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) || text === "" ? "" : "."}`;
 }
 
 function inSentence({ field, message }: Fault): string {

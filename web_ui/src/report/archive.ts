@@ -18,7 +18,7 @@ export function viewIn(bytes: Uint8Array): ViewJson {
   return { ...(filled(head.view, body, times) as ViewJson), title, unit };
 }
 
-async function inflated(packed: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+export async function inflated(packed: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }

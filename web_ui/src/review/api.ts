@@ -5,6 +5,7 @@ import type { FormFields } from "../app/fields.js";
 import type { Review } from "../records.js";
 
 export type {
+  MissingFact as Missing,
   Review,
   ReviewChange as Change,
   ReviewedConfiguration as Reviewed,

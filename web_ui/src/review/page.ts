@@ -1,4 +1,4 @@
-/** The review page: the input on top, and below it the verdict, the text with its findings, and the patch. */
+/** The review page: the text to review; after a review the sentence, the text with its findings, and the patch come first. */
 
 import { type Fault, Refusal } from "../app/api.js";
 import { Banner } from "../app/banner.js";
@@ -7,10 +7,11 @@ import { Form } from "../app/form.js";
 import { Sheet } from "../app/sheet.js";
 import { settingsOf } from "../app/values.js";
 import { make, onDrop, part } from "../dom.js";
-import { type Review, review } from "./api.js";
+import { type Review, type Reviewed, review } from "./api.js";
+import { ClusterQuestion } from "./ask.js";
 import { listing } from "./listing.js";
 import { PatchView } from "./patch.js";
-import { changes, estimate, questions, verdict } from "./summary.js";
+import { changes, estimate, questions } from "./summary.js";
 
 /** Maximum length of a text; the server has the same limit. */
 const MOST_LETTERS = 1024 * 1024;
@@ -42,14 +43,22 @@ export class ReviewPage {
   private readonly banner = new Banner("See the message at ", (name) => this.focus(name));
   private readonly sheet = new Sheet(part("#controls"), [part("header"), part("main")]);
   private readonly answer = make("div", { class: "answer", hidden: true });
-  private readonly heading = make("h2", { tabindex: -1 });
+  private readonly headline = make("h2", { tabindex: -1 });
+  private readonly question: ClusterQuestion;
   private readonly body = make("div");
+  /** The text; folded after a review, whose listing shows the text as well. */
+  private readonly source = make("details", { class: "source", open: true }, make("summary", {}, "Text to review"));
   private readonly patch = new PatchView();
   private fileName = "";
   private running: AbortController | null = null;
 
   constructor(private readonly fields: FormFields) {
     this.form = new Form(fields, () => undefined);
+    const cluster = fields.fields.find(({ name }) => name === "cluster");
+    this.question = new ClusterQuestion(cluster, (text) => {
+      this.form.typed = { ...this.form.typed, cluster: text };
+      void this.requestReview();
+    });
   }
 
   start(): void {
@@ -72,18 +81,16 @@ export class ReviewPage {
     this.form.element.addEventListener("submit", () => void this.requestReview());
     onDrop(([file]) => this.take(file));
     part("#controls").prepend(this.form.element);
-    const source = make(
-      "section",
-      { class: "source" },
+    this.source.append(
       make("label", { for: "field-text" }, "Configuration to review"),
       hint,
       this.text,
       this.error,
       make("div", { class: "tabs" }, this.submit, this.file, choose, this.name),
     );
-    this.answer.append(this.heading, this.body, this.patch.element);
+    this.answer.append(this.headline, this.question.element, this.body, this.patch.element);
     this.sheet.setLabel("Trainer, model and cluster");
-    part("main").replaceChildren(this.sheet.opener, this.banner.element, source, this.answer);
+    part("main").replaceChildren(this.sheet.opener, this.banner.element, this.answer, this.source);
   }
 
   private async take(file: File | undefined): Promise<void> {
@@ -119,7 +126,7 @@ export class ReviewPage {
         controller.signal,
       );
       this.show(result, text);
-      this.heading.focus();
+      this.headline.focus();
     } catch (error) {
       if (this.running === controller) this.fail(faultsOf(error));
     }
@@ -128,14 +135,27 @@ export class ReviewPage {
   private show(result: Review, text: string): void {
     this.answer.hidden = false;
     this.answer.classList.remove("stale");
-    this.heading.textContent = verdict(result);
+    this.headline.textContent = result.headline;
+    this.question.show(result, this.form.typed.cluster ?? "");
+    this.source.open = false;
     const [only] = result.configurations;
     const parts =
       result.configurations.length === 1 && only !== undefined
-        ? [...questions(only), estimate(only), ...changes(only)]
+        ? [estimate(only), ...changes(only), ...this.judged(only)]
         : [];
     this.body.replaceChildren(make("h3", {}, "Findings"), listing(text, result.findings), ...parts);
     this.patch.show(result.patch);
+  }
+
+  /** Return how far each question was answered, with links to the fields that state what is missing. */
+  private judged(reviewed: Reviewed): HTMLElement[] {
+    return questions(
+      reviewed,
+      (field) => this.form.labelOf(field).toLowerCase(),
+      (field) => {
+        if (field !== "cluster" || !this.question.focus()) this.focus(field);
+      },
+    );
   }
 
   private focus(name: string): void {
@@ -156,6 +176,7 @@ export class ReviewPage {
     if (remaining.length > 0) this.banner.show(remaining.map(({ message }) => message).join("; "));
     else if (first === undefined) this.banner.clear();
     else this.banner.point([...new Set(marked)].map((name) => ({ name, label: this.form.labelOf(name) })));
+    if (faults.length > 0) this.source.open = true;
     if (own.length > 0) this.text.focus();
     else if (first !== undefined) this.focus(first);
     if (faults.length > 0) this.answer.hidden = true;

@@ -2,24 +2,7 @@
 
 import { make } from "../dom.js";
 import { figure, percent } from "../format.js";
-import type { Change, Finding, Question, Review, Reviewed } from "./api.js";
-
-/** Return the result of a review as a sentence. */
-export function verdict({ verdict, findings, configurations }: Review): string {
-  const counts = (["error", "warning"] as const)
-    .map((severity) => counted(findings, severity))
-    .filter((text) => text !== "");
-  const nothing = verdict === "unknown" ? "No fault found, but not everything was judged" : "Nothing is wrong";
-  const text = counts.length === 0 ? nothing : counts.join(" and ");
-  const [only] = configurations;
-  if (configurations.length > 1) return `${text} in ${configurations.length} configurations`;
-  return only === undefined || only.trainer === "" ? text : `${text}, for ${only.trainer}`;
-}
-
-function counted(findings: readonly Finding[], severity: Finding["severity"]): string {
-  const count = findings.filter((finding) => finding.severity === severity).length;
-  return count === 0 ? "" : `${count} ${severity}${count === 1 ? "" : "s"}`;
-}
+import type { Change, Missing, Question, Reviewed } from "./api.js";
 
 const QUESTIONS: Readonly<Record<Question["question"], string>> = {
   starts: "Does it start",
@@ -28,16 +11,27 @@ const QUESTIONS: Readonly<Record<Question["question"], string>> = {
   fits: "Does it fit",
 };
 
-/** Return how far each question was answered, and what was not read. */
-export function questions({ questions, unknown, not_read: notRead }: Reviewed): HTMLElement[] {
+/** Field of the form that states a missing fact; empty if only the text can. */
+export function fieldOf({ give }: Missing): string {
+  return give.replace(/^--/, "").replaceAll("-", "_");
+}
+
+/** Return how far each question was answered, and what was not read; `go` focuses the field that states a missing fact. */
+export function questions(
+  { questions, unknown, not_read: notRead }: Reviewed,
+  labelOf: (field: string) => string,
+  go: (field: string) => void,
+): HTMLElement[] {
+  const noteOf = (missing: Missing) => {
+    const field = fieldOf(missing);
+    if (field === "") return make("div", { class: "note" }, missing.sentence);
+    const link = make("button", { type: "button", class: "link", "data-asks": field }, `state the ${labelOf(field)}`);
+    link.addEventListener("click", () => go(field));
+    return make("div", { class: "note" }, `${missing.sentence.replace(`: give ${missing.give}`, "")}: `, link);
+  };
   const rows = questions.flatMap(({ question, judged, not_judged: unjudged, missing }) => [
     make("dt", {}, QUESTIONS[question]),
-    make(
-      "dd",
-      {},
-      `${judged} rules judged, ${unjudged} not judged`,
-      ...missing.map(({ sentence }) => make("div", { class: "note" }, sentence)),
-    ),
+    make("dd", {}, `${judged} rules judged, ${unjudged} not judged`, ...missing.map(noteOf)),
   ]);
   const notes = [
     ...(unknown.length > 0 ? [`Unknown: ${unknown.join(", ")}.`] : []),

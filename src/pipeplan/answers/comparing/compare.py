@@ -53,7 +53,7 @@ def compare(*schedules: ScheduleLike | Sequence[ScheduleLike], **options: Unpack
         recompute allows it, too (default: what settings and named schedules need).
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------

@@ -169,6 +169,18 @@ class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq
             raise InputError(f"{own_name} is not possible here: {self.refused[own_name]}")
         return super()._named(name)
 
+    def _summary_fields(self) -> str:
+        return """results.schedule results.chunks results.time_unit results.makespan results.bubble.idle_over_total
+        results.peak_activation results.peak_bytes results.fits results.gap results.needs faster_with_more
+        least_bound.value parting.sentence warnings notes"""
+
+    def summary(self) -> dict[str, Any]:
+        """Return the parts of its JSON that answer the question, without warnings of limits, which ``fits`` shows."""
+        from pipeplan.answers.summaries import summary_of
+
+        document = self.to_dict() | {"warnings": list(_without_limits(self.warnings))}
+        return summary_of(document, self._summary_fields())
+
     def _views(self) -> Sequence[View]:
         """Return the views of all results."""
         return [view_of_result(result) for result in self.results]

@@ -35,7 +35,14 @@ from pipeplan.answers.published import (
     faster_with_more_in_words,
     round_off,
 )
-from pipeplan.answers.simulating.result import Result, ResultRecord, idle_times_of, view_of_result, windows_of
+from pipeplan.answers.simulating.result import (
+    SUMMARY_FIELDS,
+    Result,
+    ResultRecord,
+    idle_times_of,
+    view_of_result,
+    windows_of,
+)
 from pipeplan.answers.simulating.simulate import timed
 from pipeplan.answers.simulating.table import notes_shown, shape_in_words, warnings_shown
 from pipeplan.answers.sources import label, opened
@@ -141,6 +148,10 @@ class Explanation(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=F
         """Recommended next step, in a sentence; empty for a timeline that has its times already."""
         return self.explain.advice
 
+    def _summary_fields(self) -> str:
+        return f"""{SUMMARY_FIELDS} explain.sentences explain.advice explain.what_ifs.change explain.what_ifs.makespan
+        explain.what_ifs.per_microbatch explain.what_ifs.helps explain.faster_with_more"""
+
     def _views(self) -> Sequence[View]:
         """Return the result's timeline with the causes of its gaps."""
         return [view_of_result(self.result, reasons=True)]
@@ -212,7 +223,7 @@ def explain(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Exp
         recompute allows it, too (default: what settings and named schedules need).
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------

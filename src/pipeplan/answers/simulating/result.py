@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from pipeplan.simulation import IdleTimes, LocatedWindow
 
 
+SUMMARY_FIELDS = """schedule ranks chunks microbatches needs time_unit makespan bubble.idle_over_total peak_activation
+peak_bytes fits over lower_bound gap warnings notes"""
+"""Paths of the parts of a result's JSON that are in a summary."""
+
+
 class StepRecord(Record, frozen=True, kw_only=True):
     """Time of a step including the time added after its last op, with a barrier at its end and without one."""
 
@@ -149,6 +154,10 @@ class Result(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=False)
         """Return the record as plain lists, strings and numbers, with the figures of its search if there was one."""
         search = vars(self).get("search")  # a result that was read from JSON has none
         return super().to_dict() | ({} if search is None else search.to_dict())
+
+    def _summary_fields(self) -> str:
+        search = vars(self).get("search")
+        return SUMMARY_FIELDS if search is None else f"{SUMMARY_FIELDS} {search.summary_fields}"
 
     def _views(self) -> Sequence[View]:
         """Return the single view of its picture."""
@@ -353,10 +362,19 @@ MOST_EXPLAINED = 200_000
 """Maximum number of ops of an interactive timeline with the causes of idle time; more would take seconds."""
 
 
+def editable(result: Result, view: View) -> View:
+    """Return the view of a result with the costs with which a page simulates other orders of its ops, if it can."""
+    from pipeplan.answers.simulating.page_costs import page_costs_of
+
+    return replace(view, order=page_costs_of(result))
+
+
 def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
     """Return the views that a picture of results shows in a format, from top to bottom."""
     ops = sum(len(result.schedule) for result in results)
-    return [view_of_result(result, reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
+    views = [view_of_result(result, reasons=chosen.explains and ops <= MOST_EXPLAINED) for result in results]
+    # An interactive page of one schedule can simulate other orders of its ops.
+    return [editable(results[0], views[0])] if chosen.explains and len(views) == 1 else views
 
 
 def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:

@@ -37,13 +37,13 @@ def simulate(schedule: ScheduleLike | UnsetType = UNSET, /, **options: Unpack[Se
         simulated again on these costs, with a warning; a measured one is refused.
     **options
         Shape and costs, by the names of the command line: ``ranks``, ``microbatches``, ``forward_times`` and so on, which
-        ``docs/reference/settings.md`` lists; a list has one value per stage, or one per rank.
+        ``docs/reference/options.md`` lists; a list has one value per stage, or one per rank.
 
     Other Parameters
     ----------------
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------

@@ -216,8 +216,16 @@ def themes_for(views: Sequence[View]) -> dict[str, Any]:
     """
     if not views:
         raise ValueError("a timeline needs at least one view")
-    shades = sorted({view.copies * view.chunks for view in views})
+    shades = sorted({view.copies * view.chunks for view in views} | _shades_of_orders(views))
     return {theme.name: {str(count): theme.to_json_dict(count) for count in shades} for theme in (LIGHT, DARK)}
+
+
+_USUAL_SHADES = {1, 2, 4}
+"""Shades of most schedules: a page that can show an order from a link has them, too."""
+
+
+def _shades_of_orders(views: Sequence[View]) -> set[int]:
+    return _USUAL_SHADES if any(view.order is not None for view in views) else set()
 
 
 def packed(column: NDArray[Any]) -> list[Any] | str:

@@ -37,7 +37,7 @@ class PlanOutputOptions(LookOptions):
         f"{', '.join(plan_trainers())}.",
     )
     trainer_version: str | None = option(
-        kind="text", group="output", default="the newest known release on PyPI",
+        kind="text", group="output", usual=False, default="the newest known release on PyPI",
         help="Release of the --flags trainer, such as 0.19 for megatron or main for torchtitan.",
     )
     output: tuple[Path, ...] = output_option(
@@ -94,8 +94,13 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, shown: ShownOptions
 
 
 def _show(bar: ProgressBar, progress: PlanProgress) -> None:
+    bar.show(progress.share, progress_text(progress))
+
+
+def progress_text(progress: PlanProgress) -> str:
+    """Return the phase, the number of estimates and the best step time so far."""
     best = "" if progress.best is None else f"  best {time_text(progress.best.step_time, 's')}"
-    bar.show(progress.share, f"{progress.phase}: {progress.estimated:,} estimated{best}")
+    return f"{progress.phase}: {progress.estimated:,} estimated{best}"
 
 
 def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
@@ -113,13 +118,12 @@ def _for_trainer(flags: str, fix: FixLike | None) -> FixLike:
 
 def _require(outputs: tuple[Path, ...], inputs: list[Path]) -> None:
     """Raise InputError for outputs that cannot be written or are inputs, before any work."""
-    for path in outputs:
-        if path.name.lower().endswith(OWN_ENDINGS):
-            require_writable(path)
-        else:
-            require_outputs(
-                [path], ("record", "plan picture", "pictures", "timeline", "schedule", "costs"), what="a plan"
-            )
+    require_outputs(
+        outputs,
+        ("record", "plan picture", "pictures", "timeline", "schedule", "costs"),
+        what="a plan",
+        own=OWN_ENDINGS,
+    )
     require_apart(outputs, inputs)
 
 

@@ -15,7 +15,7 @@ from pipeplan.cli.progress import progress_bar
 from pipeplan.costs import Options, option
 from pipeplan.extensions.review.answers.result import PATCH_ENDINGS, SARIF_ENDING
 from pipeplan.extensions.review.answers.review import ReviewOptions, reviewed
-from pipeplan.foundation.files import require_apart, require_writable
+from pipeplan.foundation.files import require_apart
 
 EXITS = {"clean": 0, "findings": 1, "unreadable": 2, "unknown": 3}
 """Exit codes by the verdict of a review."""
@@ -28,16 +28,16 @@ class ReviewOutputOptions(Options):
     # A table, read by columns: formatted, it would have a line for every argument.
     # fmt: off
     strict: bool = option(
-        False, kind="flag", group="output",
+        False, kind="flag", group="output", usual=False,
         help="Exit with 1 in place of 3.",
     )
     hook: bool = option(
-        False, kind="flag", group="output",
+        False, kind="flag", group="output", usual=False,
         help="Review the files of a commit: skip those without a configuration, compare none, and exit with 0 in place "
         "of 3.",
     )
     annotate: bool = option(
-        False, kind="flag", group="output", help="Print the findings as annotations of a GitHub workflow, too.",
+        False, kind="flag", group="output", usual=False, help="Print the findings as annotations of a GitHub workflow, too.",
     )
     # fmt: on
     output: tuple[Path, ...] = output_option(
@@ -68,11 +68,7 @@ def review(
     files
         Files with configurations, or folders.
     """
-    for path in beside.output:
-        if path.name.lower().endswith((*PATCH_ENDINGS, SARIF_ENDING)):
-            require_writable(path)
-        else:
-            require_outputs([path], ("record",), what="a review")
+    require_outputs(beside.output, ("record",), what="a review", own=(*PATCH_ENDINGS, SARIF_ENDING))
     require_apart(beside.output, [path for path in files if not path.is_dir()])
     patches = any(path.name.lower().endswith(PATCH_ENDINGS) for path in beside.output)
     with progress_bar("reviewing", quiet=not any(path.is_dir() for path in files)) as bar:

@@ -31,18 +31,18 @@ class ModelOptions(DeviceOptions):
         help="Model to train: gpt-tiny, gpt-small, llama-3-8b, or module:function; in Python also a pipeplan.runtime.Model.",
     )
     layout: tuple[int, ...] | None = option(
-        kind="layout", group="training", help="Number of layers of each stage.",
+        kind="layout", group="training", usual=False, help="Number of layers of each stage.",
         default="balanced by layer weights",
     )
     seed: int = option(
-        0, kind="count", group="training", help="Random seed of weights and data.", range=SEED
+        0, kind="count", group="training", usual=False, help="Random seed of weights and data.", range=SEED
     )
     timeout: float = option(
-        120.0, kind="number", group="training", range=Range(0, open=True, most=MOST_SECONDS),
+        120.0, kind="number", group="training", usual=False, unit="seconds", range=Range(0, open=True, most=MOST_SECONDS),
         help="Seconds without progress after which a rank is considered hung.",
     )
     dtype: DataType | None = option(
-        kind="choice", group="training", choices=get_args(DataType), default="the model's own",
+        kind="choice", group="training", usual=False, choices=get_args(DataType), default="the model's own",
         help="Data type of the parameters.",
     )
     # fmt: on
@@ -56,7 +56,7 @@ class RunOptions(ModelOptions):
     # A table, read by columns: formatted, it would have a line for every argument.
     # fmt: off
     warmup: int = option(
-        1, kind="count", group="training", help="Number of untimed training steps before the timed ones.",
+        1, kind="count", group="training", usual=False, help="Number of untimed training steps before the timed ones.",
         range=Range(0, most=1_000_000),
     )
     verify: bool = option(
@@ -64,14 +64,14 @@ class RunOptions(ModelOptions):
         help="Compare every loss and gradient with a single-process run, for which each rank holds the whole model.",
     )
     receives: Receives = option(
-        "early", kind="choice", group="training", choices=get_args(Receives),
+        "early", kind="choice", group="training", usual=False, choices=get_args(Receives),
         help="Time to post receives: as early as possible, or right before the message is needed (late).",
     )
     learning_rate: float = option(
-        1e-3, kind="number", group="training", help="Learning rate of AdamW.", range=Range(0)
+        1e-3, kind="number", group="training", usual=False, help="Learning rate of AdamW.", range=Range(0)
     )
     kineto: str | os.PathLike[str] | None = option(
-        kind="file", group="training",
+        kind="file", group="training", usual=False,
         help="Existing folder for PyTorch's own profile of one more step: rank0.json and so on.",
     )
     # fmt: on
@@ -85,6 +85,7 @@ class ProfileOptions(ModelOptions, MeasuringOptions):
         3,
         kind="count",
         group="training",
+        usual=False,
         help="Number of rounds before the measured ones.",
         range=Range(0, most=1_000_000),
     )

@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 
 from pipeplan import __version__
 from pipeplan.answers import BundledCosts, Explanation, StrategyRecord, schedules, shipped
+from pipeplan.answers.published import allowed_needs
 from pipeplan.costs import SETTINGS
 from pipeplan.extensions.web import edits, replies
 from pipeplan.extensions.web.faults import UNFORESEEN, as_json, fault, faults_in, refusal
@@ -25,6 +26,7 @@ from pipeplan.extensions.web.pages import add_pages
 from pipeplan.extensions.web.records import (
     CompareReply,
     ConfigReply,
+    DrawReply,
     EditBegin,
     EditReply,
     Fault,
@@ -38,6 +40,7 @@ from pipeplan.extensions.web.requests import (
     MOST_SECONDS,
     CompareIn,
     DownloadIn,
+    DrawIn,
     EditIn,
     ExplainIn,
     FileIn,
@@ -46,11 +49,12 @@ from pipeplan.extensions.web.requests import (
     request_schemas,
 )
 from pipeplan.extensions.web.routes import REFUSALS, WARNINGS, AppPart, body_of, post, response
-from pipeplan.extensions.web.schedules import require_servable
+from pipeplan.extensions.web.schedules import require_servable, servable
 from pipeplan.extensions.web.workers import Pools, TooSlowError, WorkError, Workers
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.extensions import extension, loaded
 from pipeplan.foundation.records import Record
+from pipeplan.strategies import STRATEGIES
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 """Loopback names of this machine."""
@@ -163,9 +167,20 @@ def _add_schedules(app: FastAPI, pools: Pools) -> None:
 
     @post(app, "/api/compare", CompareIn, replied(CompareReply), "Compare schedules")
     async def compare(request: Annotated[CompareIn, body_of(CompareIn)]) -> Response:
-        """Return figures of every schedule, why others have none, and timelines to draw."""
-        _refuse_too_large(request)
+        """Return figures of every schedule, why others have none, and timelines to draw.
+
+        Of a large shape, it returns the schedules that this server can hold, and says which are left out.
+        """
+        if request.schedules or not request.files:
+            settings = request.costs()
+            servable(request.schedules or STRATEGIES, settings, allowed_needs(request.allow, settings))
         return response(await pools.answers.ask(replies.compare, request))
+
+    @post(app, "/api/draw", DrawIn, replied(DrawReply), "Draw schedules")
+    async def draw(request: Annotated[DrawIn, body_of(DrawIn)]) -> Response:
+        """Return the timelines of schedules."""
+        _refuse_too_large(request)
+        return response(await pools.answers.ask(replies.draw, request))
 
     @post(app, "/api/shape", FileIn, replied(ConfigReply), "The shape of a schedule file")
     async def shape(file: Annotated[FileIn, body_of(FileIn)]) -> Response:
@@ -244,11 +259,12 @@ def _add_routes(app: FastAPI, pools: Pools) -> None:
 
 _CORE = AppPart(
     add_routes=_add_routes,
-    requests=(CompareIn, DownloadIn, EditIn, ExplainIn, FileIn),
+    requests=(CompareIn, DownloadIn, DrawIn, EditIn, ExplainIn, FileIn),
     replies=(
         BundledCosts,
         CompareReply,
         ConfigReply,
+        DrawReply,
         EditBegin,
         EditReply,
         Explanation,

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from pipeplan.answers import Result, resolve, view_of_result
+from pipeplan.answers.simulating.result import editable
 from pipeplan.costs import Settings
 from pipeplan.drawing import View
 from pipeplan.drawing.html import timeline_data
@@ -71,4 +72,4 @@ def _timeline(edit: Edit) -> dict[str, Any] | None:
 
 def _view_of(result: Result) -> View | None:
     drawn, _ = choose([result], None)
-    return view_of_result(result, reasons=can_be_explained(drawn)) if drawn else None
+    return editable(result, view_of_result(result, reasons=can_be_explained(drawn))) if drawn else None

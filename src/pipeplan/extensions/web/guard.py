@@ -34,6 +34,9 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+OWN_SCRIPTS = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""Policy of a self-contained page, which names the digests of its own scripts and forbids everything else."""
+
 SECURITY_HEADERS = {
     "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
@@ -145,7 +148,7 @@ def _with_headers(send: Send) -> Send:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in SECURITY_HEADERS.items():
-                headers[name] = value
+                headers.setdefault(name, value)
             headers.setdefault("cache-control", "no-store")
         await send(message)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from importlib.resources import files
 from string import Template
 
@@ -12,6 +13,10 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
+from pipeplan.answers import simulate, view_of_result
+from pipeplan.answers.simulating.result import editable
+from pipeplan.drawing.html import html_page
+from pipeplan.extensions.web.guard import OWN_SCRIPTS
 from pipeplan.foundation.extensions import extension, extensions
 
 _HTML = "text/html; charset=utf-8"
@@ -90,11 +95,25 @@ def add_pages(app: FastAPI) -> None:
     for path, page in shown.items():
         app.add_api_route(path, _filled(path, page, links).answer, include_in_schema=False)
 
+    @app.get("/order", include_in_schema=False)
+    def order_page() -> Response:
+        """Return a page that shows the order in the fragment of its address, as the pages that ``simulate`` writes do."""
+        return Response(_order_page(), media_type=_HTML, headers=_OF_ORDERS)
+
     @app.get("/assets/{name}", include_in_schema=False)
     async def asset(name: str, request: Request) -> Response:
         if name not in held:
             raise HTTPException(404)
         return await held[name].answer(request)
+
+
+_OF_ORDERS = {"cache-control": "no-cache", "content-security-policy": OWN_SCRIPTS}
+
+
+@cache
+def _order_page() -> str:
+    result = simulate("1f1b", ranks=4, microbatches=8)
+    return html_page(editable(result, view_of_result(result, reasons=True)))
 
 
 def _filled(path: str, page: _Page, links: Mapping[str, str]) -> _Asset:

@@ -99,7 +99,8 @@ class CostsOfPlan(Record, frozen=True, kw_only=True):
 class ChosenReply(Record, frozen=True, kw_only=True):
     """One configuration: its estimate as a row of ``pipeplan estimate --json`` with ``flags`` by trainer, and its timeline.
 
-    ``idle`` is the idle time of all ranks as a share of all their time.
+    ``idle`` is the idle time of all ranks as a share of all their time. A single rank has no timeline, and neither has a
+    schedule that is too large to draw.
     """
 
     estimate: ChosenConfiguration
@@ -150,11 +151,11 @@ def make_plan(request: PlanIn, tell: Tell) -> None:
 
 
 def look_at(request: ChosenIn) -> Reply:
-    """Return the estimate, the flags, and a timeline of one configuration, unless it is too large to draw."""
+    """Return the estimate, the flags, and a timeline of one configuration, if it has a pipeline that can be drawn."""
     shape, machines, configuration = read_configuration(request.document, None)
     require_small(machines, configuration)
     record, result = look(shape, machines, configuration)
-    drawn, _ = choose([result], None)
+    drawn = choose([result], None)[0] if configuration.pipeline > 1 else []
     timeline = timeline_data(views(drawn, reasons=False)) if drawn else None
     costs = costs_planned_for(shape, machines, configuration)
     return json_reply(

@@ -16,7 +16,11 @@ from pipeplan.foundation.records import Record, without_indents
 from pipeplan.model import Need
 
 TimelineData = Annotated[
-    dict[str, Any], Meta(description="Argument of mountTimeline.", extra_json_schema={"title": "TimelineData"})
+    dict[str, Any],
+    Meta(
+        description="Argument of mountTimeline; a large view is the text that `archived` in pipeplan.drawing.html writes.",
+        extra_json_schema={"title": "TimelineData"},
+    ),
 ]
 """Timelines to draw; ``web_ui/src/data.ts`` has its type."""
 
@@ -64,8 +68,26 @@ class RefusedSchedule(Fault, frozen=True, kw_only=True):
     schedule: str
 
 
+class Thumbnail(Record, frozen=True, kw_only=True):
+    """Small bitmap of a timeline: a row for each lane, a column for each interval of its time."""
+
+    width: int
+    height: int
+    kinds: tuple[str, ...]
+    cells: Annotated[
+        str,
+        Meta(
+            description="Base64 of a zlib stream of the rows, a byte a cell: 0 is idle, others 1 + place in ``kinds``."
+        ),
+    ]
+
+
 class CompareReply(Record, frozen=True, kw_only=True):
-    """Results of all schedules, and the names of those whose timelines are ``drawn``, or too large to be (``undrawn``)."""
+    """Results of all schedules, and the names of those whose timelines are ``drawn``, or too large to be (``undrawn``).
+
+    ``thumbnails`` are in the order of ``results``. ``left_out`` says which schedules are missing because the shape is
+    large; it is empty if none is.
+    """
 
     headline: str
     results: tuple[Result, ...]
@@ -74,6 +96,16 @@ class CompareReply(Record, frozen=True, kw_only=True):
     refused: tuple[RefusedSchedule, ...]
     warnings: tuple[str, ...]
     least_bound: LeastBound
+    drawn: tuple[str, ...]
+    undrawn: tuple[str, ...]
+    timeline: TimelineData | None
+    thumbnails: tuple[Thumbnail, ...]
+    left_out: str
+
+
+class DrawReply(Record, frozen=True, kw_only=True):
+    """Timelines of some schedules: the names of those that are ``drawn``, and of those that are too large to be."""
+
     drawn: tuple[str, ...]
     undrawn: tuple[str, ...]
     timeline: TimelineData | None

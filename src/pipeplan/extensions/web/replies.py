@@ -22,16 +22,34 @@ from pipeplan.answers import (
     timed,
 )
 from pipeplan.costs import SETTINGS, Config, Settings
-from pipeplan.drawing.html import timeline_data
 from pipeplan.extensions.web.faults import as_json, at_field, fault
-from pipeplan.extensions.web.records import CompareReply, ConfigReply, Fault, Faults, FormatEntry, RefusedSchedule
-from pipeplan.extensions.web.requests import CompareIn, DownloadIn, ExplainIn, FileIn
-from pipeplan.extensions.web.schedules import Source, can_be_explained, choose, only_one, read_file, results, views
+from pipeplan.extensions.web.records import (
+    CompareReply,
+    ConfigReply,
+    DrawReply,
+    Fault,
+    Faults,
+    FormatEntry,
+    RefusedSchedule,
+)
+from pipeplan.extensions.web.requests import CompareIn, DownloadIn, DrawIn, ExplainIn, FileIn
+from pipeplan.extensions.web.schedules import (
+    Simulated,
+    Source,
+    can_be_explained,
+    choose,
+    drawing_of,
+    only_one,
+    read_file,
+    simulate_all,
+    views,
+)
+from pipeplan.extensions.web.thumbnails import thumbnail
 from pipeplan.formats import Content, Format, Training, endings
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, ShapeError
 from pipeplan.foundation.files import file_name, temporary_folder
 from pipeplan.foundation.records import Record
-from pipeplan.model import Timeline
+from pipeplan.model import Timeline, counted
 from pipeplan.strategies import is_strategy, strategy
 
 JSON = "application/json"
@@ -65,28 +83,61 @@ def json_reply(record: Record) -> Reply:
     return Reply(as_json(record))
 
 
+_MOST_ROWS = 10
+"""Maximum number of schedules of a comparison that leaves some out."""
+
+
 def compare(request: CompareIn) -> Reply:
     """Return the figures of every schedule, why others have none, and the timelines of some."""
-    simulated, faults, allowed = results(request)
-    if not simulated:
-        return refused(*faults.values())
-    drawn, undrawn = choose(simulated, request.draw)
-    comparison = comparison_of_results(simulated, allowed)
+    simulated = simulate_all(request)
+    if not simulated.results:
+        return refused(*simulated.faults.values())
+    drawn, undrawn = choose(simulated.results, request.draw)
+    comparison = comparison_of_results(simulated.results, simulated.allowed)
+    rows = _MOST_ROWS if simulated.left_out else len(simulated.results)
     return json_reply(
         CompareReply(
             headline=comparison.headline,
-            results=comparison.results,
+            results=comparison.results[:rows],
             allowed=comparison.allowed,
             faster_with_more=comparison.faster_with_more,
             refused=tuple(
                 RefusedSchedule(schedule=name, field=fault.field, message=fault.message)
-                for name, fault in faults.items()
+                for name, fault in simulated.faults.items()
             ),
             warnings=comparison.warnings,
             least_bound=comparison.least,
             drawn=tuple(result.name for result in drawn),
             undrawn=tuple(undrawn),
-            timeline=timeline_data(views(drawn, reasons=request.reasons)) if drawn else None,
+            timeline=drawing_of(drawn, reasons=request.reasons),
+            thumbnails=tuple(thumbnail(result.timeline) for result in simulated.results[:rows]),
+            left_out=_left_out(simulated),
+        )
+    )
+
+
+def _left_out(simulated: Simulated) -> str:
+    """Return a sentence about the schedules that a large comparison leaves out; empty if there are none."""
+    count = len(simulated.results)
+    if not simulated.left_out:
+        return ""
+    rows = f"the fastest {_MOST_ROWS} of {count} schedules" if count > _MOST_ROWS else counted(count, "schedule")
+    names = ", ".join(simulated.left_out)
+    return f"Large shape: shows {rows}; not computed here, but by 'pipeplan compare': {names}."
+
+
+def draw(request: DrawIn) -> Reply:
+    """Return the timelines of all schedules of the request."""
+    simulated = simulate_all(request)
+    if not simulated.results:
+        return refused(*simulated.faults.values())
+    names = [*request.schedules, *(file.name for file in request.files)]
+    drawn, undrawn = choose(simulated.results, names)
+    return json_reply(
+        DrawReply(
+            drawn=tuple(result.name for result in drawn),
+            undrawn=tuple(undrawn),
+            timeline=drawing_of(drawn, reasons=request.reasons),
         )
     )
 
@@ -182,12 +233,13 @@ def holds_several(format: Format) -> bool:
 
 def download(request: DownloadIn) -> Reply:
     """Return one or several schedules as a picture, a page, or a file of another tool."""
-    simulated, faults, allowed = results(request)
+    answer = simulate_all(request)
+    simulated = answer.results
     if not simulated:
-        return refused(*faults.values())
+        return refused(*answer.faults.values())
     format = all_formats()[request.format]
     try:
-        body, warnings = _file(simulated, format, allowed)
+        body, warnings = _file(simulated, format, answer.allowed)
     except (FormatError, ShapeError) as error:
         error.field = "format"
         raise

@@ -272,6 +272,12 @@ class CompareIn(SchedulesIn, frozen=True, kw_only=True):
     reasons: Annotated[bool, Meta(description="Add to the timeline why ranks idle.")] = False
 
 
+class DrawIn(SchedulesIn, frozen=True, kw_only=True):
+    """Schedules to draw: all of the request, in its order."""
+
+    reasons: Annotated[bool, Meta(description="Add to the timeline why ranks idle.")] = False
+
+
 class ExplainIn(SchedulesIn, frozen=True, kw_only=True):
     """Schedule to explain: the only one of ``schedules`` and ``files``."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from pipeplan.answers import (
     Allowed,
@@ -18,8 +19,10 @@ from pipeplan.answers import (
     with_shape_of,
     without_times,
 )
+from pipeplan.answers.published import allowed_needs, missing
 from pipeplan.costs import Costs, Settings
 from pipeplan.drawing import View
+from pipeplan.drawing.html import archived, packed, themes_for
 from pipeplan.extensions.web.faults import fault
 from pipeplan.extensions.web.records import Fault
 from pipeplan.extensions.web.requests import FileIn, SchedulesIn
@@ -52,6 +55,9 @@ MOST_LANES = 2_000
 _MOST_EXPLAINED = 400_000
 """Maximum number of ops whose idle time is attributed in a moment."""
 
+_MOST_PLAIN = 5_000
+"""Maximum number of ops of a timeline whose columns are sent as they are."""
+
 _KINDS = 3
 """Ops for each forward: F, I and W."""
 
@@ -79,6 +85,28 @@ def require_servable(names: Iterable[str], settings: Settings) -> None:
         )
 
 
+def servable(names: Iterable[str], settings: Settings, allowed: Allowed) -> tuple[list[str], list[str]]:
+    """Return the schedules that together have at most ``MOST_OPS`` ops, and those that are left out.
+
+    If not all stay, those do whose rule ignores costs, because the others search; first those that need nothing but what is
+    allowed, and of these the smallest. Raises ShapeError if even the smallest schedule is too large.
+    """
+    settings = same_ranks(settings)
+    ops = {strategy(name).name: ops_at_most(name, settings) for name in names}
+    if sum(ops.values()) <= MOST_OPS:
+        return list(ops), []
+    kept: set[str] = set()
+    left = MOST_OPS
+    fast = [name for name in ops if not strategy(name).looks_at_costs] or ops
+    for name in sorted(fast, key=lambda name: (bool(missing(strategy(name).needs, allowed)), ops[name])):
+        if ops[name] <= left:
+            kept.add(name)
+            left -= ops[name]
+    if not kept:
+        require_servable(ops, settings)
+    return [name for name in ops if name in kept], [name for name in ops if name not in kept]
+
+
 def ops_at_most(name: str, settings: Settings) -> int:
     """Return an upper bound on the number of ops of a strategy's schedule."""
     chosen = strategy(name)
@@ -98,18 +126,30 @@ def only_one(request: SchedulesIn) -> tuple[Source, Settings]:
     return source, without_times(settings) if measured else settings
 
 
-def results(request: SchedulesIn) -> tuple[list[Result], dict[str, Fault], Allowed]:
-    """Simulate the schedules of a request.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """Schedules of a request with their times.
 
-    Returns
-    -------
+    Attributes
+    ----------
     results
         The best first, as in :func:`pipeplan.compare`.
     faults
-        Why the other schedules have no result, by name; the empty name means all of them.
+        Why other schedules have no result, by name; the empty name means all of them.
     allowed
         What the best one may need.
+    left_out
+        Schedules that were not simulated, because the request is too large with them.
     """
+
+    results: Sequence[Result] = ()
+    faults: Mapping[str, Fault]
+    allowed: Allowed = frozenset()
+    left_out: Sequence[str] = ()
+
+
+def simulate_all(request: SchedulesIn) -> Simulated:
+    """Simulate the schedules of a request, or as many as this server can hold."""
     settings = request.costs()
     sources: list[Source] = []
     faults: dict[str, Fault] = {}
@@ -121,16 +161,20 @@ def results(request: SchedulesIn) -> tuple[list[Result], dict[str, Fault], Allow
         except PipeplanError as error:
             faults[name] = fault(error)
     if not sources:
-        return [], faults, frozenset()
+        return Simulated(faults=faults)
+    left_out: list[str] = []
     try:
         if names := [source.name for source in sources if isinstance(source, Strategy)]:
-            require_servable(names, with_shape_of(sources, settings))
+            whole = with_shape_of(sources, settings)
+            _, left_out = servable(names, whole, allowed_needs(request.allow, whole))
+            sources = [source for source in sources if not isinstance(source, Strategy) or source.name not in left_out]
         named = bool(request.schedules or request.files)
         simulated, refused, allowed = compared(sources, settings, allow=request.allow, named=named)
     except PipeplanError as error:
-        return [], faults | {"": fault(error)}, frozenset()
+        return Simulated(faults=faults | {"": fault(error)})
     files = {file.name for file in request.files}
-    return simulated, faults | {name: _fault(error, name in files) for name, error in refused.items()}, allowed
+    faults |= {name: _fault(error, name in files) for name, error in refused.items()}
+    return Simulated(results=simulated, faults=faults, allowed=allowed, left_out=left_out)
 
 
 def _fault(error: PipeplanError, of_file: bool) -> Fault:
@@ -186,6 +230,18 @@ def choose(results: Sequence[Result], wanted: Sequence[str] | None) -> tuple[lis
         if _ops(drawn) > MOST_DRAWN or sum(result.schedule.ranks for result in drawn) > MOST_LANES:
             undrawn.append(drawn.pop().name)
     return drawn, undrawn
+
+
+def drawing_of(results: Sequence[Result], *, reasons: bool) -> dict[str, Any] | None:
+    """Return the timelines of results, ready for JSON: a large one is archived, which takes a hundredth of the bytes."""
+    if not results:
+        return None
+    drawn = views(results, reasons=reasons)
+    packed_views = [
+        archived(view) if len(result.schedule) > _MOST_PLAIN else view.to_json_dict(packed)
+        for view, result in zip(drawn, results, strict=True)
+    ]
+    return {"themes": themes_for(drawn), "views": packed_views}
 
 
 def views(results: Sequence[Result], *, reasons: bool = True) -> list[View]:

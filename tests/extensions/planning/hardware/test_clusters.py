@@ -76,7 +76,7 @@ def test_a_gpu_of_ones_own(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "is not a mapping"),
+        ("[]", "has no keys: it is a list"),
         ("gpu: h100\nnodess: 2", "did you mean 'nodes'"),
         ("gpu: {name: x}\n", "lacks peak, memory_bytes, memory_bandwidth"),
         ("gpu: {base: h100, peak: {bf16: 5 GB}}", "989 TFLOP/s"),

@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "reference" / "hardware.md"
 
 def table(headings: str, rows: list[list[str]]) -> str:
     names = headings.split(" | ")
-    return "".join(f"| {' | '.join(line)} |\n" for line in [names, ["---"] * len(names), *rows])
+    return "".join(f"|{'|'.join(line)}|\n" for line in [names, ["---"] * len(names), *rows])
 
 
 def gpu_row(preset: Preset) -> list[str]:

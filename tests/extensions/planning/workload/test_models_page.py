@@ -5,6 +5,7 @@
 
 import re
 from pathlib import Path
+from textwrap import fill
 
 from pipeplan.extensions.planning.workload import model, model_names, parameter_counts, read_config, token_flops
 from pipeplan.extensions.planning.workload.architectures import architectures as architecture_rows
@@ -15,27 +16,26 @@ PAGE = Path(__file__).parents[4] / "docs" / "reference" / "models.md"
 
 
 def architectures() -> str:
-    examples: dict[str, list[str]] = {}
-    for path in sorted(CONFIGS.glob("*.json")):
-        source = read_config(path).source.removeprefix("config.json of ").partition(",")[0]
-        examples.setdefault(source, []).append(path.stem)
-    lines = ["| `model_type` | tested with the published files of |", "|---|---|"]
+    tested = {
+        read_config(path).source.removeprefix("config.json of ").partition(",")[0] for path in CONFIGS.glob("*.json")
+    }
+    names = []
     for row in sorted(architecture_rows(), key=lambda row: row.name):
-        names = ", ".join(f"`{name}`" for name in (row.name, *row.also))
-        lines.append(f"| {names} | {', '.join(examples.get(row.name, []))} |")
-    return "\n".join(lines) + "\n"
+        mark = "**" if row.name in tested else ""
+        names += [f"{mark}`{name}`{mark}" for name in (row.name, *row.also)]
+    return fill(", ".join(names) + ".", 120, break_on_hyphens=False, break_long_words=False) + "\n"
 
 
 def models() -> str:
-    lines = ["| name | parameters | active | with MTP | GFLOP a token | of |", "|---|---|---|---|---|---|"]
+    """Return a row a model, without blanks between cells: they would count as words."""
+    lines = ["|name|parameters|active|GFLOP a token|of tokens|", "|---|---:|---:|---:|---:|"]
     for name in model_names():
         shape = model(name)
         counts = parameter_counts(shape)
         sequence = shape.trained_sequence or 4096
         active = f"{counts.active:,}" if shape.experts else ""
-        further = f"{counts.total_with_mtp:,}" if shape.mtp_layers else ""
         flops = token_flops(shape, sequence).training / 1e9
-        lines.append(f"| `{name}` | {counts.total:,} | {active} | {further} | {flops:,.2f} | {sequence:,} tokens |")
+        lines.append(f"|`{name}`|{counts.total:,}|{active}|{flops:,.2f}|{sequence:,}|")
     return "\n".join(lines) + "\n"
 
 

@@ -15,7 +15,6 @@ pytest.importorskip("ortools", reason="the search needs OR-Tools")
 import pipeplan
 from tests.processes import run_ranks
 
-ROOT = Path(__file__).parents[4]
 SHORT = {"steps": 3, "microbatches": 4, "length": 8, "width": 16, "blocks": 3, "vocabulary": 64, "evaluations": 100}
 
 
@@ -26,11 +25,6 @@ def main(words: list[str]) -> str:
     with patch.object(sys, "argv", ["train_text.py", *words]), redirect_stdout(io.StringIO()) as printed:
         assert example() == 0
     return printed.getvalue()
-
-
-def test_the_guide_has_the_whole_script() -> None:
-    script = (ROOT / "examples" / "train_text.py").read_text()
-    assert f"```python\n{script.rstrip()}\n```\n" in (ROOT / "docs" / "how-to" / "training.md").read_text()
 
 
 def test_all_schedules_train_alike(tmp_path: Path) -> None:

@@ -36,19 +36,19 @@ class PredictionOptions(Options):
     # A table, read by columns: formatted, it would have a line for every argument.
     # fmt: off
     workers: int | None = option(
-        kind="count", group="work", range=WORKERS, in_form=False,
+        kind="count", group="work", usual=False, range=WORKERS, in_form=False,
         help="Number of worker processes.", default="the number of cores",
     )
     store: FilePath | None = option(
-        kind="file", group="work", in_form=False,
+        kind="file", group="work", usual=False, in_form=False,
         help="Checkpoint file; rerun the same command to resume.",
     )
     approximate: bool = option(
-        False, kind="flag", group="work", in_form=False,
+        False, kind="flag", group="work", usual=False, in_form=False,
         help="Read a config.json whose layers are not modelled as the nearest architecture.",
     )
     calibration: FilePath | None = option(
-        kind="file", group="work", in_form=False,
+        kind="file", group="work", usual=False, in_form=False,
         help="Calibration file of your own GPU, written by `pipeplan calibrate`.",
     )
     # fmt: on
@@ -74,7 +74,7 @@ class PlanOptions(PredictionOptions):
     # A table, read by columns: formatted, it would have a line for every argument.
     # fmt: off
     runs: FilePath | None = option(
-        kind="file", group="work", in_form=False,
+        kind="file", group="work", usual=False, in_form=False,
         help="Ledger of tried runs with their measured steps: corrects the predictions and proposes the next run.",
     )
     model: ModelLike = option(
@@ -109,12 +109,12 @@ class PlanOptions(PredictionOptions):
         hint="Seconds per step, or a time for all tokens, such as 30d.",
     )
     tokens: float = option(
-        DEFAULT_TOKENS, kind="number", group="choosing", unit="tokens", range=POSITIVE,
+        DEFAULT_TOKENS, kind="number", group="choosing", usual=False, unit="tokens", range=POSITIVE,
         help="Tokens of the whole training, such as 15e12, for the totals in days, GPU hours and dollars.",
         hint="Tokens of the whole training, for the totals.",
     )
     price: float | None = option(
-        kind="number", group="choosing", unit="dollars per GPU hour", range=POSITIVE,
+        kind="number", group="choosing", usual=False, unit="dollars per GPU hour", range=POSITIVE,
         help="Price of a GPU hour in dollars.", default="the cluster file's, if it has one",
         hint="Dollars per GPU hour.",
     )
@@ -124,7 +124,7 @@ class PlanOptions(PredictionOptions):
         hint="NAME=VALUE, such as tp=8 pp=4,8 trainer=megatron.",
     )
     allow: AllowLike = option(
-        (), kind="names", group="choosing", choices=(*UNUSUAL, "all"),
+        (), kind="names", group="choosing", usual=False, choices=(*UNUSUAL, "all"),
         help="Unusual choices to try: offload (of activations), zero3-pipeline (ZeRO-3 next to a pipeline), small-chunks "
         "(more than 4 per rank, or fewer than 2 layers each), any-schedule (also those that no trainer runs), any-precision "
         "(also other than the model's), or all. Without it, they are made only if nothing else fits.",

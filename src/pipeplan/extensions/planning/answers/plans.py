@@ -88,6 +88,13 @@ class Plan(PlanResult, HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
             raise UnknownNameError("trainer", trainer, self.flags, field="flags")
         return self.flags[name]
 
+    def _summary_fields(self) -> str:
+        return """trainer miss memory_limit_gib best.words best.layout best.recompute best.step_time_s best.error_bar.low
+        best.error_bar.high best.error_bar.coverage best.peak_memory_gib best.mfu best.tokens_per_s best.document
+        runners_up.words runners_up.step_time_s runners_up.lost_because assumptions.assumed assumptions.instead
+        assumptions.setting assumptions.slower assumptions.more_memory_gib closest_miss.words closest_miss.over_by_gib
+        closest_miss.change complete optimality_gap totals remarks"""
+
     def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the record, its picture, and the schedule of the best configuration with its times."""
         whole = {**super()._contents(), "plan picture": lambda _: self.plan_view()}

@@ -25,7 +25,7 @@ from pipeplan.extensions.planning import CHOICES, EARLY, Configuration, read_fix
 from pipeplan.extensions.planning.hardware import Cluster, cluster, cluster_from
 from pipeplan.extensions.planning.trainers import plan_trainers
 from pipeplan.extensions.planning.workload import ModelShape, from_dict, known_model, model, read_config
-from pipeplan.foundation.documents import ENDINGS, read_document
+from pipeplan.foundation.documents import ENDINGS, instead_of_keys, other_kind, read_document
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError, UnknownNameError
 from pipeplan.foundation.files import MEBIBYTE
 from pipeplan.trainers.registry import read_layout
@@ -83,7 +83,7 @@ def read_keys(path: Path, what: str = "configuration", limit: int = LARGEST) -> 
     """Return the keys in a file. Raises FormatError if it holds none."""
     document = read_document(path, what, limit=limit)
     if not isinstance(document, Mapping):
-        raise FormatError(f"the {what} {path} holds no keys: write 'model: llama3-70b' and so on")
+        raise FormatError(f"the {what} {path} holds no keys: {instead_of_keys(document, 'model: llama3-70b')}")
     return document
 
 
@@ -105,6 +105,8 @@ def read_configuration(
     :func:`model_of` for ``folder`` and ``approximate``.
     """
     missing = [name for name in _REQUIRED if document.get(name) is None]
+    if missing and (other := other_kind(document)):
+        raise InputError(f"this is not a configuration: {other}", field=missing[0])
     if missing:
         raise InputError(f"a configuration needs {', '.join(missing)}", field=missing[0])
     values = {name: value for name, value in document.items() if value is not None and name not in _REQUIRED}

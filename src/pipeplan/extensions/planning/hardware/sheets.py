@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pipeplan.extensions.planning.hardware.efficiency import GENERATIONS
+from pipeplan.foundation.documents import other_kind
 from pipeplan.foundation.errors import CostError, FormatError, UnknownNameError
 
 
@@ -252,6 +253,8 @@ def link_from(where: str, name: str, content: Any, base: Link | None = None) -> 
 def require_keys(where: str, content: Mapping[Any, Any], names: Any, prefix: str = "") -> None:
     """Raise UnknownNameError for a key that is not one of ``names``; messages show it with the prefix."""
     for key in content:
+        if key not in names and not prefix and (other := other_kind(content)) and "--cluster" not in other:
+            raise FormatError(f"{where} is not a cluster: {other}", field=FIELD)
         if key not in names:
             raise UnknownNameError(
                 f"key in {where}", f"{prefix}{key}", [f"{prefix}{name}" for name in names], field=FIELD

@@ -18,7 +18,7 @@ from pipeplan.extensions.planning.workload.parameters import parameter_counts
 from pipeplan.extensions.planning.workload.pattern import ATTENTION, DENSE, EXPERTS, WINDOWED, joined_forms
 from pipeplan.extensions.planning.workload.shape import ModelShape, check_layers
 from pipeplan.extensions.planning.workload.short_forms import from_dict, known_model, shape_from, unknown_model
-from pipeplan.foundation.documents import read_document
+from pipeplan.foundation.documents import other_kind, read_document
 from pipeplan.foundation.errors import FormatError, InputError, PipeplanError
 from pipeplan.foundation.files import MEBIBYTE
 
@@ -150,6 +150,8 @@ def read_config(source: str | Path | Mapping[str, Any], *, approximate: bool = F
     document = read_document(file, "model's config.json", limit=_SIZE_LIMIT, constants=True)
     if not isinstance(document, Mapping):
         raise FormatError(f"invalid config.json {file}: expected fields with values {{...}}, not {_kind(document)}")
+    if (other := other_kind(document)) and "--model" not in other:
+        raise FormatError(f"{file} is not a model: {other}", field="model")
     return _shape(document, file.parent.resolve().name if file.stem == "config" else file.stem, approximate)
 
 

@@ -93,6 +93,15 @@ class Review(HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
         """Findings as commands of GitHub's workflows, which show them at their lines; the errors first."""
         return tuple(annotations_of(self.findings, self.configurations, self.files))
 
+    def _summary_fields(self) -> str:
+        return """verdict findings.severity findings.rule findings.where findings.message findings.remedy
+        configurations.changes.settings configurations.changes.removes configurations.changes.gain
+        configurations.changes.step_time_s step_time_s peak_memory_gib patch questions.question questions.not_judged
+        questions.missing.sentence comparison.settings comparison.new.rule comparison.gone.rule comparison.step_time_s
+        comparison.peak_memory_gib configurations.name configurations.file configurations.trainer configurations.fit
+        configurations.bubble configurations.unknown configurations.not_read configurations.assumed
+        configurations.not_estimated run.step_time_s run.predicted run.sentences files.unreadable"""
+
     def _own_file(self, name: str) -> TrainerSettings | None:
         """Return the patch or the findings for a file of their suffix."""
         if name.lower().endswith(SARIF_ENDING):

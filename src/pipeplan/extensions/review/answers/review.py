@@ -72,6 +72,7 @@ class ReviewOptions(Options):
     cluster: ClusterLike | None = option(
         kind="object", group="training", longest=4096,
         help="Cluster, where the file does not name it: GPU:PER_NODExNODES, such as h100-sxm:8x16, or a file.",
+        hint="GPU:PER_NODExNODES, such as h100-sxm:8x16.",
     )
     global_batch: int | None = option(
         kind="count", group="training", unit="sequences", range=COUNT,
@@ -155,7 +156,7 @@ def reviewed(
     """
     _require_release(options)
     if not sources:
-        raise InputError("a review needs a file with a configuration")
+        raise InputError("a review needs a file with a configuration: 'pipeplan help review' ends with an example")
     paths = [source if isinstance(source, Mapping) else path_of(source, "the configuration") for source in sources]
     walks = any(isinstance(path, Path) and path.is_dir() for path in paths)
     names = {id(path): _ALONE if len(paths) == 1 else f"{_ALONE}-{number}" for number, path in enumerate(paths, 1)}

@@ -15,6 +15,7 @@ from pipeplan.extensions.review.stated import RawEntry
 from pipeplan.foundation.documents import MOST_DEPTH, read_yaml
 from pipeplan.foundation.errors import FormatError
 from pipeplan.foundation.files import MEBIBYTE
+from pipeplan.foundation.syntax import json_fault, syntax_fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ Tree = dict[str, Any]
 _DEFAULT = re.compile(r"\$\{[\w.]+:-?([^{}$]*)\}")
 """Matches Primus' variables with a default: ``${PRIMUS_TP:8}``."""
 
-_LENIENT = re.compile(r"duplicate key|YAML merge keys|could not determine a constructor")
+_LENIENT = re.compile(r"duplicate key|YAML merge keys|unsupported YAML tag")
 """Matches faults of YAML that trainers' own loaders accept: the last of several equal keys counts, and groups are merged."""
 
 _MOST_FILES = 40
@@ -52,10 +53,11 @@ def parsed(source: SourceText) -> Any:
             return tomllib.loads(source.text)
         return read_yaml(_as_yaml(source))
     except (ValueError, RecursionError) as error:
-        if _LENIENT.match(str(error)):
+        if _LENIENT.search(str(error)):
             return None
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else " ".join(str(error).split())
-        raise FormatError(f"invalid {source.form.upper()} in {source.file}: {reason[:300]}") from None
+        # JSON is read as YAML, but a slip in it is named in the terms of JSON.
+        reason = (json_fault(source.text) if source.form == "json" else None) or syntax_fault(error, source.text)
+        raise FormatError(f"invalid {source.form.upper()} in {source.file}: {reason}") from None
 
 
 def _as_yaml(source: SourceText) -> str:

@@ -34,7 +34,7 @@ class ScheduleSearchOptions(AllowOptions):
         "copies are allowed or a start has them.",
     )
     seconds: float | None = option(
-        kind="number", group="search",
+        kind="number", group="search", unit="seconds",
         help="Time budget in seconds; for a Pareto front, of all its limits together.",
         default="10; for a Pareto front, 10 per limit", range=Range(0, most=MOST_SECONDS),
     )
@@ -59,7 +59,7 @@ class ScheduleSearchOptions(AllowOptions):
         help="Objective to minimize: the makespan, or the longest span of a rank, with ops that start as soon as they can.",
     )
     evaluations: int | None = option(
-        kind="count", group="search", range=Range(0, most=10**15),
+        kind="count", group="search", usual=False, range=Range(0, most=10**15),
         help="Limit on evaluated schedules; the same seed then gives the same answer. Starts and published schedules "
         "are always evaluated.",
     )

@@ -172,6 +172,12 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
         return self.decided.frees_memory
 
     @property
+    def summary_fields(self) -> str:
+        """Paths of the parts of its JSON that are in the summary of its result."""
+        return """found_by optimal interrupted seconds best_published gain best_published_anywhere gain_anywhere
+        faster_with_more layers_per_stage"""
+
+    @property
     def best_gain(self) -> float | None:
         """The gain over the best published schedule that fits, of any placement where others were looked at; else None."""
         return self.gain if self.best_published_anywhere is None else self.gain_anywhere

@@ -104,7 +104,7 @@ def search(*, progress: Callable[[SearchProgress], None] | None = None, **option
         the same as layers_per_stage auto (default: the layers per stage that are set).
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------
@@ -240,7 +240,7 @@ def pareto(
         them (default: 8).
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------

@@ -207,7 +207,7 @@ def profile(
         Sequences per microbatch (default: 1).
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------

@@ -228,7 +228,7 @@ def run(
         Existing folder for PyTorch's own profile of one more step: rank0.json and so on.
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Raises
     ------

@@ -88,7 +88,7 @@ def diff(planned: ScheduleLike, measured: FilePath | Timeline | Result, /, **opt
         Calibration file to update with the ratio of measured to expected stage times; created if missing.
     settings, config
         Settings of shape and costs, as a value or a mapping, or in a config file; the other keywords override them. All
-        are keywords, too: ``docs/reference/settings.md`` lists them.
+        are keywords, too: ``docs/reference/options.md`` lists them.
 
     Returns
     -------

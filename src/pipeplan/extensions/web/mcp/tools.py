@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,17 +15,27 @@ from typing import Any
 
 import pipeplan
 from pipeplan.answers import AllowOptions, named_beside
-from pipeplan.cli.answers import Answer, sentence
-from pipeplan.costs import SETTINGS, ConfiguredSettings, Options, Setting, SettingKind, missing_in, options_of, table_of
-from pipeplan.foundation.errors import InputError, PipeplanError
+from pipeplan.answers.answers import AnswerRecord
+from pipeplan.cli.answers import sentence
+from pipeplan.costs import (
+    ALIASES,
+    SETTINGS,
+    ConfiguredSettings,
+    Options,
+    Setting,
+    SettingKind,
+    missing_in,
+    options_of,
+    table_of,
+)
+from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
 from pipeplan.foundation.extensions import extension
 from pipeplan.foundation.files import path_of, require_apart
+from pipeplan.model import shortened
 
 Json = dict[str, Any]
 
 _SHAPE = "config ranks microbatches chunks forward_times backward_times p2p_time memory_limit activation_bytes"
-_FIGURES = """schedule ranks chunks microbatches needs time_unit makespan bubble.idle_over_total peak_activation peak_bytes
-fits over lower_bound gap warnings notes"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +47,9 @@ class Tool:
     function
         Function that takes schedules or files by position, and options by keyword.
     about
-        Description of the tool.
+        What the tool does, in a clause.
+    writes
+        What its ``output`` can be, in a clause.
     names
         JSON schema of the argument with schedules or files, by its name; empty if there is none.
     options
@@ -42,21 +57,19 @@ class Tool:
     settings
         Record of its settings of shape and costs, or None.
     listed
-        Options in the schema; a call may have all others as ``settings``.
-    short
-        Paths of the parts of a short answer.
-    headline
-        Returns the first sentence of an answer.
+        Options in the schema; a call may have all others, too.
+    progress
+        Description of how far the function is, if it takes ``progress``.
     """
 
-    function: Callable[..., Answer]
+    function: Callable[..., AnswerRecord]
     about: str
+    writes: str = 'output=["answer.json"] writes it'
     names: Mapping[str, Json]
     options: type[Options] = Options
     settings: type[Options] | None = ConfiguredSettings
     listed: str
-    short: str
-    headline: Callable[[Any], str] = lambda answer: repr(answer).strip("<>")
+    progress: Callable[[Any], str] | None = None
 
     @property
     def schema(self) -> Json:
@@ -67,16 +80,31 @@ class Tool:
         if self.settings is not None:
             simulate = self.function is pipeplan.simulate
             others += [name for name in SETTINGS if name not in listed] if simulate else ["all that simulate takes"]
-        properties = {**self.names, **{name: _form_of(table[name]) for name in listed}}
-        properties["settings"] = {"type": "object", "description": f"Other options by name: {', '.join(others)}."}
-        return {"type": "object", "properties": properties | _OWN, "required": missing_in(self.options, {})}
+        properties = {**self.names, **{name: _form_of(table[name]) for name in listed}, **_OWN}
+        if others:
+            properties["settings"] = {"type": "object", "description": f"Further options by name: {', '.join(others)}."}
+        return {"type": "object", "properties": properties, "required": missing_in(self.options, {})}
+
+    @property
+    def description(self) -> str:
+        """Description of the tool in a sentence."""
+        return f"{self.about}; {self.writes}."
+
+    @property
+    def arguments(self) -> list[str]:
+        """Names of all arguments that a call, or its ``settings``, may have."""
+        settings = {} if self.settings is None else table_of(self.settings)
+        aliases = [alias for alias, name in ALIASES.items() if name in settings]
+        options = [name for name in settings if name != "settings"]
+        return [*self.names, *table_of(self.options), *options, *aliases, *_OWN]
 
 
 def _form_of(setting: Setting) -> Json:
-    """Return the JSON schema of an option."""
-    form = _SIZE if setting.in_bytes else _FORMS.get(setting.kind, _TEXT)
+    """Return the JSON schema of an option, with the first clause of its help."""
+    form = _SIZES if setting.in_bytes else _FORMS.get(setting.kind, _TEXT)
     choices = {"enum": list(setting.choices)} if setting.kind == "choice" else {}
-    return {**form, **choices, "description": setting.full_help}
+    clause = re.split(r"; |\. |\.$", setting.help, maxsplit=1)[0]
+    return {**form, **choices, "description": clause + (f" (default: {setting.default})" if setting.default else "")}
 
 
 def _list_of(value: Any) -> list[Any]:
@@ -86,145 +114,176 @@ def _list_of(value: Any) -> list[Any]:
 _NUMBER: Json = {"type": "number"}
 _TEXT: Json = {"type": "string"}
 _TEXTS: Json = {"type": "array", "items": _TEXT}
-_SIZE: Json = {"type": ["number", "string"]}
+_SIZES: Json = {"type": ["number", "string", "array"], "items": {"type": ["number", "string"]}}
+_TEXT_OR_OBJECT: Json = {"type": ["string", "object"]}
 
 _FORMS: dict[SettingKind, Json] = {
     "count": {"type": "integer"},
     "number": _NUMBER,
     "flag": {"type": "boolean"},
-    "per_stage": {"anyOf": [_NUMBER, {"type": "array", "items": _NUMBER}]},
-    "limit": _SIZE,
-    "size": _SIZE,
+    "per_stage": {"type": ["number", "array"], "items": _NUMBER},
+    "limit": _SIZES,
+    "size": {"type": ["number", "string"]},
     "names": _TEXTS,
+    "object": _TEXT_OR_OBJECT,
+    "model": _TEXT_OR_OBJECT,
     "pairs": {"type": "object"},
 }
 """JSON schemas of the kinds of options that tools list; all other kinds are texts."""
 
 _OWN: dict[str, Json] = {
-    "output": _TEXTS | {"description": "Files to write; the suffix selects the content, such as .csv, .png or .json."},
-    "details": {"type": "boolean", "description": "Return the whole answer, with the values of every rank."},
+    "output": _TEXTS | {"description": "Files to write; the suffix selects the content: .csv .json .png .html"},
+    "detail": {"type": "boolean", "description": "Return the whole record, with every row and rank"},
 }
 """Arguments of every tool."""
 
-_SCHEDULE = {"schedule": _TEXT | {"description": "Name or file of a schedule (default: 1f1b)."}}
+_SCHEDULE = _TEXT | {"description": "Name or file of a schedule (default: 1f1b)"}
 
 TOOLS: dict[str, Tool] = {
     "compare": Tool(
         function=pipeplan.compare,
-        about="Compare schedules of pipeline parallelism on the same ranks, microbatches and costs, the fastest first.",
-        names={"schedules": _TEXTS | {"description": "Names or files of schedules (default: every published one)."}},
+        about="Compare published schedules of pipeline parallelism on the same costs, the fastest that fits first",
+        names={"schedules": _TEXTS | {"description": "Names or files of schedules (default: all published)"}},
         options=AllowOptions,
         listed=f"allow {_SHAPE}",
-        short="""results.schedule results.makespan results.bubble.idle_over_total results.peak_activation results.peak_bytes
-        results.fits results.gap results.needs faster_with_more least_bound.value warnings notes""",
-        headline=lambda comparison: comparison.headline,
     ),
     "simulate": Tool(
         function=pipeplan.simulate,
-        about="Simulate one schedule: step time, bubble, peak memory, and the distance to a lower bound.",
-        names=_SCHEDULE,
+        about="Simulate one schedule: step time, bubble, peak memory and the gap to a lower bound",
+        writes='output=["order.csv"] writes its order',
+        names={"schedule": _SCHEDULE},
         listed=_SHAPE,
-        short=_FIGURES,
     ),
     "explain": Tool(
         function=pipeplan.explain,
-        about="Explain why the ranks of a schedule, or of the traces of a run, idle, and what would help.",
-        names=_SCHEDULE,
+        about="Explain why the ranks of a schedule, or of a folder with the traces of a run, idle and what would help",
+        names={"schedule": _SCHEDULE},
         options=AllowOptions,
         listed=f"allow {_SHAPE}",
-        short=f"""{_FIGURES} explain.sentences explain.advice explain.what_ifs.change explain.what_ifs.makespan
-        explain.what_ifs.per_microbatch explain.what_ifs.helps explain.faster_with_more""",
-        headline=lambda explanation: explanation.sentences[0],
     ),
 }
 """Tools by name, with those of the extensions that are installed."""
 
 if extension("search"):
     from pipeplan.extensions.search.answers.options import SearchOptions
+    from pipeplan.extensions.search.commands import progress_text as search_progress
 
     TOOLS["search"] = Tool(
         function=pipeplan.search,
-        about="Search for a better schedule under a memory limit. `output` writes it to a file, such as best.csv.",
+        about="Search for a faster schedule under a memory limit",
+        writes='output=["best.csv"] writes its order',
         names={},
         options=SearchOptions,
         listed=f"placement seconds allow {_SHAPE}",
-        short=f"""{_FIGURES} found_by optimal interrupted seconds best_published gain best_published_anywhere
-        gain_anywhere faster_with_more""",
+        progress=lambda progress: search_progress(progress, ""),
     )
 if extension("planning"):
     from pipeplan.extensions.planning.answers.options import PlanOptions
     from pipeplan.extensions.planning.answers.planned import planned
+    from pipeplan.extensions.planning.commands import progress_text as plan_progress
 
     TOOLS["plan"] = Tool(
-        function=lambda **options: planned(options_of(PlanOptions, options)),
-        about="Choose the configuration to train a model with on a cluster: degrees, schedule, layout, recomputation. "
-        "`output` writes it (best.yaml), or the flags of its trainer (best.sh).",
+        function=lambda progress=None, **options: planned(options_of(PlanOptions, options), progress=progress),
+        about="Choose the configuration to train a model with on a cluster",
+        writes='output=["best.yaml"] writes it, ["best.sh"] the flags of its trainer',
         names={},
         options=PlanOptions,
         settings=None,
         listed="model cluster global_batch sequence fix objective memory_limit allow seconds",
-        short="""trainer miss memory_limit_gib best.words best.layout best.recompute best.step_time_s best.peak_memory_gib
-        best.mfu best.tokens_per_s best.document assumptions runners_up.words runners_up.step_time_s runners_up.lost_because
-        closest_miss complete optimality_gap totals remarks""",
-        headline=lambda plan: plan.headline,
+        progress=plan_progress,
     )
 if extension("review"):
     from pipeplan.extensions.review.answers.review import ReviewOptions
 
     TOOLS["review"] = Tool(
         function=pipeplan.review,
-        about="Review a configuration of a trainer: does it start, is it right, where does it lose, what to change.",
+        about="Review a trainer's launch script or recipe: does it start, is it right, where does it lose, what to change",
+        writes='output=["fix.patch"] writes the patch',
         names={
-            "files": _TEXTS | {"description": "Files with a trainer's arguments, a recipe or a layout; or folders."}
+            "files": {
+                "type": "array",
+                "items": _TEXT_OR_OBJECT,
+                "description": "Files with arguments, a recipe or a layout; or folders",
+            }
         },
         options=ReviewOptions,
         settings=None,
         listed="trainer trainer_version model cluster global_batch sequence trace",
-        short="""verdict findings.severity findings.rule findings.where findings.message findings.remedy questions.question
-        questions.judged questions.not_judged questions.missing.sentence patch step_time_s peak_memory_gib comparison
-        configurations.unknown configurations.not_read
-        configurations.name configurations.file configurations.trainer configurations.fit
-        configurations.bubble configurations.assumed configurations.not_estimated configurations.changes.settings
-        configurations.changes.removes configurations.changes.gain configurations.changes.step_time_s
-        run.step_time_s run.predicted run.sentences""",
     )
 
 
-def answer_of(name: str, call: Mapping[str, Any], seconds: float) -> Json | str:
+def answer_of(name: str, call: Mapping[str, Any], seconds: float, progress_file: Path | None = None) -> Json | str:
     """Return the answer of a tool as JSON, or the message of its error.
 
     After so many seconds, a search or a plan ends with its best result so far, as with Ctrl-C. A process answers one call
-    at a time.
+    at a time. ``progress_file`` receives how far it is, as a share and a description.
     """
     tool = TOOLS[name]
     try:
-        values = _values_of(call)
+        values = _values_of(tool, call)
         outputs = [path_of(output, "the output", field="output") for output in _list_of(values.pop("output", []))]
-        details = values.pop("details", False)
+        if (detail := values.pop("detail", False)) not in (True, False):
+            raise InputError(f"detail must be true or false, not {shortened(repr(detail), 60)}", field="detail")
         texts = [text for value in values.values() for text in _list_of(value) if isinstance(text, str)]
         beside = [path for output in outputs if tool.settings is not None for path in named_beside(output)]
         require_apart([*outputs, *beside], [Path(text) for text in texts if os.path.exists(text)])
         names = [text for name in tool.names for text in _list_of(values.pop(name, []))]
+        if tool.progress is not None and progress_file is not None:
+            values["progress"] = _Reporter(progress_file, tool.progress)
         with _interrupted_after(seconds):
             answer = tool.function(*names, **values)
-        document = answer.to_dict()
-        if not details:
-            document = _parts(document, [path.split(".") for path in tool.short.split()])
+        document = answer.to_dict() if detail else answer.summary()
         written = {"written": [_saved(answer, output) for output in outputs]} if outputs else {}
-        return {"headline": tool.headline(answer), **document, **written}
+        if not detail:
+            missing = document.pop("not_shown", "further figures")
+            document["not_shown"] = f"{missing}; detail=true returns all, {tool.writes}"
+        return document | written
     except KeyboardInterrupt:
         return f"no answer within {seconds:g} s: try a smaller request, or a longer limit: pipeplan mcp --seconds"
     except Exception as error:
         return " ".join(sentence(error, ()).removeprefix("pipeplan: ").split())
 
 
-def _values_of(call: Mapping[str, Any]) -> Json:
-    """Return the arguments of a call and its further settings, except those that are null."""
+class _Reporter:
+    """Writer of the progress of a call to a file, which another process reads."""
+
+    def __init__(self, path: Path, words: Callable[[Any], str]) -> None:
+        self._path, self._words = path, words
+        self._next = 0.0
+
+    def __call__(self, progress: Any) -> None:
+        """Write the share that is done and a description, at most once in :data:`EVERY` seconds."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + EVERY
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text(json.dumps([progress.share, self._words(progress)]), encoding="utf-8")
+        fresh.replace(self._path)  # the reader never finds half of it
+
+
+EVERY = 1.0
+"""Minimum number of seconds between two reports of progress."""
+
+
+def _values_of(tool: Tool, call: Mapping[str, Any]) -> Json:
+    """Return the arguments of a call and those in its ``settings``, except those that are null.
+
+    Raises UnknownNameError for the name of no argument, and InputError for several values of an argument that takes one.
+    """
     settings = call.get("settings") or {}
     if not isinstance(settings, dict):
         raise InputError("settings must be an object with options by name", field="settings")
-    values = {**settings, **call}
-    return {name: value for name, value in values.items() if value is not None and name != "settings"}
+    values = {name: value for name, value in call.items() if name != "settings" and value is not None}
+    for name, value in settings.items():
+        if values.setdefault(name, value) != value:
+            raise InputError(f"{name} has two values, one of them in settings: set it once", field=name)
+    for name, value in values.items():
+        if name not in tool.arguments:
+            raise UnknownNameError("argument", name, tool.arguments, field=name)
+        if name in tool.names and tool.names[name]["type"] != "array" and isinstance(value, list):
+            raise InputError(f"{name} takes one name or file, not {len(value)}; compare takes several", field=name)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @contextmanager
@@ -241,25 +300,9 @@ def _interrupted_after(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _saved(answer: Answer, path: Path) -> str:
+def _saved(answer: AnswerRecord, path: Path) -> str:
     """Write an answer to a file, and return the names of the files, or why they are not written."""
     try:
         return ", ".join(map(str, answer.save(path)))
     except PipeplanError as error:
         return f"not written: {error}"
-
-
-def _parts(value: Any, paths: list[list[str]]) -> Any:
-    """Return the parts of an answer at these paths; of a list with a number for each rank, the largest."""
-    if isinstance(value, list) and value and all(isinstance(item, int | float) for item in value):
-        return max(value)
-    if isinstance(value, list):
-        return [_parts(item, paths) for item in value]
-    if not isinstance(value, dict) or [] in paths:
-        return value
-    parts = {
-        name: _parts(value[name], [path[1:] for path in paths if path[0] == name])
-        for name in dict.fromkeys(path[0] for path in paths)
-        if name in value
-    }
-    return {name: part for name, part in parts.items() if part not in (None, "", [], {})}
