@@ -355,6 +355,8 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
     },
     "search": {
         **_written(SEARCH),
+        "all": ("search -p 12 -m 4 --placement v --evaluations 0 --workers 1", "--all"),
+        "verbose": (SEARCH.replace(" --json", ""), "--verbose"),
         "allow": (SEARCH, "--allow slices"),
         "placement": (SEARCH, "--placement linear"),
         "evaluations": (HARD, "--evaluations 0"),
@@ -366,6 +368,8 @@ OPTIONS_THAT_MATTER: dict[str, dict[str, tuple[str, str]]] = {
     },
     "pareto": {
         **_written(FRONT),
+        "all": ("pareto -p 3 -m 14 --placement linear --evaluations 0 --points 40 --workers 1 --p2p-time 6", "--all"),
+        "verbose": (FRONT.replace(" --json", ""), "--verbose"),
         "allow": (FRONT, "--allow slices"),
         "placement": (FRONT, "--placement linear"),
         "evaluations": (f"{FRONT} --seed 3", "--evaluations 0"),
