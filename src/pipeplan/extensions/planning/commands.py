@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeplan.answers import ShownOptions, require_outputs
-from pipeplan.cli.answers import deliver, tell, written
+from pipeplan.cli.answers import deliver, print_answer, tell, written
 from pipeplan.cli.options import SourceOptions, command, output_option
 from pipeplan.cli.progress import FEW_REFRESHES, ProgressBar, progress_bar
 from pipeplan.costs import CalibrationOptions, Options, option
@@ -71,14 +71,14 @@ def plan(*, options: PlanOptions, beside: PlanOutputOptions, shown: ShownOptions
     with progress_bar("planning", quiet=json or flags is not None or not sys.stderr.isatty()) as bar:
         result = planned(options, progress=partial(_show, bar))
     if result.best is None:
-        show = partial(result.print, all=shown.all, verbose=shown.verbose)
+        show = partial(print_answer, result, shown)
         deliver(result, json=json, messages=[f"pipeplan: {result.miss}"], text=show)
         return 1
     if flags is not None and trainer_version is not None:
         result = result.for_releases({flags: trainer_version})
     writers = {path: partial(_write, result, flags, beside) for path in output}
     if flags is None:
-        deliver(result, writers, json=json, text=partial(result.print, all=shown.all, verbose=shown.verbose))
+        deliver(result, writers, json=json, text=partial(print_answer, result, shown))
         return 0
     trainer_flags = result.flags_for(flags)
     with written(writers) as reported:
@@ -159,7 +159,7 @@ def estimate(
     require_apart(output, [file, *([Path(str(options.measured))] if options.measured is not None else [])])
     with progress_bar("estimating", quiet=json or not sys.stderr.isatty()) as bar:
         estimates = estimated(file, options, progress=lambda share: bar.show(share, "estimating"))
-    deliver(estimates, output, json=json, text=partial(estimates.print, all=shown.all, verbose=shown.verbose))
+    deliver(estimates, output, json=json, text=partial(print_answer, estimates, shown))
     return 0 if any(row.refused is None for row in estimates) else 1
 
 

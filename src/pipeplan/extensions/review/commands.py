@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeplan.answers import ShownOptions, require_outputs
-from pipeplan.cli.answers import deliver
+from pipeplan.cli.answers import deliver, print_answer
 from pipeplan.cli.options import command, output_option
 from pipeplan.cli.progress import progress_bar
 from pipeplan.costs import Options, option
@@ -77,7 +77,7 @@ def review(
     token = secrets.token_hex() if beside.annotate and not json else ""
     if token:
         print(f"::stop-commands::{token}")
-    deliver(result, beside.output, json=json, text=partial(result.print, all=shown.all, verbose=shown.verbose))
+    deliver(result, beside.output, json=json, text=partial(print_answer, result, shown))
     if token:
         print(f"::{token}::")
     if beside.annotate:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeplan.answers import ShownOptions, require_outputs
-from pipeplan.cli.answers import deliver
+from pipeplan.cli.answers import deliver, print_answer
 from pipeplan.cli.options import LineSettings, OutputOptions, ScheduleName, SourceOptions, command, request
 from pipeplan.cli.progress import FEW_REFRESHES, progress_bar
 from pipeplan.costs import Options, option, require_costs_file
@@ -142,7 +142,7 @@ def diff(
     )
     if calibration is not None and difference.calibration is not None:
         writers[calibration] = difference.calibration.save
-    deliver(difference, writers, json=json, text=partial(difference.print, all=shown.all, verbose=shown.verbose))
+    deliver(difference, writers, json=json, text=partial(print_answer, difference, shown))
     return 0
 
 

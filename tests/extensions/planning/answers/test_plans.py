@@ -40,7 +40,7 @@ def test_the_table_says_what_decides_on_one_screen(plan, capsys, monkeypatch, wi
         "another plan is best with: memory limit x 0.9",
         "a searched order takes ",
         "what to run: --flags megatron (or bridge, torchtitan, pipeplan: its own plan)",
-        "--verbose adds ",
+        "--verbose (in Python: verbose=True) adds ",
     ):
         assert part in words, part
     assert f"({plan.best.tokens_per_second / 16:,.0f} per GPU)" in words
