@@ -29,7 +29,7 @@ CHECKS := $(addprefix tests/,model/test_op.py costs/test_overhead.py passes/test
 # The tests of kernels, for `make sanitized` and `make pure`.
 KERNELS := $(addprefix tests/extensions/search/test_,evaluate.py wide.py moves.py keeping.py)
 
-.PHONY: axe demo demo-page check check-tests test test-all sanitized pure without lint docs docs-test docs-serve wheel lowest peers peers-torchtitan peers-others peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture web-ui web-ui-check lock audit clean
+.PHONY: axe demo demo-page check check-tests test test-all sanitized pure without lint docs docs-pictures docs-test docs-serve wheel lowest peers peers-torchtitan peers-others peers-all peers-trainer bench bench-plan bench-search bench-sweeps bench-timeline size torture web-ui web-ui-check lock audit clean
 
 demo: .venv/.installed
 	$(BIN)/pipeplan compare --config examples/profiles/gpt-6.2b-24.yaml --output pipeline_comparison.png
@@ -79,12 +79,16 @@ lint: .venv/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# The site of the documentation. With --quiet, MkDocs would not count the broken links that it keeps quiet about.
+# The site of the documentation: 20 seconds of CPU if nothing that it shows changed, else minutes. With --quiet, MkDocs would not count the broken links that it keeps quiet about.
 docs: .venv/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "the documentation: $(CURDIR)/build/site/index.html"
 
-# The same, looked at in a browser.
+# The pictures of the documentation that the repository keeps, drawn anew where they show something else.
+docs-pictures: .venv/.installed-dev
+	$(BIN)/python -m docs.build.pictures
+
+# The site, looked at in a browser.
 docs-test: docs axe
 	PIPEPLAN_SITE=build/site $(BIN)/python -m pytest -q -rs tests/docs/test_site.py
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from docs.build.commands import arguments_of, commands, named, option_help
@@ -38,7 +38,7 @@ _SEVERAL = re.compile(r"; repeatable(,? or (comma-separated|with commas))?(?=[. 
 _LARGE = 1_000_000
 """The least upper end of a range that no user meets."""
 
-Rows = list[tuple[str, ...]]
+Rows = Sequence[tuple[str, ...]]
 
 
 def options_markdown() -> str:

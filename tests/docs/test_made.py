@@ -2,14 +2,28 @@
 
 import json
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pipeplan
-from docs.build import architecture, commands, glossary, navigation, python_pages, round_trips, schemas, strategies
+from docs.build import (
+    architecture,
+    commands,
+    glossary,
+    kept,
+    made,
+    navigation,
+    python_pages,
+    round_trips,
+    schemas,
+    strategies,
+)
+from docs.build.options_page import options_markdown
 from pipeplan.cli import main
+from pipeplan.costs import SETTINGS
 from pipeplan.strategies import STRATEGIES
 
 ROOT = Path(__file__).parents[2]
@@ -85,6 +99,32 @@ def test_the_picture_of_the_architecture_has_every_folder_of_the_package():
     assert folders <= named
     assert all(f"| `{name}` | " in architecture.table(ROOT) for name in folders)
     assert all(f">{name}<" in picture.decode() for _, picture in architecture.pictures(ROOT) for name in folders)
+
+
+def test_a_page_that_moved_leads_to_its_section():
+    copies = next(part for part in made.parts(ROOT) if part.title == "files of the repository")
+    page = dict(kept.contents(copies))["reference/settings.html"]
+    assert 'location.replace("options.html" + location.hash)' in str(page)
+    options = (ROOT / "docs" / "reference" / "options.md").read_text()
+    assert {"### Shape\n", "### Times\n", "### Memory\n"} <= set(options.splitlines(keepends=True))
+
+
+def test_an_option_stands_in_one_row():
+    page = options_markdown()
+    rows = [line for line in page.splitlines() if line.startswith(("|`", "|<code>"))]
+    assert len(rows) == len({*rows}) > 120
+    for setting in SETTINGS.values():
+        name = setting.name if setting.shell == "none" else setting.options[0]
+        assert sum(row.startswith((f"|`{name}`", f"|`{name}`\\*")) for row in rows) == 1, name
+    assert sum(row.startswith("|`--json`") for row in rows) == 1
+    assert len(page.split()) < 2_800
+
+
+def test_the_page_of_versions_says_what_the_package_requires():
+    about = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "explanation" / "compatibility.md").read_text()
+    assert f"`{about['optional-dependencies']['pytorch'][0]}`" in page
+    assert f"Python {about['requires-python'].removeprefix('>=')} or later" in page
 
 
 def test_folders_in_the_navigation_become_their_pages(tmp_path):
