@@ -79,7 +79,7 @@ lint: .venv/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-# The site of the documentation: 20 seconds of CPU if nothing that it shows changed, else minutes. With --quiet, MkDocs would not count the broken links that it keeps quiet about.
+# The site of the documentation: 20 s of CPU if nothing changed, else up to 140 s. With --quiet, MkDocs would not count the broken links that it keeps quiet about.
 docs: .venv/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "the documentation: $(CURDIR)/build/site/index.html"
