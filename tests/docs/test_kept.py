@@ -1,35 +1,46 @@
 """What an earlier build made is used until something that it is made of changes."""
 
+from dataclasses import dataclass
+from pathlib import Path
+
 import pytest
 
 from docs.build import executed, kept
 
 
+@dataclass
+class Build:
+    """A part of the site that is made of a file and a folder, and counts how often it is made."""
+
+    source: Path
+    folder: Path
+    kept: Path
+    times: int = 0
+
+    def __call__(self):
+        """Return the part's pages and pictures by their names."""
+        return dict(kept.contents(kept.Part("a part", self._made, (self.source, self.folder)), self.kept))
+
+    def _made(self):
+        self.times += 1
+        yield "page.md", f"made {self.times} times"
+        yield "picture.svg", b"<svg/>"
+
+
 @pytest.fixture
 def made(tmp_path):
-    """A part of the site that is made of a file and a folder, and counts how often it is made."""
+    """Return a build of a part, with its file and folder."""
     source, folder = tmp_path / "a.py", tmp_path / "package"
     folder.mkdir()
     source.write_text("1")
     (folder / "b.py").write_text("2")
-    times = []
-
-    def make():
-        times.append(1)
-        yield "page.md", f"made {len(times)} times"
-        yield "picture.svg", b"<svg/>"
-
-    def build():
-        return dict(kept.contents(kept.Part("a part", make, (source, folder)), tmp_path / "kept"))
-
-    build.source, build.folder, build.times, build.kept = source, folder, times, tmp_path / "kept"
-    return build
+    return Build(source, folder, tmp_path / "kept")
 
 
 def test_a_second_build_makes_nothing_anew(made):
     first = {**made()}
     assert made() == first == {"page.md": b"made 1 times", "picture.svg": b"<svg/>"}
-    assert len(made.times) == 1
+    assert made.times == 1
 
 
 @pytest.mark.parametrize("change", ["file", "folder", "name", "new"])
@@ -52,7 +63,7 @@ def test_what_python_compiled_changes_nothing(made):
     (made.folder / "__pycache__").mkdir()
     (made.folder / "__pycache__" / "b.pyc").write_text("4")
     made()
-    assert len(made.times) == 1
+    assert made.times == 1
 
 
 def test_a_part_that_fails_is_not_kept(tmp_path):

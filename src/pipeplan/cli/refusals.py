@@ -85,7 +85,7 @@ def _only_in_files(option: str, error: UnknownOptionError) -> str | None:
 def _of_unexpected(error: UnusedCliTokensError, command: str) -> str:
     words = error.unused_tokens or ()
     word = words[0] if words else ""
-    from pipeplan.costs.written_numbers import SIZE_UNIT
+    from pipeplan.costs import SIZE_UNIT  # loaded with the command
 
     if SIZE_UNIT.fullmatch(word):
         return f"unexpected argument '{word}': write a unit without a blank, as in 12{word}"

@@ -77,5 +77,6 @@ from pipeplan.costs.work_options import (
     DeviceOptions,
     MeasuringOptions,
 )
+from pipeplan.costs.written_numbers import SIZE_UNIT
 
 __all__ = ["Layer", "Limits", "balanced_layers", "stage_settings"]
