@@ -5,7 +5,7 @@ type Given = Parameters<typeof barScale>[0];
 
 /** A comparison of schedules with these makespans and lower bounds. */
 function compared(least: number, ...schedules: readonly (readonly [makespan: number, bound: number])[]): Given {
-  const results = schedules.map(([makespan, lower_bound]) => ({ makespan, lower_bound }));
+  const results = schedules.map(([makespan, lower_bound]) => ({ makespan, lower_bound, over: null }));
   return { results, least_bound: { value: least } } as unknown as Given;
 }
 
@@ -19,6 +19,12 @@ describe("bars of makespans", () => {
 
   test("begin at the least bound where a schedule that needs more is faster than the bound of the others", () => {
     expect(barScale(compared(76, [78, 76], [75, 73]))).toEqual({ start: 73, end: 78, common: false });
+  });
+
+  test("leave out schedules over the memory limit, for which the bound does not hold", () => {
+    const { results, least_bound } = compared(76, [78, 76], [70, 76]);
+    const over = { ...results[1], over: { rank: 0 } } as unknown as Given["results"][number];
+    expect(barScale({ results: [results[0], over], least_bound })).toEqual({ start: 76, end: 78, common: true });
   });
 
   test("are empty where all makespans equal the bound", () => {

@@ -69,6 +69,17 @@ describe("history", () => {
     expect(history.undo()?.text).toBe("b");
   });
 
+  it("goes to a text of one of its steps, or adds it", () => {
+    const history = new History("a");
+    history.add("b", null, false, 0);
+    history.add("c", null, false, 0);
+    history.goTo("a");
+    expect(history.redo()?.text).toBe("b");
+    history.goTo("d");
+    expect(history.undo()?.text).toBe("b");
+    expect(history.redo()?.text).toBe("d");
+  });
+
   it("merges consecutive typing into one step", () => {
     const history = new History("a");
     for (const [at, text] of ["ab", "abc", "abcd"].entries()) history.add(text, null, true, 100 * at);

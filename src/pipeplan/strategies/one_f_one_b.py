@@ -171,11 +171,12 @@ def build_kfkb(shape: Shape) -> Schedule:
 def _grouped_row(rank: int, ranks: int, groups: list[Ints]) -> Columns:
     """Return one rank's row: 1F1B in which a turn is a whole group."""
     warm_up = ranks - 1 - rank
-    turns = [ops(Kind.F, rank, group) for group in groups[:warm_up]]
+    turns = [(Kind.F, group) for group in groups[:warm_up]]
     for group, ahead in zip_longest(groups, groups[warm_up:]):
-        turns += [] if ahead is None else [ops(Kind.F, rank, ahead)]
-        turns.append(ops(Kind.B, rank, group))
-    return concatenate(*turns)
+        turns += [] if ahead is None else [(Kind.F, ahead)]
+        turns.append((Kind.B, group))
+    kinds = np.repeat([kind for kind, _ in turns], [len(group) for _, group in turns])
+    return ops(kinds, rank, np.concatenate([group for _, group in turns]))
 
 
 def kfkb_group(shape: Shape) -> int:

@@ -168,7 +168,8 @@ def test_back_undoes_an_edit(watched):
     edits = [original.replace("1F3 1B1", "1B1 1F3", 1), original.replace("0F2 0F3", "0F3 0F2", 1)]
     for text in edits:
         page.fill(".rows-text", text)
-        page.wait_for_timeout(2 * LATER_MS)
+        page.wait_for_function("text => history.state?.rows === text", arg=text)
+        page.wait_for_timeout(2 * LATER_MS)  # changes in quick succession are one entry
     text_is = "text => document.querySelector('.rows-text').value === text"
     for expected in (edits[0], original):
         page.go_back()

@@ -10,8 +10,9 @@ export interface BarScale {
   readonly common: boolean;
 }
 
-/** Return the scale for all makespans of a comparison. */
-export function barScale({ results, least_bound: least }: Pick<Comparison, "results" | "least_bound">): BarScale {
+/** Return the scale for makespans of a comparison. Bounds hold within the memory limit, so schedules over it have no bar. */
+export function barScale({ results: all, least_bound: least }: Pick<Comparison, "results" | "least_bound">): BarScale {
+  const results = all.filter(({ over }) => over === null);
   const times = results.map(({ makespan }) => makespan);
   const end = Math.max(...times, 0);
   const common = times.every((time) => time >= least.value);

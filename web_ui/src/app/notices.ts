@@ -7,7 +7,12 @@ import type { UnknownName } from "./unknown_names.js";
 const MOST = 4;
 
 export class Notices {
-  readonly element = make("ul", { class: "notices", role: "status", "aria-label": "unknown names of this link" });
+  readonly element = make("ul", {
+    class: "notices",
+    "aria-live": "polite",
+    "aria-label": "unknown names of this link",
+    hidden: true,
+  });
 
   /** `take` opens an address, which is a query and a fragment. */
   constructor(private readonly take: (address: string) => void) {}

@@ -2,8 +2,7 @@
 
 import { make, part } from "../dom.js";
 import { download as saveFile } from "../export.js";
-import { NEEDS } from "../needs.js";
-import { fromQuery, INITIAL, PARAMETERS, type PageState, presetIn, toQuery } from "./address.js";
+import { INITIAL, type PageState } from "./address.js";
 import * as api from "./api.js";
 import { Banner } from "./banner.js";
 import { Connection } from "./connection.js";
@@ -13,7 +12,7 @@ import type { FormFields } from "./fields.js";
 import { FileDrop } from "./files.js";
 import { Form } from "./form.js";
 import { Latest } from "./latest.js";
-import { Notices } from "./notices.js";
+import { PageLink } from "./page_link.js";
 import type { Host } from "./panel.js";
 import { PANELS } from "./panel_list.js";
 import { Panels } from "./panels.js";
@@ -23,19 +22,13 @@ import { ScheduleList } from "./schedule_list.js";
 import { SchedulesPanel } from "./schedules_panel.js";
 import { Sheet } from "./sheet.js";
 import { Tour } from "./tour.js";
-import { rowsOf, Trail } from "./trail.js";
-import { unknownNames } from "./unknown_names.js";
 import { settingsOf, type Typed, typedOf } from "./values.js";
 
-/** Milliseconds without a change before the address is written: browsers limit the rate of changes. */
-const QUIET = 250;
 /** Milliseconds after which the page marks a running comparison as busy. */
 const LONG = 600;
 /** Milliseconds after which a newer request cancels a running one, which may take half a minute. */
 const TOO_LONG = 2000;
 
-/** Themes of the timeline and the page. */
-const THEMES = ["auto", "light", "dark"];
 const AWAY = "The server is away. The page asks again every second, and goes on when it is back.";
 
 export class Page implements Host {
@@ -66,7 +59,6 @@ export class Page implements Host {
   );
   private readonly banner = new Banner("Out of date: see the message at ", (name) => this.focus(name));
   private readonly away = make("p", { class: "away", role: "status", hidden: true }, AWAY);
-  private readonly notices = new Notices((address) => void this.follow(address));
   private readonly sheet: Sheet;
   private readonly headline = make("h2", { class: "headline" }, "Comparing schedules\u2026");
   private readonly leftOut = make("p", { class: "note left-out", hidden: true });
@@ -77,34 +69,45 @@ export class Page implements Host {
     () => this.lost(),
     () => this.back(),
   );
-  private readonly trail = new Trail(history);
-  /** Texts of the form with the chosen preset. */
-  private base: Typed = {};
+  private readonly link: PageLink;
   private loaded = false;
   /** Whether the comparison is that of the form; else only other timelines are requested. */
   private current = false;
   private visible: readonly string[] = [];
-  private waiting: ReturnType<typeof setTimeout> | undefined;
   private pending: { readonly since: number; readonly stop: AbortController } | null = null;
 
   constructor(private readonly settings: FormFields) {
     this.form = new Form(settings, () => this.changed());
     this.picture = new Picture(
       location.hash.slice(1),
-      () => this.later(),
+      () => this.link.later(),
       () => this.schedules.draw(),
     );
     this.panels = new Panels([this.schedules, ...PANELS.map((makePanel) => makePanel(this))], () => {
-      this.arrange();
-      this.later();
+      this.answer.dataset.panel = this.panels.open;
+      this.link.later();
     });
+    this.link = new PageLink(
+      settings.fields,
+      () => ({
+        presets: this.presets.names,
+        schedules: [...this.list.known, ...this.list.files.map(({ name }) => name)],
+        panels: this.panels.names,
+      }),
+      () => ({
+        state: this.state,
+        more: this.panels.query(),
+        rows: this.panels.editedText,
+        fragment: this.picture.fragment,
+      }),
+      () => void this.restore(),
+    );
     this.sheet = new Sheet(part("#controls"), [part("header"), part("main")]);
   }
 
   /** Restore the state of the address and request the first comparison. */
   async start(): Promise<void> {
     this.build();
-    window.addEventListener("popstate", () => void this.restore());
     window.addEventListener("hashchange", () => {
       this.picture.fragment = location.hash.slice(1);
     });
@@ -131,7 +134,7 @@ export class Page implements Host {
     const { form, list, answer } = this;
     const tour = new Tour();
     const link = new CopyLink(
-      () => this.write(),
+      () => this.link.write(),
       () => list.files.length > 0,
     );
     part("#actions").prepend(link.status, link.button, this.downloads.element, tour.opener);
@@ -139,67 +142,26 @@ export class Page implements Host {
     form.insert(list.element);
     const drawing = make("div", { class: "drawing" }, this.undrawn, this.picture.element);
     answer.append(drawing, this.sheet.opener, this.panels.element);
-    const messages = [this.away, this.notices.element, this.banner.element];
+    const messages = [this.away, this.link.notices.element, this.banner.element];
     part("main").replaceChildren(...messages, this.headline, this.leftOut, answer, tour.element);
-    this.notices.show([]);
   }
 
   /** Restore the state of the browser's current entry. */
   private async restore(): Promise<void> {
-    clearTimeout(this.waiting);
-    const { search, hash } = location;
-    const fields = this.settings.fields;
-    const preset = presetIn(search);
-    const known = this.presets.names.includes(preset);
-    try {
-      this.base = known ? typedOf((await api.preset(preset)).settings, fields) : {};
-    } catch (error) {
-      this.fail(error);
-      return;
-    }
-    const unknown = unknownNames(search, hash.slice(1), this.knownNames());
-    this.notices.show(unknown);
-    const left = (name: string) => !unknown.some((one) => one.name === name);
-    const state = fromQuery(search, fields, this.base);
-    const choices = new Set(fields.filter(({ kind }) => kind === "choice").map(({ name }) => name));
-    const typed = Object.entries(state.typed).filter(([name, text]) => !choices.has(name) || left(text));
-    this.presets.choose(preset);
-    this.form.typed = Object.fromEntries(typed);
+    const read = await this.link.read().catch((error) => this.fail(error));
+    if (read == null) return;
+    const { state, rows } = read;
+    this.presets.choose(state.preset ?? "");
+    this.form.typed = state.typed;
     this.list.names = state.schedules;
     this.list.allow = state.allow;
-    this.visible = state.visible.filter(left);
-    const rows = rowsOf(history.state) ?? new URLSearchParams(search).get("rows");
-    this.panels.restore(this.visible[0] ?? "", rows);
+    this.visible = state.visible;
+    this.panels.restore(state.visible[0] ?? "", rows);
     this.panels.open = state.open;
-    this.picture.fragment = hash.slice(1);
-    this.arrange();
-    this.trail.restored({ query: this.query(), rows });
+    this.picture.fragment = location.hash.slice(1);
+    this.link.restored();
     this.current = false;
     void this.comparing.request();
-  }
-
-  /** Open an address of this page, as a new entry of the history. */
-  private follow(address: string): Promise<void> {
-    history.pushState(null, "", address);
-    return this.restore();
-  }
-
-  private knownNames(): Parameters<typeof unknownNames>[2] {
-    const { fields } = this.settings;
-    const schedules = [...this.list.known, ...this.list.files.map(({ name }) => name)];
-    const choices = fields.filter(({ kind }) => kind === "choice").map(({ name, choices }) => [name, choices] as const);
-    return {
-      parameters: [...PARAMETERS, ...fields.map(({ name }) => name)],
-      query: {
-        preset: this.presets.names,
-        schedules,
-        show: schedules,
-        allow: NEEDS,
-        open: this.panels.names,
-        ...Object.fromEntries(choices),
-      },
-      fragment: { theme: THEMES },
-    };
   }
 
   private get state(): PageState {
@@ -212,10 +174,6 @@ export class Page implements Host {
       visible,
       open: panels.open,
     };
-  }
-
-  private arrange(): void {
-    this.answer.dataset.panel = this.panels.open;
   }
 
   get drawn(): readonly string[] {
@@ -254,7 +212,7 @@ export class Page implements Host {
   open(panel: string, about = ""): void {
     this.panels.open = panel;
     if (about !== "") this.panels.about(about);
-    this.later();
+    this.link.later();
   }
 
   compareWith(name: string): void {
@@ -264,38 +222,23 @@ export class Page implements Host {
 
   show(names: readonly string[]): void {
     this.visible = names;
-    this.later();
+    this.link.later();
     void this.comparing.request();
   }
 
   remember(): void {
-    this.later();
+    this.link.later();
   }
 
   private changed(): void {
     this.current = false;
-    this.later();
-    const { pending } = this;
+    this.link.later();
+    const pending = this.pending;
     if (pending !== null) {
       const left = TOO_LONG - (performance.now() - pending.since);
       setTimeout(() => pending.stop.abort(), Math.max(left, 0));
     }
     void this.comparing.request();
-  }
-
-  /** Write the address after a moment without changes. */
-  private later(): void {
-    clearTimeout(this.waiting);
-    this.waiting = setTimeout(() => this.write(), QUIET);
-  }
-
-  private write(): void {
-    clearTimeout(this.waiting);
-    this.trail.write({ query: this.query(), rows: this.panels.editedText }, this.picture.fragment, performance.now());
-  }
-
-  private query(): string {
-    return toQuery(this.state, this.panels.query(), this.base);
   }
 
   /** Compare again if the form has changed; else request only the timelines to show. */
@@ -406,13 +349,13 @@ export class Page implements Host {
   }
 
   private usePreset(config: api.Config): void {
-    this.base = typedOf(config.settings, this.settings.fields);
+    this.link.base = typedOf(config.settings, this.settings.fields);
     this.use(config);
   }
 
   private useConfig(config: api.Config): void {
     this.presets.choose("");
-    this.base = {};
+    this.link.base = {};
     this.use(config);
   }
 

@@ -11,6 +11,7 @@ export class Panels {
 
   constructor(
     private readonly panels: readonly Panel[],
+    /** Called after another panel is opened. */
     private readonly changed: () => void,
   ) {
     this.current = panels[0];
@@ -72,7 +73,6 @@ export class Panels {
 
   private toggle(panel: Panel): void {
     this.show(panel === this.current ? this.panels[0] : panel);
-    this.changed();
   }
 
   private show(panel: Panel): void {
@@ -85,5 +85,6 @@ export class Panels {
     }
     before.toggled?.(false);
     panel.toggled?.(true);
+    this.changed();
   }
 }

@@ -105,7 +105,8 @@ function columns(comparison: Comparison): readonly Column[] {
       usual: true,
       heading: `makespan${inUnit}`,
       title: "time from 0 to the end of the last op; bars begin at the bound",
-      cell: (result) => withBar(times.number(result.makespan), barShare(result.makespan, bars)),
+      cell: (result) =>
+        withBar(times.number(result.makespan), result.over === null ? barShare(result.makespan, bars) : null),
     },
     {
       usual: false,
@@ -187,11 +188,12 @@ function overText({ rank, peak, limit, unit }: NonNullable<Result["over"]>, scal
   ];
 }
 
-function withBar(text: string, share: number): HTMLElement {
+function withBar(text: string, share: number | null): HTMLElement {
+  const number = make("span", { class: "number" }, text);
+  if (share === null) return make("span", { class: "with-bar" }, number);
   const fill = make("span", { class: "bar" });
   fill.style.width = `${100 * share}%`;
-  const track = make("span", { class: "track", "aria-hidden": "true" }, fill);
-  return make("span", { class: "with-bar" }, track, make("span", { class: "number" }, text));
+  return make("span", { class: "with-bar" }, make("span", { class: "track", "aria-hidden": "true" }, fill), number);
 }
 
 /** Return the heading of a group of schedules: what they need beyond what is allowed. Empty within a group. */

@@ -43,7 +43,7 @@ export class Rows {
   private row(result: Result, shows: boolean, { bars, times, memory }: Forms): HTMLElement {
     const { schedule, makespan, over } = result;
     const bar = make("span", { class: "bar" });
-    bar.style.width = `${100 * barShare(makespan, bars)}%`;
+    bar.style.width = `${over === null ? 100 * barShare(makespan, bars) : 0}%`;
     const unit = memory.unit === "activations" ? "act." : memory.unit;
     const peak = `${over === null ? "" : "over: "}${memoryText(peakOf(result), memory)} ${unit}`;
     const row = make(
@@ -59,7 +59,7 @@ export class Rows {
       " ",
       make("span", { class: "number" }, times.text(makespan)),
       " ",
-      make("span", { class: "track", "aria-hidden": "true" }, bar),
+      make("span", { class: over === null ? "track" : "", "aria-hidden": "true" }, bar),
       make("span", { class: over === null ? "peak faint" : "peak error" }, peak),
     );
     row.addEventListener("click", () => this.choice.only(schedule));

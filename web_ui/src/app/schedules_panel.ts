@@ -32,8 +32,9 @@ export class SchedulesPanel implements Panel {
 
   /** Draw again, as after a change of the colours. */
   draw(): void {
-    const { comparison, view } = this;
+    const comparison = this.comparison;
     if (comparison === null) return;
+    const { view } = this;
     const count = comparison.results.length + comparison.refused.length;
     const all = count > FIRST ? `All ${count}` : "All figures";
     const focused = document.activeElement?.getAttribute("data-key") ?? "";
