@@ -298,6 +298,8 @@ export type ComparisonData = {
 
 /** Data of the page of a comparison, in addition to its timelines. */
 export type ComparisonFacts = {
+  /** The answer in one sentence, as the page begins. */
+  readonly headline: string;
   readonly ranks: number;
   readonly microbatches: number;
   /** Unit of all times; may be empty. */
@@ -628,6 +630,13 @@ export type FieldOut = {
   readonly only_with?: readonly [string, string] | null;
   /** Common values. */
   readonly suggestions: readonly string[];
+};
+
+/** Costs that were fitted to a measured timeline, on which changes were simulated. */
+export type FittedCosts = {
+  readonly makespan: number;
+  readonly error: number;
+  readonly sentence: string;
 };
 
 /** Flags of one trainer, the files that they name, and warnings on what they cannot express. */
@@ -1046,6 +1055,7 @@ export type Reasons = {
   readonly advice: string;
   readonly faster_with_more: readonly FasterWithMore[];
   readonly not_tried: readonly string[];
+  readonly fitted_costs: FittedCosts | null;
 };
 
 /** A schedule that is not available for the shape, and the reason. */
