@@ -21,7 +21,7 @@ from pipeplan.drawing.labels import SEPARATOR, about, about_all, figures_of, tim
 from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.narrow import narrow_note, too_narrow
 from pipeplan.drawing.sizes import TALLEST, Size
-from pipeplan.drawing.style import width_of, wrapped
+from pipeplan.drawing.style import drawable, width_of, wrapped
 from pipeplan.drawing.table import FEWEST, Sheet, drawn_table, is_wide
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import View
@@ -141,7 +141,9 @@ class _Stack(Sheet):
         return wrapped(self.views[place].title, _NAME * self.size.font, self._room, bold=True)
 
     def _figures(self, place: int) -> str:
-        return "" if self.plain and len(self.views) == 1 else figures_of(self.views[place], times_of(self.views))
+        if self.plain and len(self.views) == 1:
+            return ""
+        return drawable(figures_of(self.views[place], times_of(self.views)))
 
     def _figures_beside(self, place: int) -> bool:
         """Return True if there is room for the figures to the right of a name, or no figures."""

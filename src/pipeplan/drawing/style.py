@@ -66,7 +66,7 @@ def wrapped(text: str, size: float, room: float, *, bold: bool = False) -> list[
     """
     cut = "…" if len(text) > _LONGEST else ""
     half = _LONGEST // 2
-    line = _known(f"{text[:half]}{cut}{text[-half:]}" if cut else text, bold)
+    line = drawable(f"{text[:half]}{cut}{text[-half:]}" if cut else text, bold)
     lines: list[str] = []
     for word in re.findall(r"[^ -]+-?|-| +", line):
         if lines and width_of((lines[-1] + word).rstrip(), size, bold) <= room:
@@ -86,7 +86,7 @@ def _broken(word: str, size: float, room: float, bold: bool) -> Iterator[str]:
     yield word[start:]
 
 
-def _known(text: str, bold: bool) -> str:
+def drawable(text: str, bold: bool = False) -> str:
     """Return a text in one line, with a replacement for characters that the font lacks."""
     signs = _signs(bold)
     return "".join(sign if ord(sign) in signs else _NO_SIGN for sign in one_line(text))
@@ -99,7 +99,7 @@ def fitted(text: str, size: float, room: float, *, bold: bool = False) -> str:
     """
     half = _LONGEST // 2
     looked_at = text if len(text) <= _LONGEST else text[:half] + text[-half:]
-    line = _known(looked_at, bold)
+    line = drawable(looked_at, bold)
     if looked_at == text and width_of(line, size, bold) <= room:
         return line
     fewest, most = 0, len(line)

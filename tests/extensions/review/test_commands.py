@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from functools import partial
 from pathlib import Path
@@ -161,10 +162,7 @@ def test_a_review_is_one_sentence_first_in_the_shell_and_in_json(write, capsys, 
 
 
 def test_the_script_of_the_readme_is_reviewed_in_45_lines_with_its_patch(tmp_path, capsys):
-    readme = Path(__file__).parents[3] / "README.md"
-    script = re.search(r'```shell title="pretrain.sh"\n(.*?)```', readme.read_text(), re.DOTALL)
-    assert script is not None
-    (tmp_path / "pretrain.sh").write_text(script[1])
+    shutil.copy(Path(__file__).parents[3] / "examples" / "pretrain.sh", tmp_path)
     assert main(["review", "pretrain.sh", "--cluster", "h100-sxm:16x8"]) == 1
     text = capsys.readouterr().out
     words = " ".join(text.split())

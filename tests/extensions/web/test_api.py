@@ -123,7 +123,8 @@ def test_a_measured_timeline_is_explained_and_not_compared(client):
     assert "holds a measured timeline" in errors["file"]
     answer = client.post("/api/explain", json={"settings": {"forward_times": 3.0}, "files": files}).json()
     assert answer["makespan"] == timeline.makespan
-    assert answer["explain"]["what_ifs"] == []
+    assert answer["explain"]["fitted_costs"]["makespan"] == pytest.approx(timeline.makespan)
+    assert "zb-h2" in {item["change"] for item in answer["explain"]["what_ifs"]}
 
 
 @pytest.mark.parametrize(
