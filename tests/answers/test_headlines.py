@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.answers.headlined import MOST_ROWS
+from pipeplan.answers.parts import MOST_ROWS
 from pipeplan.cli import main
 
 MODEL = ["-c", "gpt-6.2b-24", "-p", "4", "-m", "12", "--memory-limit", "13GiB"]

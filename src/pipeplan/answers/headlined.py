@@ -8,15 +8,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.answers.parts import Line, line, show
+from pipeplan.answers.parts import MOST_ROWS, Line, line, show
 from pipeplan.costs import Options, option
 from pipeplan.model import counted, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-MOST_ROWS = 10
-"""Maximum number of rows of a table without ``--all``."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,10 +36,11 @@ from pipeplan.answers.published import (
     faster_with_more_in_words,
     round_off,
 )
+from pipeplan.answers.simulating.record import ResultRecord
 from pipeplan.answers.simulating.result import (
     SUMMARY_FIELDS,
     Result,
-    ResultRecord,
+    costs_name,
     idle_times_of,
     view_of_result,
     windows_of,
@@ -171,7 +172,7 @@ class Explanation(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=F
         """
         times = _format_of_times(self.result, self.what_ifs)
         of_ranks = 1 + len(ranks_told(self.result.timeline.idle))
-        yield line(shape_in_words(self.result))
+        yield line(shape_in_words(self.result.schedule, costs_name(self.result)))
         on_bound = 1 if self.windows else 0
         yield from map(line, self.sentences[of_ranks : len(self.sentences) - on_bound])
         if shown.verbose:
