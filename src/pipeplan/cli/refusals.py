@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from cyclopts import (
@@ -23,7 +22,7 @@ from cyclopts import (
     UnusedCliTokensError,
 )
 
-from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
+from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError, nearest
 
 _NEGATIVE = re.compile(r"-\.?[0-9]\S*")
 _LONG_DASH = re.compile(r"[‐-―−]+(?=[A-Za-z])")
@@ -63,14 +62,9 @@ def unknown_option(option: str, names: Iterable[str], command: str) -> str:
 
 def _nearest(option: str, names: Iterable[str]) -> str | None:
     """Return the option that a misspelt one is nearest to; ``-ranks`` and ``--memory_limit`` are near their own."""
-    plain = option.replace("_", "-").lower()
-    known = list(names)
-    if len(plain) > 2 and f"-{plain}" in known:
-        return f"-{plain}"
-    longer = sorted((name for name in known if len(plain) > 3 and name.startswith(plain)), key=len)
-    bare = {name.lstrip("-"): name for name in reversed(known)}
-    close = get_close_matches(plain.lstrip("-"), bare, n=1, cutoff=0.65)
-    return next(iter([*longer, *(bare[name] for name in close)]), None)
+    word = option.lstrip("-").replace("_", "-")
+    bare = {name.lstrip("-"): name for name in reversed(list(names))}
+    return next((bare[name] for name in nearest(word, bare, cutoff=0.65)), None) if len(word) > 1 else None
 
 
 def _only_in_files(option: str, error: UnknownOptionError) -> str | None:
@@ -193,11 +187,9 @@ def _is_number(word: str) -> bool:
 def unknown_command(words: Sequence[str], app: App) -> PipeplanError:
     """Return the error of a line whose first word is not a command."""
     first = words[0]
-    if near := get_close_matches(
-        first, ("--version", "--help", "--help-all", "--install-completion"), n=1, cutoff=0.75
-    ):
-        return InputError(f"unknown option '{first}'; did you mean '{near[0]}'?")
     if first.startswith("-"):
+        if near := _nearest(first, ("--version", "--help", "--help-all", "--install-completion")):
+            return InputError(f"unknown option '{first}'; did you mean '{near}'?")
         return InputError(
             f"'{first}' stands before a command: name one first, as in 'pipeplan compare {' '.join(words)}'"
         )
