@@ -13,8 +13,6 @@ from docs.build import (
     architecture,
     commands,
     glossary,
-    kept,
-    made,
     navigation,
     python_pages,
     round_trips,
@@ -99,14 +97,6 @@ def test_the_picture_of_the_architecture_has_every_folder_of_the_package():
     assert folders <= named
     assert all(f"| `{name}` | " in architecture.table(ROOT) for name in folders)
     assert all(f">{name}<" in picture.decode() for _, picture in architecture.pictures(ROOT) for name in folders)
-
-
-def test_a_page_that_moved_leads_to_its_section():
-    copies = next(part for part in made.parts(ROOT) if part.title == "files of the repository")
-    page = dict(kept.contents(copies))["reference/settings.html"]
-    assert 'location.replace("options.html" + location.hash)' in str(page)
-    options = (ROOT / "docs" / "reference" / "options.md").read_text()
-    assert {"### Shape\n", "### Times\n", "### Memory\n"} <= set(options.splitlines(keepends=True))
 
 
 def test_an_option_stands_in_one_row():
