@@ -19,14 +19,13 @@ from pipeplan.answers.explaining.remedies import NO_REMEDIES, Remedy, remedies
 from pipeplan.answers.explaining.sentences import Wait, advice_of, longest_waits, ranks_told, sentences_of
 from pipeplan.answers.headlined import (
     BRIEF,
-    MOST_ROWS,
     HeadlinedAnswer,
     ShownOptions,
     more_details,
     more_ranks,
     more_rows,
 )
-from pipeplan.answers.parts import activations_of, columns, facts, line, notes, shown_ranks, warnings
+from pipeplan.answers.parts import MOST_ROWS, activations_of, columns, facts, line, notes, shown_ranks, warnings
 from pipeplan.answers.published import (
     AllowOptions,
     FasterWithMore,
