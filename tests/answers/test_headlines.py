@@ -27,11 +27,6 @@ def answer_of(name: str) -> Any:
     return getattr(pipeplan, name)(*schedules, **SETTINGS)
 
 
-def first_line(text: str) -> str:
-    """Return the first printed sentence, which a narrow terminal folds."""
-    return " ".join(text.split())
-
-
 @pytest.mark.needs("search")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_shell_json_python_and_a_notebook_begin_with_the_same_sentence(name, capsys, monkeypatch):

@@ -66,11 +66,6 @@ def more_rows(count: int, noun: str) -> tuple[Line, ...]:
     return (line(f"{counted(count, noun)} not listed: --all (in Python: all=True)", "dim"),) if count else ()
 
 
-def more_ranks(count: int) -> tuple[Line, ...]:
-    """Return a line on the ranks between the first and the last that are not listed; none if all are listed."""
-    return more_rows(count, "rank")
-
-
 def more_details(hidden: Sequence[str], shown: ShownOptions) -> tuple[Line, ...]:
     """Return the one line that names the ``hidden`` details and how to print them; none if they are printed or empty."""
     if shown.verbose or not hidden:

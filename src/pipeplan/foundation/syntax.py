@@ -158,8 +158,13 @@ _SLIPS_OF_YAML: tuple[tuple[str, bool, str], ...] = (
     (r"could not determine a constructor.*?'(?P<tag>[^']*)'", False, "unsupported YAML tag '{tag}'; remove it"),
     (r"unhashable|unacceptable key", False, "a key that is a list or a group; put it in quotes"),
     (r"could not find expected ':'", True, "a key without a colon; write KEY: VALUE"),
-    (r"block sequence", False, "expected '- ' before each entry, at the same indentation"),
+    (r"block sequence|'-' indicator", False, "expected '- ' before each entry, at the same indentation"),
     (r"block mapping|expected key|block end", False, "expected KEY: VALUE at the indentation of the keys above"),
+    (r"node content", False, "a value or a closing bracket is missing before this place"),
+    (r"directive name", False, "a value cannot begin with '%'; put it in quotes"),
+    (r"undefined alias", False, "a value with '*' names what no '&' defines; put a text in quotes"),
+    (r"alphabetic or numeric", False, "a value cannot begin with '*' or '&'; put it in quotes"),
+    (r"document start", False, "text outside of all keys; write KEY: VALUE"),
     (r"single document", False, "a second document after '---'; keep one"),
 )
 """Patterns of PyYAML's sentences, True to name where the context starts, and the slip; the first that matches applies."""

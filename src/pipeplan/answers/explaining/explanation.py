@@ -22,7 +22,6 @@ from pipeplan.answers.headlined import (
     HeadlinedAnswer,
     ShownOptions,
     more_details,
-    more_ranks,
     more_rows,
 )
 from pipeplan.answers.parts import MOST_ROWS, activations_of, columns, facts, line, notes, shown_ranks, warnings
@@ -180,7 +179,7 @@ class Explanation(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=F
         yield line()
         ranks = shown_ranks(self.ranks, self.ranks if shown.all else MOST_ROWS)
         yield _reasons(self, ranks, times)
-        yield from more_ranks(self.ranks - len(ranks))
+        yield from more_rows(self.ranks - len(ranks), "rank")
         if shown.verbose and self.windows:
             yield line()
             yield _windows(self.windows, times)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, UnsetType
 
-from pipeplan.answers.headlined import ShownOptions, more_details, more_ranks
+from pipeplan.answers.headlined import ShownOptions, more_details, more_rows
 from pipeplan.answers.parts import MOST_ROWS, activations_of, columns, facts, line, notes, shown_ranks, warnings
 from pipeplan.answers.sharding import in_words
 from pipeplan.answers.simulating.record import ResultRecord
@@ -61,9 +61,9 @@ def result_parts(result: ResultRecord, basis: Basis, shown: ShownOptions) -> Ite
     if search is None or shown.verbose or shown.all:
         ranks = shown_ranks(result.ranks, result.ranks if shown.all else MOST_ROWS)
         yield _ranks(result, ranks, times)
-        yield from more_ranks(result.ranks - len(ranks))
-    said = [*notes(notes_shown(result.notes, shown)), *warnings(warnings_shown(result.warnings, result.headline))]
-    yield from [line(), *said] if said else []
+        yield from more_rows(result.ranks - len(ranks), "rank")
+    remarks = [*notes(notes_shown(result.notes, shown)), *warnings(warnings_shown(result.warnings, result.headline))]
+    yield from [line(), *remarks] if remarks else []
     if search is not None:
         yield line(required_service("search", "next_step")(search))
     yield from more_details(hidden, shown)
