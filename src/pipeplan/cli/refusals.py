@@ -204,19 +204,14 @@ def unknown_command(words: Sequence[str], app: App) -> PipeplanError:
 
 def with_decimal_points(error: Exception, words: Sequence[str]) -> Exception:
     """Add to the error of a list that commas separate values, if one of its words looks like ``0,4``."""
-    if not isinstance(error, PipeplanError) or not error.field:
+    if not isinstance(error, PipeplanError) or not error.field or "decimal point" in str(error):
         return error
     from pipeplan.costs import SETTINGS
 
     setting = SETTINGS.get(error.field)
-    values = [] if setting is None else [*_values_of(setting.options, words)]
-    if (
-        setting is None
-        or "decimal point" in str(error)
-        or not any(re.fullmatch(r"[0-9]+,[0-9]+", value) for value in values)
-    ):
-        return error
-    error.args = (f"{error}; commas separate values, so write a decimal point: {values[0].replace(',', '.')}",)
+    values = () if setting is None else _values_of(setting.options, words)
+    if value := next((value for value in values if re.fullmatch(r"[0-9]+,[0-9]+", value)), None):
+        error.args = (f"{error}; commas separate values, so write a decimal point: {value.replace(',', '.')}",)
     return error
 
 

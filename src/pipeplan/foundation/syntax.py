@@ -162,7 +162,6 @@ _SLIPS_OF_YAML: tuple[tuple[str, bool, str], ...] = (
     (r"block mapping|expected key|block end", False, "expected KEY: VALUE at the indentation of the keys above"),
     (r"node content", False, "a value or a closing bracket is missing before this place"),
     (r"directive name", False, "a value cannot begin with '%'; put it in quotes"),
-    (r"undefined alias", False, "a value with '*' names what no '&' defines; put a text in quotes"),
     (r"alphabetic or numeric", False, "a value cannot begin with '*' or '&'; put it in quotes"),
     (r"document start", False, "text outside of all keys; write KEY: VALUE"),
     (r"single document", False, "a second document after '---'; keep one"),
