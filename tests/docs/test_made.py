@@ -114,7 +114,7 @@ def test_the_page_of_versions_says_what_the_package_requires():
     about = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     page = (ROOT / "docs" / "explanation" / "compatibility.md").read_text()
     assert f"`{about['optional-dependencies']['pytorch'][0]}`" in page
-    assert f"Python {about['requires-python'].removeprefix('>=')} or later" in page
+    assert f"supports Python {about['requires-python'].removeprefix('>=')}" in page
 
 
 def test_folders_in_the_navigation_become_their_pages(tmp_path):
