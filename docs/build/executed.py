@@ -259,11 +259,8 @@ def run(page: Path) -> tuple[str, list[str]]:
 
 def pages() -> list[Path]:
     """The pages of the documentation, README and the skills of agents that have blocks to run as ``console``."""
-    found = [
-        ROOT / "README.md",
-        *(page for folder in ("docs", "skills") for page in sorted((ROOT / folder).rglob("*.md"))),
-    ]
-    return [page for page in found if "```console\n" in page.read_text(encoding="utf-8")]
+    folders = (page for folder in ("docs", "skills") for page in sorted((ROOT / folder).rglob("*.md")))
+    return [page for page in (ROOT / "README.md", *folders) if "```console\n" in page.read_text(encoding="utf-8")]
 
 
 def pages_with_files() -> list[Path]:
@@ -299,8 +296,8 @@ def left_behind(page: Path) -> Iterator[tuple[str, bytes]]:
 def _kept(page: Path) -> Path:
     """Return the folder for the files that a page's commands write: a new one if its blocks or the package changed."""
     blocks = "\n".join(block.group(0) for block in BLOCK.finditer(page.read_text(encoding="utf-8")))
-    found = hashlib.sha256(f"{blocks}\n{digest(Path(__file__), *EVERYTHING)}".encode()).hexdigest()
-    return KEPT / f"{page.parent.name}-{page.stem}-{found[:DIGITS]}"
+    hashed = hashlib.sha256(f"{blocks}\n{digest(Path(__file__), *EVERYTHING)}".encode()).hexdigest()
+    return KEPT / f"{page.parent.name}-{page.stem}-{hashed[:DIGITS]}"
 
 
 def main() -> int:
@@ -311,17 +308,17 @@ def main() -> int:
         "--write", action="store_true", help="put what is printed now into the pages, and their pictures anew"
     )
     parser.add_argument("--pictures", action="store_true", help="draw the pictures anew that the pages show")
-    given = parser.parse_args()
+    options = parser.parse_args()
     wrong = 0
-    for page in given.pages or pages():
+    for page in options.pages or pages():
         written, faults = run(page.resolve())
         wrong += bool(faults)
-        if given.write or given.pictures:
+        if options.write or options.pictures:
             pictures.write(pictures.made_by(page.resolve(), _kept(page.resolve())))
         print(f"{page}: {len(faults) or 'nothing'} to say", *faults, sep="\n\n" if faults else "\n")
-        if given.write:
+        if options.write:
             page.write_text(written, encoding="utf-8")
-    return 1 if wrong and not given.write else 0
+    return 1 if wrong and not options.write else 0
 
 
 if __name__ == "__main__":

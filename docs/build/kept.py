@@ -68,14 +68,14 @@ def archive(part: Part, folder: Path = FOLDER) -> Path | None:
 
 def digest(*sources: Path) -> str:
     """Return a digest of files, of all files in folders, and of the versions of what draws."""
-    found = hashlib.sha256(" ".join([platform.python_version(), *map(version, DRAWN_WITH)]).encode())
+    hashed = hashlib.sha256(" ".join([platform.python_version(), *map(version, DRAWN_WITH)]).encode())
     for source in sources:
         for path in sorted(source.rglob("*")) if source.is_dir() else [source]:
             # Kernels are compiled from sources that count themselves.
             if path.is_file() and not {"__pycache__", "libraries"} & {*path.parts}:
-                found.update(f"{path.relative_to(source.parent)}\n".encode())
-                found.update(hashlib.sha256(path.read_bytes()).digest())
-    return found.hexdigest()[:DIGITS]
+                hashed.update(f"{path.relative_to(source.parent)}\n".encode())
+                hashed.update(hashlib.sha256(path.read_bytes()).digest())
+    return hashed.hexdigest()[:DIGITS]
 
 
 def _write(path: Path, made: Iterable[Content]) -> None:

@@ -40,72 +40,45 @@ SOURCES = {
 ROLE = re.compile(r":(?:class|data|exc|func|meth|mod):<code>~?\.?([\w.]+?)(?:\(\))?</code>")
 
 
-def within_the_site(markdown: str, page: str) -> str:
-    """The text of a page, with links out of the documentation's folder replaced by what they say.
+def in_the_site(markdown: str, page: str, docs: Path) -> str:
+    """Return the text of a page with its links as the site needs them, except in blocks of code.
+
+    A link to a source leads to the page that is made from it; one to a file of strategies that has a strategy's name, to the
+    page of that one. Other links out of the documentation become their text. A link with the name of a file gets the title
+    of that page, and notebooks are pages.
 
     Parameters
     ----------
     page
-        Where the page stands in that folder: links are relative to it.
-    """
-    folder = posixpath.dirname(page)
-
-    def kept(match: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(folder, match.group(2)))
-        return match.group(1) if target.startswith("..") else match.group(0)
-
-    return _outside_blocks(markdown, kept)
-
-
-def titled(markdown: str, page: str, docs: Path) -> str:
-    """The text of a page, in which a link that is called like the file it leads to is called like that page.
-
-    Parameters
-    ----------
-    page
-        Where the page stands in the documentation.
+        Path of the page in the documentation.
     docs
-        The folder of the documentation.
+        Folder of the documentation.
     """
     folder = posixpath.dirname(page)
 
-    def called(match: re.Match[str]) -> str:
+    def replaced(match: re.Match[str]) -> str:
         text, target, anchor = match.group(1), match.group(2), match.group(3) or ""
-        path = docs / posixpath.normpath(posixpath.join(folder, target))
+        source = posixpath.normpath(posixpath.join("docs", folder, target))
+        if (made := _made_from(source, text)) is not None:
+            return f"[{text}]({posixpath.relpath(made, folder or '.')})"
+        if not source.startswith("docs/"):
+            return text
+        path = docs / source.removeprefix("docs/")
         if not text.strip("`").endswith(".md") or not path.is_file():
             return match.group(0)
         heading = re.search(r"^# (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         return f"[{heading.group(1)}]({target}{anchor})" if heading else match.group(0)
 
-    return _outside_blocks(markdown, called)
+    parts = FENCED.split(markdown)
+    parts[::2] = [NOTEBOOK.sub(".md", LINK.sub(replaced, part)) for part in parts[::2]]
+    return "".join(parts)
 
 
-def to_pages(markdown: str) -> str:
-    """Return the text of a page in which links to notebooks lead to their pages."""
-    return NOTEBOOK.sub(".md", markdown)
-
-
-def to_made_pages(markdown: str, page: str) -> str:
-    """Return the text of a page in which links to sources lead to the pages that are made from them.
-
-    A link to a file of strategies that is called like a strategy leads to the page of that one.
-
-    Parameters
-    ----------
-    page
-        Where the page stands in the documentation.
-    """
-    folder = posixpath.dirname(page)
-
-    def made(match: re.Match[str]) -> str:
-        text, target = match.group(1), match.group(2)
-        source = posixpath.normpath(posixpath.join("docs", folder, target))
-        path = SOURCES.get(source)
-        if posixpath.dirname(source) == "src/pipeplan/strategies" and source.endswith(".py"):
-            path = f"reference/strategies/{text.strip('`')}.md"
-        return match.group(0) if path is None else f"[{text}]({posixpath.relpath(path, folder or '.')})"
-
-    return _outside_blocks(markdown, made)
+def _made_from(source: str, text: str) -> str | None:
+    """Return the page that is made from a file or folder of the repository, for a link with this text; None for others."""
+    if posixpath.dirname(source) == "src/pipeplan/strategies" and source.endswith(".py"):
+        return f"reference/strategies/{text.strip('`')}.md"
+    return SOURCES.get(source)
 
 
 def in_themes(markdown: str, exists: Callable[[str], bool]) -> str:
@@ -147,13 +120,6 @@ def moved(markdown: str, origin: str, page: str) -> str:
         return f"[{match.group(1)}]({posixpath.relpath(target, there)}{match.group(3) or ''})"
 
     return LINK.sub(relinked, markdown)
-
-
-def _outside_blocks(markdown: str, replaced: Callable[[re.Match[str]], str]) -> str:
-    """The text with its links replaced, except in blocks of code."""
-    parts = FENCED.split(markdown)
-    parts[::2] = [LINK.sub(replaced, part) for part in parts[::2]]
-    return "".join(parts)
 
 
 def references(html: str) -> str:

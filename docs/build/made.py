@@ -29,19 +29,6 @@ TAKEN = {page: origin for origin, page in links.SOURCES.items() if "/" not in or
 
 COPIED = {"assets/logo.svg": "src/pipeplan/extensions/web/assets/favicon.svg"}
 
-
-MOVED = {"reference/settings.html": "options.html"}
-"""Pages that are part of another one now, each with the address of that one relative to its own."""
-
-REDIRECTION = """<!doctype html>
-<html lang="en">
-<title>Moved</title>
-<meta http-equiv="refresh" content="1; url={target}">
-<script>location.replace("{target}" + location.hash)</script>
-<p>This page is now part of <a href="{target}">{target}</a>.</p>
-</html>
-"""
-
 BUILD = Path(__file__).parent
 
 
@@ -100,7 +87,6 @@ def _left_behind(root: Path, page: Path) -> Iterator[Content]:
 def _copies(root: Path) -> Iterator[Content]:
     for page, origin in TAKEN.items():
         yield page, links.moved((root / origin).read_text(encoding="utf-8"), origin, page)
-    yield from ((page, REDIRECTION.format(target=target)) for page, target in MOVED.items())
     yield "llms.txt", llms.text(root, site=True)
     for path, origin in COPIED.items():
         yield path, (root / origin).read_bytes()

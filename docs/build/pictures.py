@@ -62,20 +62,9 @@ def shown_by(page: Path) -> list[str]:
 
 
 def made_by(page: Path, folder: Path) -> dict[Path, bytes]:
-    """Return the drawings that the commands of a page left in a folder and that it shows, each by the path of its bitmap.
-
-    Raises
-    ------
-    FileNotFoundError
-        If no command draws what the page shows.
-    """
-    drawn = {}
-    for name in shown_by(page):
-        path = folder / f"{name}.svg"
-        if not path.is_file():
-            raise FileNotFoundError(f"{page}: no command draws {name}.svg")
-        drawn[page.parent / "made" / page.stem / f"{name}.webp"] = path.read_bytes()
-    return drawn
+    """Return the drawings that the commands of a page left in a folder and that it shows, each by the path of its bitmap."""
+    made = page.parent / "made" / page.stem
+    return {made / f"{name}.webp": (folder / f"{name}.svg").read_bytes() for name in shown_by(page)}
 
 
 def bitmaps(drawn: Mapping[Path, bytes]) -> Iterator[tuple[Path, Image]]:

@@ -50,9 +50,7 @@ def on_page_markdown(markdown: str, /, *, page: Page, config: MkDocsConfig, file
     markdown = links.in_themes(
         links.with_site_only(markdown), lambda path: files.get_file_from_path(posixpath.join(here, path)) is not None
     )
-    markdown = links.to_made_pages(markdown, page.file.src_uri)
-    markdown = links.titled(links.to_pages(markdown), page.file.src_uri, ROOT / "docs")
-    return links.within_the_site(markdown, page.file.src_uri)
+    return links.in_the_site(markdown, page.file.src_uri, ROOT / "docs")
 
 
 def on_page_content(html: str, /, *, page: Page, config: MkDocsConfig, files: Files) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import pipeplan
-from pipeplan.answers.headlined import MOST_ROWS
+from pipeplan.answers.parts import MOST_ROWS
 from pipeplan.cli import main
 
 MODEL = ["-c", "gpt-6.2b-24", "-p", "4", "-m", "12", "--memory-limit", "13GiB"]
@@ -25,11 +25,6 @@ def answer_of(name: str) -> Any:
         return pipeplan.search(**SETTINGS, evaluations=200, workers=1)
     schedules = {"simulate": ["zbv"], "compare": [], "explain": ["v-half"]}[name]
     return getattr(pipeplan, name)(*schedules, **SETTINGS)
-
-
-def first_line(text: str) -> str:
-    """Return the first printed sentence, which a narrow terminal folds."""
-    return " ".join(text.split())
 
 
 @pytest.mark.needs("search")

@@ -2,7 +2,7 @@
 
 import json
 
-from pipeplan.answers.headlined import MOST_ROWS
+from pipeplan.answers.parts import MOST_ROWS
 from pipeplan.answers.summaries import MOST_BYTES, MOST_CHARACTERS, summary_of
 
 

@@ -19,8 +19,6 @@ from pipeplan.model import Timeline, format_cells
 SHAPE = ("schedule", "ranks", "stages", "microbatches", "slices", "ops", "makespan", "spans", "work", "idle", "step")
 """Of a simulation's answer: the figures that follow from the file alone. Bounds may get better, words clearer."""
 
-ESTIMATED = ("step_time_s", "peak_memory_by_rank_gib", "refused")
-
 
 def figures(path: Path, holds: str, folder: Path) -> Any:
     """The figures of a file.

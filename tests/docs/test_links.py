@@ -1,27 +1,40 @@
 """Links of pages, between the repository and the site."""
 
+import pytest
+
 from docs.build import links
 from tests.docs import checkout
 
 
-def test_links_that_leave_the_documentation_become_text():
-    page = (
-        "see [`model/op.py`](../../src/pipeplan/model/op.py), [settings](settings.md#time) and [a](https://a.example/b)"
-    )
-    shown = "see `model/op.py`, [settings](settings.md#time) and [a](https://a.example/b)"
-    assert links.within_the_site(page, "reference/formats.md") == shown
+@pytest.mark.parametrize(
+    ("link", "shown"),
+    [
+        ("[`model/op.py`](../../src/pipeplan/model/op.py)", "`model/op.py`"),
+        ("[settings](options.md#time)", "[settings](options.md#time)"),
+        ("[a](https://a.example/b)", "[a](https://a.example/b)"),
+        ("```python\nrows[0](../../x)\n```\n[x](../../x)\n", "```python\nrows[0](../../x)\n```\nx\n"),
+        ("[traces.md](../how-to/traces.md#ops)", "[From the traces of a run](../how-to/traces.md#ops)"),
+        ("[docs/how-to/traces.md](../how-to/traces.md)", "[From the traces of a run](../how-to/traces.md)"),
+        ("[costs](../how-to/traces.md)", "[costs](../how-to/traces.md)"),
+        ("[gone.md](gone.md)", "[gone.md](gone.md)"),
+        ("[a](b.ipynb), [c](d.ipynb#e)", "[a](b.md), [c](d.md#e)"),
+        ("[Download](b.ipynb){ .md-button download }", "[Download](b.ipynb){ .md-button download }"),
+        ("[`zbv`](../../src/pipeplan/strategies/zero_bubble.py)", "[`zbv`](strategies/zbv.md)"),
+        ("[all](../../src/pipeplan/strategies/)", "[all](strategies/index.md)"),
+        ("[c](../../CONTRIBUTING.md)", "[c](../contributing.md)"),
+    ],
+)
+def test_a_link_of_a_page_leads_to_what_the_site_has(link, shown, tmp_path):
+    (tmp_path / "how-to").mkdir()
+    (tmp_path / "how-to" / "traces.md").write_text("# From the traces of a run\n\nText.\n")
+    assert links.in_the_site(link, "reference/formats.md", tmp_path) == shown
 
 
-def test_what_stands_in_a_block_is_no_link():
-    page = "```python\nrows[0](../../x)\n```\n[x](../../x)\n"
-    assert links.within_the_site(page, "how-to/a.md") == "```python\nrows[0](../../x)\n```\nx\n"
-
-
-def test_a_file_of_the_repository_keeps_its_links_as_a_page():
+def test_a_file_of_the_repository_keeps_its_links_as_a_page(tmp_path):
     text = "[formats](docs/reference/formats.md#png), [tests](tests/browser.py)"
     page = links.moved(text, "CHANGELOG.md", "changelog.md")
     assert page == "[formats](reference/formats.md#png), [tests](../tests/browser.py)"
-    assert links.within_the_site(page, "changelog.md") == "[formats](reference/formats.md#png), tests"
+    assert links.in_the_site(page, "changelog.md", tmp_path) == "[formats](reference/formats.md#png), tests"
 
 
 def test_names_in_docstrings_become_references():
@@ -32,20 +45,6 @@ def test_names_in_docstrings_become_references():
         '<p>see <autoref optional identifier="pipeplan.simulate"><code>simulate</code></autoref> and '
         '<autoref optional identifier="pipeplan.foundation.errors.RunError"><code>RunError</code></autoref></p>'
     )
-
-
-def test_links_that_are_called_like_a_file_are_called_like_its_page(tmp_path):
-    (tmp_path / "how-to").mkdir()
-    (tmp_path / "how-to" / "traces.md").write_text("# From the traces of a run\n\nText.\n")
-    page = "[traces.md](../how-to/traces.md#ops), [docs/how-to/traces.md](../how-to/traces.md), [costs](../how-to/traces.md)"
-    shown = "[From the traces of a run](../how-to/traces.md#ops), [From the traces of a run](../how-to/traces.md), "
-    assert links.titled(page, "reference/python.md", tmp_path) == f"{shown}[costs](../how-to/traces.md)"
-    assert links.titled("[gone.md](gone.md)", "reference/python.md", tmp_path) == "[gone.md](gone.md)"
-
-
-def test_links_to_notebooks_lead_to_their_pages():
-    page = "[a](b.ipynb), [c](d.ipynb#e) and [Download](b.ipynb){ .md-button download }"
-    assert links.to_pages(page) == "[a](b.md), [c](d.md#e) and [Download](b.ipynb){ .md-button download }"
 
 
 def test_every_link_of_a_checkout_leads_somewhere():
@@ -71,13 +70,6 @@ def test_a_dead_link_is_told(tmp_path, monkeypatch):
         "b.md#twice-2",
         "gone.svg",
     ]
-
-
-def test_links_to_sources_lead_to_their_pages_in_the_site():
-    strategies = "../../src/pipeplan/strategies/"
-    page = f"[`zbv`]({strategies}zero_bubble.py), [all]({strategies}), [c](../../CONTRIBUTING.md)"
-    shown = "[`zbv`](../reference/strategies/zbv.md), [all](../reference/strategies/index.md), [c](../contributing.md)"
-    assert links.to_made_pages(page, "explanation/glossary.md") == shown
 
 
 def test_every_source_with_a_page_is_there():

@@ -13,8 +13,6 @@ from docs.build import (
     architecture,
     commands,
     glossary,
-    kept,
-    made,
     navigation,
     python_pages,
     round_trips,
@@ -101,14 +99,6 @@ def test_the_picture_of_the_architecture_has_every_folder_of_the_package():
     assert all(f">{name}<" in picture.decode() for _, picture in architecture.pictures(ROOT) for name in folders)
 
 
-def test_a_page_that_moved_leads_to_its_section():
-    copies = next(part for part in made.parts(ROOT) if part.title == "files of the repository")
-    page = dict(kept.contents(copies))["reference/settings.html"]
-    assert 'location.replace("options.html" + location.hash)' in str(page)
-    options = (ROOT / "docs" / "reference" / "options.md").read_text()
-    assert {"### Shape\n", "### Times\n", "### Memory\n"} <= set(options.splitlines(keepends=True))
-
-
 def test_an_option_stands_in_one_row():
     page = options_markdown()
     rows = [line for line in page.splitlines() if line.startswith(("|`", "|<code>"))]
@@ -124,7 +114,7 @@ def test_the_page_of_versions_says_what_the_package_requires():
     about = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     page = (ROOT / "docs" / "explanation" / "compatibility.md").read_text()
     assert f"`{about['optional-dependencies']['pytorch'][0]}`" in page
-    assert f"Python {about['requires-python'].removeprefix('>=')} or later" in page
+    assert f"supports Python {about['requires-python'].removeprefix('>=')}" in page
 
 
 def test_folders_in_the_navigation_become_their_pages(tmp_path):

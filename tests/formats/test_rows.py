@@ -52,7 +52,7 @@ def test_what_is_no_schedule_is_refused(text):
     ("content", "error", "says"),
     [
         (b"", FormatError, "standard input is empty"),
-        (b"\xff\xfe", FormatError, "not UTF-8 text"),
+        (b"0F0,\xfc", FormatError, "standard input is not text: byte 4 is not UTF-8"),
         (b"[" * 9, FormatError, "stdin.json"),
         (b"0F0 0X0", FormatError, "stdin.txt: rank 0, cell 1"),
         (b"{}", InputError, "stdin.json"),

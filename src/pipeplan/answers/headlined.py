@@ -8,15 +8,12 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.answers.parts import Line, line, show
+from pipeplan.answers.parts import MOST_ROWS, Line, line, show
 from pipeplan.costs import Options, option
 from pipeplan.model import counted, one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-
-MOST_ROWS = 10
-"""Maximum number of rows of a table without ``--all``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +64,6 @@ class HeadlinedAnswer(AnswerRecord, frozen=True, kw_only=True):
 def more_rows(count: int, noun: str) -> tuple[Line, ...]:
     """Return a line on the rows of a table that are not listed, and how to list them; none if all are listed."""
     return (line(f"{counted(count, noun)} not listed: --all (in Python: all=True)", "dim"),) if count else ()
-
-
-def more_ranks(count: int) -> tuple[Line, ...]:
-    """Return a line on the ranks between the first and the last that are not listed; none if all are listed."""
-    return more_rows(count, "rank")
 
 
 def more_details(hidden: Sequence[str], shown: ShownOptions) -> tuple[Line, ...]:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+MOST_ROWS = 10
+"""Maximum number of rows of a table without ``--all``."""
+
 MOST_RANKS = 32
 """With more ranks than this only the first and the last are listed."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pipeplan.answers.headlined import MOST_ROWS
+from pipeplan.answers.parts import MOST_ROWS
 from pipeplan.foundation.documents import json_text
 
 MOST_BYTES = 4_000

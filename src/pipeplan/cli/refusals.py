@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from cyclopts import (
@@ -23,7 +22,7 @@ from cyclopts import (
     UnusedCliTokensError,
 )
 
-from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
+from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError, nearest
 
 _NEGATIVE = re.compile(r"-\.?[0-9]\S*")
 _LONG_DASH = re.compile(r"[‐-―−]+(?=[A-Za-z])")
@@ -63,14 +62,9 @@ def unknown_option(option: str, names: Iterable[str], command: str) -> str:
 
 def _nearest(option: str, names: Iterable[str]) -> str | None:
     """Return the option that a misspelt one is nearest to; ``-ranks`` and ``--memory_limit`` are near their own."""
-    plain = option.replace("_", "-").lower()
-    known = list(names)
-    if len(plain) > 2 and f"-{plain}" in known:
-        return f"-{plain}"
-    longer = sorted((name for name in known if len(plain) > 3 and name.startswith(plain)), key=len)
-    bare = {name.lstrip("-"): name for name in reversed(known)}
-    close = get_close_matches(plain.lstrip("-"), bare, n=1, cutoff=0.65)
-    return next(iter([*longer, *(bare[name] for name in close)]), None)
+    word = option.lstrip("-").replace("_", "-")
+    bare = {name.lstrip("-"): name for name in reversed(list(names))}
+    return next((bare[name] for name in nearest(word, bare, cutoff=0.65)), None) if len(word) > 1 else None
 
 
 def _only_in_files(option: str, error: UnknownOptionError) -> str | None:
@@ -193,11 +187,9 @@ def _is_number(word: str) -> bool:
 def unknown_command(words: Sequence[str], app: App) -> PipeplanError:
     """Return the error of a line whose first word is not a command."""
     first = words[0]
-    if near := get_close_matches(
-        first, ("--version", "--help", "--help-all", "--install-completion"), n=1, cutoff=0.75
-    ):
-        return InputError(f"unknown option '{first}'; did you mean '{near[0]}'?")
     if first.startswith("-"):
+        if near := _nearest(first, ("--version", "--help", "--help-all", "--install-completion")):
+            return InputError(f"unknown option '{first}'; did you mean '{near}'?")
         return InputError(
             f"'{first}' stands before a command: name one first, as in 'pipeplan compare {' '.join(words)}'"
         )
@@ -212,19 +204,14 @@ def unknown_command(words: Sequence[str], app: App) -> PipeplanError:
 
 def with_decimal_points(error: Exception, words: Sequence[str]) -> Exception:
     """Add to the error of a list that commas separate values, if one of its words looks like ``0,4``."""
-    if not isinstance(error, PipeplanError) or not error.field:
+    if not isinstance(error, PipeplanError) or not error.field or "decimal point" in str(error):
         return error
     from pipeplan.costs import SETTINGS
 
     setting = SETTINGS.get(error.field)
-    values = [] if setting is None else [*_values_of(setting.options, words)]
-    if (
-        setting is None
-        or "decimal point" in str(error)
-        or not any(re.fullmatch(r"[0-9]+,[0-9]+", value) for value in values)
-    ):
-        return error
-    error.args = (f"{error}; commas separate values, so write a decimal point: {values[0].replace(',', '.')}",)
+    values = () if setting is None else _values_of(setting.options, words)
+    if value := next((value for value in values if re.fullmatch(r"[0-9]+,[0-9]+", value)), None):
+        error.args = (f"{error}; commas separate values, so write a decimal point: {value.replace(',', '.')}",)
     return error
 
 

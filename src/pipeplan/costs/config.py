@@ -75,8 +75,11 @@ def known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str = 
     for key, value in values.items():
         plain = str(key).replace("-", "_")
         name = ALIASES.get(plain, plain)
-        if name not in names and where and (other := _other_kind(values)):
-            raise FormatError(f"{where} has no settings: {other}", field=str(key))
+        if name not in names and where:
+            from pipeplan.foundation.documents import other_kind  # loaded with files
+
+            if other := other_kind(values):
+                raise FormatError(f"{where} has no settings: {other}", field=str(key))
         if name not in names:
             noun = f"key in {where}:" if where else "setting"
             raise UnknownNameError(noun, str(key), (*names, *ALIASES), field=str(key))
@@ -85,12 +88,6 @@ def known_names(values: Mapping[Any, Any], names: tuple[str, ...], where: str = 
             raise CostError(f"{prefix}{name} is set twice, the second time as '{key}'", field=name)
         named[name] = value
     return named
-
-
-def _other_kind(values: Mapping[Any, Any]) -> str | None:
-    from pipeplan.foundation.documents import other_kind  # loaded with files
-
-    return other_kind(values)
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -219,14 +216,18 @@ def load_layers(path: Path) -> tuple[Layer, ...]:
     """
     from pipeplan.foundation.documents import read_document
 
-    content = read_document(path, "layers file")
-    layers = content.get("layers") if isinstance(content, dict) else content
-    if not isinstance(layers, list) or not layers:
+    layers: tuple[Layer, ...] = _list_of("layers", read_document(path, "layers file"), path)
+    return layers
+
+
+def _list_of(name: str, content: Any, path: Path) -> Any:
+    """Return the setting ``name`` from a file that has its list, alone or under its name."""
+    values = content.get(name) if isinstance(content, dict) else content
+    if not isinstance(values, list) or not values:
         raise FormatError(
-            f"the layers file {path} has no list of layers; expected one under the key 'layers'", field="layers"
+            f"the {name} file {path} has no list of {name}; expected one under the key '{name}'", field=name
         )
-    converted: tuple[Layer, ...] = settings_given({"layers": layers}, f"layers file {path}")["layers"]
-    return converted
+    return settings_given({name: values}, f"{name} file {path}")[name]
 
 
 def load_factors(path: Path) -> FactorTable | FactorTables:
@@ -253,25 +254,20 @@ def load_lengths(path: Path) -> Lengths:
     A YAML or JSON file has a list, or a mapping with such a list as ``lengths``. Any other file has a line per microbatch,
     with a number, or one per document separated by blanks or commas; ``#`` begins a comment.
     """
-    from pipeplan.foundation.documents import SIZE_LIMIT, read_document
+    from pipeplan.foundation.documents import ENDINGS, SIZE_LIMIT, read_document
 
-    if path.suffix.lower() in {".yaml", ".yml", ".json", ".toml"}:
+    if path.suffix.lower() in ENDINGS:
         content = read_document(path, "lengths file")
-        lengths = content.get("lengths") if isinstance(content, dict) else content
     else:
         lines = (
             line.partition("#")[0].replace(",", " ").split()
             for line in read_text(path, limit=SIZE_LIMIT, what="lengths file").splitlines()
         )
         where = f"the lengths file {path}"
-        lengths = [[parse_number(word, where, "tokens", field="lengths") for word in words] for words in lines if words]
-        lengths = [line[0] if len(line) == 1 else line for line in lengths]
-    if not isinstance(lengths, list) or not lengths:
-        raise FormatError(
-            f"the lengths file {path} has no list of lengths; expected one under the key 'lengths'", field="lengths"
-        )
-    converted: Lengths = settings_given({"lengths": lengths}, f"lengths file {path}")["lengths"]
-    return converted
+        rows = [[parse_number(word, where, "tokens", field="lengths") for word in words] for words in lines if words]
+        content = [row[0] if len(row) == 1 else row for row in rows]
+    lengths: Lengths = _list_of("lengths", content, path)
+    return lengths
 
 
 def parse_config(content: Mapping[Any, Any], where: str) -> Config:

@@ -7,14 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeplan.costs.written_numbers import parse_size
+from pipeplan.costs.written_numbers import SECONDS, parse_size
 from pipeplan.foundation.errors import CostError, InputError, ShapeError
 from pipeplan.model import LARGEST, MOST_FORWARDS, MOST_RANKS, SMALLEST, in_digits, require_range, shortened
 
 _ACTIVATIONS = re.compile(r"(?i)\s*([-+0-9.eE]+|[-+]?inf|nan)\s*(?:acts?|activations?)\s*")
 
 _DURATION = re.compile(r"(?i)\s*([-+0-9.e]+)\s*(s|min|h|d|)\s*")
-_SECONDS = {"s": 1.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
 
 
 def parse_duration(value: float | str, field: str) -> tuple[float, bool]:
@@ -32,7 +31,7 @@ def parse_duration(value: float | str, field: str) -> tuple[float, bool]:
         ) from None
     if not 0 < number < math.inf:
         raise InputError(f"{field} must be more than 0 and finite, not {shortened(str(value), 60)}", field=field)
-    return number * _SECONDS.get(unit, 1.0), bool(unit)
+    return number * SECONDS[unit or "s"], bool(unit)
 
 
 def parse_limit(value: float | str) -> tuple[float, Literal["byte", "act"]]:

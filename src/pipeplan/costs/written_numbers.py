@@ -65,7 +65,8 @@ _DIGITS = r"[-+]?[0-9]{1,18}(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,2})?"
 _PREFIXES = {"k": (10**3, 2**10), "m": (10**6, 2**20), "g": (10**9, 2**30), "b": (10**9, 10**9), "t": (10**12, 2**40)}
 """Factors that a letter behind a number may mean, decimal and binary."""
 
-_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3_600.0, "d": 86_400.0}
+"""Seconds of each unit of durations."""
 
 
 def _of_thousands(match: re.Match[str], _: str) -> str:
@@ -89,8 +90,8 @@ def _of_time(match: re.Match[str], unit: str) -> str:
     if unit == "time":
         name = "us" if name == "µs" else name
         return f"times are plain numbers in one unit; write {number}, and set time_unit to {name}"
-    if unit == "seconds" and name in _SECONDS:
-        return f"write {float(number) * _SECONDS[name]:g}, in seconds"
+    if unit == "seconds" and name in SECONDS:
+        return f"write {float(number) * SECONDS[name]:g}, in seconds"
     return _of_prefix(match, unit) if name == "m" else f"expected a number without a unit, {number}"
 
 
@@ -145,7 +146,7 @@ def _remedy(faults: tuple[tuple[str, _Remedy], ...], text: str, unit: str) -> st
 SIZE_UNIT = re.compile(r"(?i)(?:[kmgtp](?:i?b?)|b|bytes?|act|acts|activations?)")
 """A word that is the unit of the size before it."""
 
-_SIZE = re.compile(r"([-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf|nan))\s*([A-Za-z]*)")
+_SIZE = re.compile(rf"({NUMBER.pattern})\s*([A-Za-z]*)")
 
 _UNITS = {"": 1.0, "b": 1.0, "byte": 1.0, "bytes": 1.0} | {
     f"{prefix}{ending}": float(base**power)

@@ -37,10 +37,10 @@ from pipeplan.costs import (
     Transfer,
     settings_beside,
 )
-from pipeplan.formats.format import Format, other_version
-from pipeplan.foundation.documents import json_text, require_unique_keys
+from pipeplan.formats.decoding import decoded
+from pipeplan.formats.format import Format
+from pipeplan.foundation.documents import json_text
 from pipeplan.foundation.errors import CostError, FormatError, InputError
-from pipeplan.foundation.syntax import record_fault
 from pipeplan.model import NOT_GIVEN, Floats, Sharding, Streams
 
 VERSION = 1
@@ -183,14 +183,7 @@ def is_costs_json(text: str) -> bool:
 def parse_costs_json(text: str, *, name: str = "") -> Costs:
     """Return the costs in the text of :func:`costs_json`."""
     try:
-        record = msgspec.json.decode(text, type=CostsRecord)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise FormatError(f"{name}: {other_version(text, VERSION) or record_fault(error, text)}") from None
-    if other := other_version(text, VERSION):
-        raise FormatError(f"{name}: {other}")
-    try:
-        require_unique_keys(text)
-        return _costs(record)
+        return _costs(decoded(text, CostsRecord, VERSION))
     except FormatError as error:
         raise FormatError(f"{name}: {error}") from None
     except InputError as error:

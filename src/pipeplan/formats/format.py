@@ -10,8 +10,6 @@ from numbers import Integral
 from pkgutil import iter_modules
 from typing import Any, Literal
 
-import msgspec
-
 from pipeplan.costs import COUNT, Costs, Options, Range, option
 from pipeplan.foundation.errors import InputError, ShapeError
 from pipeplan.foundation.extensions import extensions, loaded
@@ -268,19 +266,3 @@ def _place(declared: Format) -> tuple[int, str]:
     return next(
         (turn for turn, content in enumerate(_ORDER) if content in declared.writers), len(_ORDER)
     ), declared.name
-
-
-class _Versioned(msgspec.Struct):
-    version: int
-
-
-def other_version(text: str, supported: int) -> str | None:
-    """Return a message if a file has another version than the supported one, else None."""
-    try:
-        version = msgspec.json.decode(text, type=_Versioned).version
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    if version == supported:
-        return None
-    newer = "; a newer pipeplan wrote it" if version > supported else ""
-    return f"unsupported version {version}: this pipeplan reads version {supported}{newer}"

@@ -21,11 +21,11 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
-from pipeplan.formats.format import Format, other_version
-from pipeplan.foundation.documents import json_text, other_kind, read_json, require_unique_keys
+from pipeplan.formats.decoding import decoded
+from pipeplan.formats.format import Format
+from pipeplan.foundation.documents import json_text, other_kind, read_json
 from pipeplan.foundation.errors import CostError, FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.foundation.records import VERSION
-from pipeplan.foundation.syntax import record_fault
 from pipeplan.model import Placement, Schedule, Timeline, format_cells, schedule_from_cells
 
 
@@ -145,24 +145,24 @@ Content = TypeVar("Content")
 def _read(text: str, name: str, content: Callable[[ScheduleRecord], Content]) -> Content:
     """Return the content of a text's record. Errors name the source of the text."""
     try:
-        record = msgspec.json.decode(text, type=ScheduleRecord | TimelineRecord)
-        if record.version != VERSION:
-            raise FormatError(other_version(text, VERSION) or "its version is unknown")
-        require_unique_keys(text)
-        return content(record)
-    except msgspec.DecodeError as error:
-        if "missing required field `format`" in str(error):
-            other = other_kind(read_json(text)) or "the key 'format' is missing; pass settings files with --config"
-            raise FormatError(f"{name} is not a schedule: {other}") from None
-        if str(error).startswith("Expected `object`") and " - at" not in str(error):
-            raise FormatError(f"{name} is not a schedule: expected a group of keys, as pipeplan writes it") from None
-        raise FormatError(f"{name}: {other_version(text, VERSION) or record_fault(error, text)}") from None
-    except RecursionError as error:
-        raise FormatError(f"{name}: {record_fault(error, text)}") from None
+        return content(decoded(text, ScheduleRecord | TimelineRecord, VERSION))
     except (NotationError, ShapeError, CostError, FormatError) as error:
-        raise FormatError(f"{name}: {error}") from None
+        other = _other_content(text)
+        raise FormatError(f"{name} is not a schedule: {other}" if other else f"{name}: {error}") from None
     except InvalidScheduleError as error:
         raise type(error)(f"{name}: {error}") from None
+
+
+def _other_content(text: str) -> str | None:
+    """Return what a JSON text without the key of a format has instead, and where to pass it; None if it has that key."""
+    if not text.lstrip().startswith("{"):
+        return "expected a group of keys, as pipeplan writes it"
+    try:
+        content = read_json(text)
+    except (ValueError, RecursionError):
+        return None
+    missing = "the key 'format' is missing; pass settings files with --config"
+    return None if "format" in content else other_kind(content) or missing
 
 
 def _schedule(record: ScheduleRecord, keep_duplicates: bool) -> Schedule:

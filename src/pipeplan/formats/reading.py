@@ -11,7 +11,7 @@ from pipeplan.costs import Costs
 from pipeplan.formats.format import Format, Readable, formats
 from pipeplan.formats.rows import is_printed_by_torch
 from pipeplan.foundation.errors import FormatError, InputError, UnknownNameError
-from pipeplan.foundation.files import MEBIBYTE, STANDARD_INPUT, path_of, read_text
+from pipeplan.foundation.files import MEBIBYTE, STANDARD_INPUT, path_of, read_text, text_of
 from pipeplan.model import Schedule, Timeline
 
 SIZE_LIMIT = 64 * MEBIBYTE
@@ -104,10 +104,7 @@ def standard_input_text(source: BinaryIO | None = None) -> str:
     content = _content(source)
     if len(content) > SIZE_LIMIT:
         raise FormatError(f"standard input is larger than {SIZE_LIMIT // MEBIBYTE} MiB, the maximum size of a schedule")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise FormatError("standard input is not UTF-8 text") from None
+    return text_of(content, "standard input") if content.strip() else ""
 
 
 def parse_standard_input(text: str, *, keep_duplicates: bool = False) -> Schedule | Timeline:

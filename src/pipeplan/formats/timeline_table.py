@@ -20,10 +20,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.formats.decoding import decoded
 from pipeplan.formats.format import Format
-from pipeplan.foundation.documents import json_text, require_unique_keys
+from pipeplan.foundation.documents import json_text
 from pipeplan.foundation.errors import CostError, FormatError, InvalidScheduleError, ShapeError
-from pipeplan.foundation.syntax import record_fault, type_fault
+from pipeplan.foundation.syntax import type_fault
 from pipeplan.model import Columns, Kind, Schedule, Timeline, infer_placement
 
 
@@ -103,11 +104,7 @@ def parse_timeline_csv(text: str, *, name: str = "") -> Timeline:
 def parse_timeline_columns_json(text: str, *, name: str = "") -> Timeline:
     """Return the timeline in the text of :func:`timeline_columns_json`."""
     try:
-        table = msgspec.json.decode(text, type=TimelineTable)
-        require_unique_keys(text)
-        return _timeline(table)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise FormatError(f"{name}: {record_fault(error, text)}") from None
+        return _timeline(decoded(text, TimelineTable))
     except (CostError, FormatError) as error:
         raise FormatError(f"{name}: {error}") from None
 

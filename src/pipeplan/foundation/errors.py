@@ -96,6 +96,17 @@ _MOST_NEAR = 3
 """Maximum number of names that a message suggests, if several continue an unknown one."""
 
 
+def nearest(name: str, names: Iterable[str], *, cutoff: float = 0.55) -> list[str]:
+    """Return the names that a misspelt one may mean: the shortest that continue it, or else the most similar one.
+
+    ``cutoff`` is the least similarity, from 0 to 1.
+    """
+    known = list(names)
+    longer = sorted((other for other in known if name and other.lower().startswith(name.lower())), key=len)
+    shortest = [other for other in longer if len(other) == len(longer[0])]
+    return shortest[:_MOST_NEAR] or get_close_matches(name.lower(), known, n=1, cutoff=cutoff)
+
+
 class UnknownNameError(InputError):
     """Unknown name.
 
@@ -107,9 +118,7 @@ class UnknownNameError(InputError):
         names = sorted(names)
         if len(name) > _LONGEST_NAME:
             name = f"{name[: _LONGEST_NAME // 2]}…{name[-_LONGEST_NAME // 2 :]}"
-        longer = sorted((known for known in names if name and known.lower().startswith(name.lower())), key=len)
-        shortest = [known for known in longer if len(known) == len(longer[0])]
-        close = shortest[:_MOST_NEAR] or get_close_matches(name.lower(), names, n=1, cutoff=0.55)
+        close = nearest(name, names)
         others = [f"and {len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
         remedy = f"known: {', '.join([*names[:_MOST_NAMES], *others])}"
         if close:

@@ -121,8 +121,8 @@ def text_of(data: bytes, what: str, errors: Literal["strict", "replace"] = "stri
             f"{what} is not text: byte {error.start} is not UTF-8 (line {line}); save it as UTF-8"
         ) from None
     if "\0" in text:
-        remedy = "; save it as UTF-8, it looks like UTF-16" if data[1::2].count(0) * 4 > len(data) else ""
-        remedy = remedy or ("; save it as UTF-8, it looks like UTF-16" if data[::2].count(0) * 4 > len(data) else "")
+        utf_16 = any(4 * data[start::2].count(0) > len(data) for start in (0, 1))
+        remedy = "; save it as UTF-8, it looks like UTF-16" if utf_16 else ""
         raise FormatError(f"{what} is not text: byte {data.index(0)} is zero{remedy}")
     return text
 

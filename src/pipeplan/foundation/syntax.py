@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -139,46 +138,35 @@ def _of_yaml(error: Any, text: str) -> str:
     if tab is not None:
         return f"{_place(tab)}: a tab; use spaces"
     line = lines[min(mark.line, len(lines) - 1)]
+    if "mapping values are not allowed" in problem and ":" in line[: mark.column]:
+        problem = "second colon"
     for pattern, at_start, slip in _SLIPS_OF_YAML:
-        if re.search(pattern, f"{context}; {problem}"):
+        if match := re.search(pattern, f"{context}; {problem}"):
             place = start if at_start else mark
-            return f"{_place(place.line, place.column)}: {slip(line, mark.column, problem)}"
+            values = {**match.groupdict(), "character": line[mark.column : mark.column + 1]}
+            return f"{_place(place.line, place.column)}: {slip.format_map(values)}"
     return f"{_place(mark.line, mark.column)}: {_plain(problem)}"
 
 
-def _slip_of_colon(line: str, column: int, _: str) -> str:
-    if ":" in line[:column]:
-        return "a second colon in one entry; put the value in quotes, or give each key its own line"
-    return "a key that is indented deeper than the one above; align them"
-
-
-def _slip_of_character(line: str, column: int, _: str) -> str:
-    return f"a value cannot begin with {line[column : column + 1]!r}; put it in quotes"
-
-
-def _slip_of_tag(_: str, __: int, problem: str) -> str:
-    tag = re.search(r"'([^']*)'", problem)
-    return f"unsupported YAML tag '{tag[1] if tag else ''}'; remove it"
-
-
-def _says(sentence: str) -> Callable[[str, int, str], str]:
-    return lambda *_: sentence
-
-
-_SLIPS_OF_YAML: tuple[tuple[str, bool, Callable[[str, int, str], str]], ...] = (
-    (r"quoted scalar; .*(unexpected end of stream|end of stream)", True, _says("a quotation mark that is not closed")),
-    (r"escape", False, _says("a backslash in double quotes; write two, or use single quotes")),
-    (r"flow (sequence|mapping)", True, _says("a bracket that is not closed, or a comma that is missing within")),
-    (r"mapping values are not allowed", False, _slip_of_colon),
-    (r"cannot start any token", False, _slip_of_character),
-    (r"could not determine a constructor", False, _slip_of_tag),
-    (r"unhashable|unacceptable key", False, _says("a key that is a list or a group; put it in quotes")),
-    (r"could not find expected ':'", True, _says("a key without a colon; write KEY: VALUE")),
-    (r"block sequence", False, _says("expected '- ' before each entry, at the same indentation")),
-    (r"block mapping|expected key|block end", False, _says("expected KEY: VALUE at the indentation of the keys above")),
-    (r"single document", False, _says("a second document after '---'; keep one")),
+_SLIPS_OF_YAML: tuple[tuple[str, bool, str], ...] = (
+    (r"quoted scalar; .*(unexpected end of stream|end of stream)", True, "a quotation mark that is not closed"),
+    (r"escape", False, "a backslash in double quotes; write two, or use single quotes"),
+    (r"flow (sequence|mapping)", True, "a bracket that is not closed, or a comma that is missing within"),
+    (r"second colon", False, "a second colon in one entry; put the value in quotes, or give each key its own line"),
+    (r"mapping values are not", False, "a key that is indented deeper than the one above; align them"),
+    (r"cannot start any token", False, "a value cannot begin with '{character}'; put it in quotes"),
+    (r"could not determine a constructor.*?'(?P<tag>[^']*)'", False, "unsupported YAML tag '{tag}'; remove it"),
+    (r"unhashable|unacceptable key", False, "a key that is a list or a group; put it in quotes"),
+    (r"could not find expected ':'", True, "a key without a colon; write KEY: VALUE"),
+    (r"block sequence|'-' indicator", False, "expected '- ' before each entry, at the same indentation"),
+    (r"block mapping|expected key|block end", False, "expected KEY: VALUE at the indentation of the keys above"),
+    (r"node content", False, "a value or a closing bracket is missing before this place"),
+    (r"directive name", False, "a value cannot begin with '%'; put it in quotes"),
+    (r"alphabetic or numeric", False, "a value cannot begin with '*' or '&'; put it in quotes"),
+    (r"document start", False, "text outside of all keys; write KEY: VALUE"),
+    (r"single document", False, "a second document after '---'; keep one"),
 )
-"""Patterns of PyYAML's sentences, True to name where the context starts, and the slip."""
+"""Patterns of PyYAML's sentences, True to name where the context starts, and the slip; the first that matches applies."""
 
 
 # TOML

@@ -3,7 +3,7 @@
 import re
 
 import pipeplan
-from pipeplan.answers.headlined import MOST_ROWS
+from pipeplan.answers.parts import MOST_ROWS
 
 
 def printed(answer, capsys, **shown):

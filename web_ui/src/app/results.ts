@@ -6,14 +6,7 @@ import { missingOf, needsText } from "../needs.js";
 import { scroller } from "../scroller.js";
 import type { Comparison, Result } from "./api.js";
 import { barScale, barShare } from "./bars.js";
-import { memoryFor, peakOf } from "./rows.js";
-
-export interface Choice {
-  /** Show only the timeline of this schedule. */
-  only(name: string): void;
-  /** Show or hide the timeline of this schedule next to the others. */
-  beside(name: string, shows: boolean): void;
-}
+import { type Choice, memoryFor, peakOf } from "./rows.js";
 
 /** A column; those that are not `usual` show on request. */
 interface Column {

@@ -4,8 +4,14 @@ import { make } from "../dom.js";
 import { memoryScale, memoryText, type Scale, Times } from "../format.js";
 import type { Comparison, Result } from "./api.js";
 import { type BarScale, barScale, barShare } from "./bars.js";
-import type { Choice } from "./results.js";
 import { thumbnailOf } from "./thumbnail.js";
+
+export interface Choice {
+  /** Show only the timeline of this schedule. */
+  only(name: string): void;
+  /** Show or hide the timeline of this schedule next to the others. */
+  beside(name: string, shows: boolean): void;
+}
 
 /** Number of rows, in addition to those whose timelines are visible. */
 export const FIRST = 6;

@@ -3,8 +3,8 @@
 import { button, make, rename } from "../dom.js";
 import type { Comparison } from "./api.js";
 import type { Panel } from "./panel.js";
-import { type Choice, ResultTable } from "./results.js";
-import { FIRST, Rows } from "./rows.js";
+import { ResultTable } from "./results.js";
+import { type Choice, FIRST, Rows } from "./rows.js";
 
 export class SchedulesPanel implements Panel {
   readonly name = "schedules";

@@ -24,8 +24,8 @@ from pipeplan.answers.comparing.columns import (
 )
 from pipeplan.answers.comparing.headline import headline_of
 from pipeplan.answers.comparing.parting import Parting, parting_of, parting_parts
-from pipeplan.answers.headlined import BRIEF, MOST_ROWS, HeadlinedAnswer, ShownOptions, more_details, more_rows
-from pipeplan.answers.parts import line, notes, show
+from pipeplan.answers.headlined import BRIEF, HeadlinedAnswer, ShownOptions, more_details, more_rows
+from pipeplan.answers.parts import MOST_ROWS, line, notes, show
 from pipeplan.answers.published import (
     Allowed,
     FasterWithMore,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pipeplan.answers.headlined import MOST_ROWS, ShownOptions, more_rows
-from pipeplan.answers.parts import Part, columns, line
+from pipeplan.answers.headlined import ShownOptions, more_rows
+from pipeplan.answers.parts import MOST_ROWS, Part, columns, line
 from pipeplan.answers.simulating.result import Result
 from pipeplan.foundation.readable import Times, change, memory_text
 from pipeplan.foundation.records import Record

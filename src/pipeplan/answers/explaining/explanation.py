@@ -19,14 +19,12 @@ from pipeplan.answers.explaining.remedies import NO_REMEDIES, Remedy, remedies
 from pipeplan.answers.explaining.sentences import Wait, advice_of, longest_waits, ranks_told, sentences_of
 from pipeplan.answers.headlined import (
     BRIEF,
-    MOST_ROWS,
     HeadlinedAnswer,
     ShownOptions,
     more_details,
-    more_ranks,
     more_rows,
 )
-from pipeplan.answers.parts import activations_of, columns, facts, line, notes, shown_ranks, warnings
+from pipeplan.answers.parts import MOST_ROWS, activations_of, columns, facts, line, notes, shown_ranks, warnings
 from pipeplan.answers.published import (
     AllowOptions,
     FasterWithMore,
@@ -36,10 +34,11 @@ from pipeplan.answers.published import (
     faster_with_more_in_words,
     round_off,
 )
+from pipeplan.answers.simulating.record import ResultRecord
 from pipeplan.answers.simulating.result import (
     SUMMARY_FIELDS,
     Result,
-    ResultRecord,
+    costs_name,
     idle_times_of,
     view_of_result,
     windows_of,
@@ -171,7 +170,7 @@ class Explanation(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=F
         """
         times = _format_of_times(self.result, self.what_ifs)
         of_ranks = 1 + len(ranks_told(self.result.timeline.idle))
-        yield line(shape_in_words(self.result))
+        yield line(shape_in_words(self.result.schedule, costs_name(self.result)))
         on_bound = 1 if self.windows else 0
         yield from map(line, self.sentences[of_ranks : len(self.sentences) - on_bound])
         if shown.verbose:
@@ -180,7 +179,7 @@ class Explanation(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=F
         yield line()
         ranks = shown_ranks(self.ranks, self.ranks if shown.all else MOST_ROWS)
         yield _reasons(self, ranks, times)
-        yield from more_ranks(self.ranks - len(ranks))
+        yield from more_rows(self.ranks - len(ranks), "rank")
         if shown.verbose and self.windows:
             yield line()
             yield _windows(self.windows, times)

@@ -10,7 +10,7 @@ from pipeplan.model import Timeline, counted
 from pipeplan.simulation import Bound, recomputed_stages
 
 if TYPE_CHECKING:
-    from pipeplan.answers.simulating.result import OverLimitRecord
+    from pipeplan.answers.simulating.record import OverLimitRecord
     from pipeplan.costs import Limits
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeplan.costs import Costs, Limits
 from pipeplan.foundation.errors import PipeplanError
-from pipeplan.model import COMPUTE_KINDS, levels_before
+from pipeplan.model import COMPUTE_KINDS, MemoryUse, Timeline, levels_before
 from pipeplan.simulation import simulate
 
 if TYPE_CHECKING:
-    from pipeplan.answers.simulating.result import Result
     from pipeplan.drawing import OpCosts
 
 MOST_OPS = 200_000
@@ -21,13 +21,12 @@ _DIGITS = 12
 """Digits of memory, so that equal ops have equal costs whatever was held before them."""
 
 
-def page_costs_of(result: Result) -> OpCosts | None:
-    """Return the costs of each op; None for a timeline that a page cannot compute.
+def page_costs_of(timeline: Timeline, costs: Costs, memory: MemoryUse, limits: Limits | None) -> OpCosts | None:
+    """Return the costs of each op, with memory in the unit of the limits; None for a timeline that a page cannot compute.
 
     A page knows compute ops, and transfers that only delay. Schedules with other ops, other models of communication and
     measured timelines have times of other rules.
     """
-    timeline, costs, memory = result.timeline, result.costs, result.memory
     schedule = timeline.schedule
     if not schedule.kinds.issubset(COMPUTE_KINDS) or timeline.source != "simulated" or len(schedule) > MOST_OPS:
         return None
@@ -41,7 +40,7 @@ def page_costs_of(result: Result) -> OpCosts | None:
         return None
     from pipeplan.drawing import OpCosts
 
-    in_bytes = memory.bytes is not None if result.limits is None else not result.limits.in_activations
+    in_bytes = memory.bytes is not None if limits is None else not limits.in_activations
     levels = memory.bytes if in_bytes else memory.activations
     assert levels is not None
     change = levels - levels_before(schedule, levels)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Protocol, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
-import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.headlined import BRIEF, HeadlinedAnswer, ShownOptions
 from pipeplan.answers.sharding import ShardingUsed
 from pipeplan.answers.simulating.headline import headline_of, over_limit_in_words
+from pipeplan.answers.simulating.record import OverLimitRecord, ResultRecord, StepRecord
 from pipeplan.costs import Costs, Limits, Settings
 from pipeplan.foundation.readable import time_text
-from pipeplan.foundation.records import Evidence, Record, holding
-from pipeplan.model import Bubble, MemoryUse, Need, Schedule, Timeline, needs_of, shortened
+from pipeplan.foundation.records import Evidence, holding
+from pipeplan.model import MemoryUse, Schedule, Timeline, needs_of, shortened
 from pipeplan.simulation import Bound, Simulation, recomputed_stages, step_time
 
 if TYPE_CHECKING:
@@ -31,68 +31,6 @@ if TYPE_CHECKING:
 SUMMARY_FIELDS = """schedule ranks chunks microbatches needs time_unit makespan bubble.idle_over_total peak_activation
 peak_bytes fits over lower_bound gap warnings notes"""
 """Paths of the parts of a result's JSON that are in a summary."""
-
-
-class StepRecord(Record, frozen=True, kw_only=True):
-    """Time of a step including the time added after its last op, with a barrier at its end and without one."""
-
-    with_barrier: float
-    without_barrier: float
-
-
-class OverLimitRecord(Record, frozen=True, kw_only=True):
-    """Rank that exceeds its memory limit the most, its peak and its limit, and the number of other ranks over theirs."""
-
-    rank: int
-    peak: float
-    limit: float
-    unit: Literal["bytes", "activations"]
-    others: int
-
-
-class ResultRecord(Record, frozen=True, kw_only=True):
-    """Figures of one schedule on one set of costs.
-
-    ``headline`` is the answer in one sentence.
-
-    ``needs`` is what the schedule needs of the model and the trainer beyond a plain pipeline. ``over`` is null if every rank
-    is within its limit. ``gap`` is how far the makespan is above ``lower_bound``, as a share; null over the limit.
-    ``bound_covers`` says for which schedules the bound holds. ``least_gap``, the same above the smallest bound of all
-    compared placements, is in comparisons only; ``step`` is present if a step adds time after its last op, ``sharding`` if
-    the schedule has collectives: the rule that placed them, or ``own``; ``peak_parameter_bytes`` if ranks gather sharded
-    parameters (these bytes are part of ``peak_bytes``). Times are in ``time_unit``; lists have one number per rank.
-    """
-
-    headline: str
-    name: str = msgspec.field(name="schedule")
-    ranks: int
-    chunks: int
-    stages: int
-    microbatches: int
-    slices: int
-    placement: list[int | list[int]]
-    needs: tuple[Need, ...]
-    ops: int
-    time_unit: str
-    makespan: float
-    spans: list[float]
-    work: list[float]
-    idle: list[float]
-    bubble: Bubble
-    peak_activation: list[float]
-    peak_bytes: list[float] | None
-    fits: bool
-    over: OverLimitRecord | None
-    lower_bound: float
-    bound_reason: str
-    bound_covers: str
-    gap: float | None
-    warnings: tuple[str, ...]
-    notes: tuple[str, ...]
-    least_gap: float | UnsetType | None = UNSET
-    step: StepRecord | UnsetType = UNSET
-    sharding: ShardingUsed | UnsetType = UNSET
-    peak_parameter_bytes: list[float] | UnsetType = UNSET
 
 
 class SearchFigures(Protocol):
@@ -185,9 +123,10 @@ class Result(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=False)
 
     def _below(self, shown: ShownOptions = BRIEF) -> Iterator[RenderableType]:
         """Return its shape, its figures, its ranks, warnings and notes; of a search, what it gained and how."""
-        from pipeplan.answers.simulating.table import result_parts
+        from pipeplan.answers.simulating.table import Basis, result_parts
 
-        return result_parts(self, shown)
+        basis = Basis(self.schedule, self.costs, costs_name(self), self.limits, self._settings, self.search)
+        return result_parts(self, basis, shown)
 
     def _rows(self) -> Mapping[str, Sequence[Any]]:
         from msgspec.structs import asdict as fields_of
@@ -268,8 +207,9 @@ def view_of_result(result: Result, *, reasons: bool = False) -> View:
     """Return the view of a picture; with ``reasons``, also the causes of idle time."""
     from pipeplan.drawing import view_of
 
-    costs = result.costs.name if result.timeline.source == "simulated" else ""
-    if (layout := all_layouts(result)) is not None:
+    costs = costs_name(result)
+    layout = None if result.search is None else result.search.layers_per_stage
+    if layout:  # neither None nor UNSET
         costs = ", ".join(filter(None, (costs, f"layers {shortened('+'.join(map(str, layout)), 60)}")))
     shown = view_of(
         result.timeline,
@@ -280,6 +220,11 @@ def view_of_result(result: Result, *, reasons: bool = False) -> View:
         costs=costs,
     )
     return replace(shown, bound=_bound_in_words(result), windows=_drawn_windows(result)) if reasons else shown
+
+
+def costs_name(result: Result) -> str:
+    """Return the name of the costs of a simulation; empty for a measured timeline, which has its own times."""
+    return result.costs.name if result.timeline.source == "simulated" else ""
 
 
 def idle_times_of(result: Result) -> IdleTimes:
@@ -366,7 +311,7 @@ def editable(result: Result, view: View) -> View:
     """Return the view of a result with the costs with which a page simulates other orders of its ops, if it can."""
     from pipeplan.answers.simulating.page_costs import page_costs_of
 
-    return replace(view, order=page_costs_of(result))
+    return replace(view, order=page_costs_of(result.timeline, result.costs, result.memory, result.limits))
 
 
 def pictured(results: Sequence[Result], chosen: Format) -> list[View]:
@@ -392,9 +337,3 @@ def over_limit(memory: MemoryUse, limits: Limits) -> OverLimitRecord | None:
         unit="activations" if limits.in_activations else "bytes",
         others=int(over.sum()) - 1,
     )
-
-
-def all_layouts(result: Result) -> tuple[int, ...] | None:
-    """Return the layers of each stage, if a search decided them; its bound is then over all layouts."""
-    search: SearchFigures | None = result.search
-    return None if search is None or search.layers_per_stage is UNSET else search.layers_per_stage

@@ -35,7 +35,6 @@ QWEN_MOE = json.loads((CONFIGS / "Qwen3-30B-A3B.json").read_text())
 DEEPSEEK = json.loads((CONFIGS / "DeepSeek-V3.json").read_text())
 NEMOTRON = json.loads((CONFIGS / "NVIDIA-Nemotron-Nano-9B-v2.json").read_text())
 LINEAR = json.loads((CONFIGS / "Qwen3-Next-80B-A3B-Instruct.json").read_text())
-SPARSE = json.loads((CONFIGS / "DeepSeek-V3.2.json").read_text())
 ERNIE = json.loads((CONFIGS / "ERNIE-4.5-21B-A3B-Base-PT.json").read_text())
 
 

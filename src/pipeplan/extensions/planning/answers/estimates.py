@@ -12,8 +12,8 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, astuple
 
 from pipeplan.answers.answers import Listing
-from pipeplan.answers.headlined import BRIEF, MOST_ROWS, HeadlinedAnswer, ShownOptions, more_details, more_rows
-from pipeplan.answers.parts import columns, facts, figure, line, shown_ranks
+from pipeplan.answers.headlined import BRIEF, HeadlinedAnswer, ShownOptions, more_details, more_rows
+from pipeplan.answers.parts import MOST_ROWS, columns, facts, figure, line, shown_ranks
 from pipeplan.extensions.planning import Configuration, CostsFrom, ErrorBar, Estimate, GpuMemory, StepTime
 from pipeplan.extensions.planning.choice.assumptions import WORTH
 from pipeplan.extensions.planning.choice.comparing import LEAST_GIB

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict
 
-from pipeplan.answers.headlined import MOST_ROWS, ShownOptions, more_rows
-from pipeplan.answers.parts import columns, facts, figure, line
+from pipeplan.answers.headlined import ShownOptions, more_rows
+from pipeplan.answers.parts import MOST_ROWS, columns, facts, figure, line
 from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView
 from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime, software

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pipeplan.answers.headlined import MOST_ROWS, ShownOptions, more_rows
-from pipeplan.answers.parts import columns, facts, figure, line
+from pipeplan.answers.headlined import ShownOptions, more_rows
+from pipeplan.answers.parts import MOST_ROWS, columns, facts, figure, line
 from pipeplan.extensions.review import Question, Severity, plain
 from pipeplan.extensions.review.answers.records import (
     ReviewChange,

@@ -11,13 +11,12 @@ import msgspec
 from pipeplan.answers.answers import Listing
 from pipeplan.answers.headlined import (
     BRIEF,
-    MOST_ROWS,
     HeadlinedAnswer,
     ShownOptions,
     more_details,
     more_rows,
 )
-from pipeplan.answers.parts import columns, facts, line
+from pipeplan.answers.parts import MOST_ROWS, columns, facts, line
 from pipeplan.answers.simulating.result import Result
 from pipeplan.extensions.search import FrontMark, undominated_marks
 from pipeplan.extensions.search.answers.search_record import (

@@ -14,7 +14,8 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
 from pipeplan.answers.published import FasterWithMore
-from pipeplan.answers.simulating.result import Result, ResultRecord
+from pipeplan.answers.simulating.record import ResultRecord
+from pipeplan.answers.simulating.result import Result
 from pipeplan.costs import Communication, Layout
 from pipeplan.foundation.records import Evidence, Record, holding
 from pipeplan.model import HOST_KINDS, Kind, MemoryUse, Objective, Schedule, among, tolerances

@@ -17,7 +17,8 @@ from pipeplan.answers.answers import AnswerRecord, contents_of
 from pipeplan.answers.arguments import ScheduleLike, apart, asked
 from pipeplan.answers.parts import columns, facts, line
 from pipeplan.answers.sharding import sharded
-from pipeplan.answers.simulating.result import Result, ResultRecord, result_of
+from pipeplan.answers.simulating.record import ResultRecord
+from pipeplan.answers.simulating.result import Result, result_of
 from pipeplan.answers.simulating.simulate import simulated
 from pipeplan.answers.sources import in_unit, resolve
 from pipeplan.costs import Settings, options_of

@@ -17,8 +17,8 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.answers.headlined import BRIEF, MOST_ROWS, HeadlinedAnswer, ShownOptions, more_details, more_rows
-from pipeplan.answers.parts import Points, columns, line, notes
+from pipeplan.answers.headlined import BRIEF, HeadlinedAnswer, ShownOptions, more_details, more_rows
+from pipeplan.answers.parts import MOST_ROWS, Points, columns, line, notes
 from pipeplan.drawing import Ratios, View, view_of
 from pipeplan.extensions.training.diff.op_differences import (
     Departure,

@@ -72,7 +72,7 @@ def create_server(*, seconds: float) -> Server[Any]:
         async with turn:
             try:
                 with anyio.fail_after(seconds + GRACE):
-                    async with _progress_told(context, call.name) as file:
+                    async with _reporting_progress(context, call.name) as file:
                         answer = await answered(call.name, call.arguments or {}, file)
             except TimeoutError:
                 return _error(f"no answer within {seconds:g} s: try a smaller request")
@@ -91,28 +91,28 @@ def create_server(*, seconds: float) -> Server[Any]:
 
 
 @asynccontextmanager
-async def _progress_told(context: ServerRequestContext[Any], name: str) -> AsyncIterator[Path | None]:
-    """Tell a client that asks for it the progress that a call writes to the yielded file; None for a tool without it."""
+async def _reporting_progress(context: ServerRequestContext[Any], name: str) -> AsyncIterator[Path | None]:
+    """Report the progress that a call writes to the yielded file; None for a tool without progress."""
     if TOOLS[name].progress is None:
         yield None
         return
     with TemporaryDirectory() as folder:
         file = Path(folder, "progress.json")
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_tell_progress, context, file)
+            tasks.start_soon(_report_progress, context, file)
             yield file
             tasks.cancel_scope.cancel()
 
 
-async def _tell_progress(context: ServerRequestContext[Any], file: Path) -> None:
+async def _report_progress(context: ServerRequestContext[Any], file: Path) -> None:
     """Report the content of a file whenever its share is greater than before."""
-    told = 0.0
+    reported = 0.0
     while True:
         await anyio.sleep(EVERY)
         with suppress(FileNotFoundError):
             share, words = json.loads(file.read_text(encoding="utf-8"))
-            if share > told:
-                told = share
+            if share > reported:
+                reported = share
                 await context.session.report_progress(share, 1.0, words)
 
 
