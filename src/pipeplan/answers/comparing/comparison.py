@@ -32,7 +32,6 @@ from pipeplan.answers.published import (
     as_candidate,
     best_published,
     faster_with_more,
-    faster_with_more_in_words,
     missing,
 )
 from pipeplan.answers.simulating.result import Result, pictured, view_of_result
@@ -209,10 +208,6 @@ class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq
         if not all(self[place].fits for place in places):
             yield line("! over the memory limit")
         yield from more_rows(len(self) - len(places), "more schedule")
-        if len(self.faster_with_more) > 1:
-            every = [*(more.value for more in self.faster_with_more), self.best.makespan]
-            times = Times.of(every, first.time_unit)
-            yield line(faster_with_more_in_words(self.faster_with_more, times, fits=first.fits))
         if self.parting is not None:
             starts = (start for rank in self.parting.ranks for start in rank.starts if start is not None)
             yield from parting_parts(self.parting, Times.of((first.makespan, *starts), first.time_unit), shown)

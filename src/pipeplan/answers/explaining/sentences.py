@@ -33,6 +33,7 @@ from pipeplan.model import (
     tolerances,
 )
 from pipeplan.simulation import (
+    HYPOTHETICAL,
     WAITS,
     IdleTimes,
     LocatedWindow,
@@ -362,7 +363,9 @@ def advice_of(result: Result, what_ifs: Sequence[Remedy], times: Times) -> str:
     if not result.fits:
         return f"{over}Nothing tried here is within it: raise it, or search under it with '{search}'."
     larger = next((what for what in helping if what.kind == "microbatches"), None)
-    costs = next((what for what in helping if what.kind in ("costs", "memory")), None)
+    costs = next(
+        (what for what in helping if what.kind in ("costs", "memory") and what.change not in HYPOTHETICAL), None
+    )
     bound = result.bound.value
     if result.gap:
         most = change(bound / result.makespan - 1)
