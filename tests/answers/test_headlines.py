@@ -101,6 +101,20 @@ def test_an_explanation_says_the_main_reason_and_what_would_help_most():
     assert "50.0% of it waiting for ops on other ranks" in answer.headline
 
 
+def test_a_named_schedule_that_is_impossible_is_said_in_the_headline(tmp_path):
+    (tmp_path / "bad.csv").write_text("0F0,0B0,0F1\n1F0,1B0,1F1,1B1\n")
+    table = pipeplan.compare("1f1b", tmp_path / "bad.csv")
+    assert table.headline.endswith(
+        "bad.csv is not possible here: incomplete: rank 0: 0B1 is missing, and so are I and W"
+    )
+
+
+def test_a_notebook_shows_the_table_and_the_pictures_of_the_schedules_that_it_lists():
+    html = pipeplan.compare(ranks=2, microbatches=4)._repr_html_()
+    assert "more schedules not listed" in html
+    assert "gpipe: simulated" not in html
+
+
 def test_an_explanation_advises_what_can_be_done():
     v_half = pipeplan.explain("v-half", config="gpt-6.2b-24", ranks=4, microbatches=12, memory_limit="13GiB")
     left = 1 - v_half.lower_bound / v_half.makespan

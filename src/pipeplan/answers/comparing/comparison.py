@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 import msgspec
@@ -240,6 +241,15 @@ class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq
         """Print the table that the command prints, with some of ``COLUMNS``; with ``all``, all schedules."""
         shown = ShownOptions(all=all, verbose=verbose)
         show(line(self.headline, "bold"), *self._below(shown, columns))
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook shows: the table, and the pictures of the first schedules."""
+        from pipeplan.answers.parts import html
+        from pipeplan.drawing.static import html_of
+
+        headline = f"<p><strong>{escape(one_line(self.headline))}</strong></p>"
+        pictures = html_of([view_of_result(result) for result in self.results[:MOST_ROWS]])
+        return f"{headline}{html(*self._below())}{pictures}"
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [{"schedule": result.name} | asdict(Summary.of(result)) | frame_of(result) for result in self.results]
