@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 import pipeplan
 from pipeplan.answers import load_config, shipped
+from pipeplan.answers.config_files import shipped_costs
+from pipeplan.cli import main
 from pipeplan.extensions.planning import estimate
 from pipeplan.extensions.planning.flags import read_configuration
 from pipeplan.foundation.documents import read_document
@@ -47,3 +50,14 @@ def test_a_file_of_that_name_comes_first(tmp_path, monkeypatch):
     Path("llama3-70b-64").mkdir()
     with pytest.raises(pipeplan.PipeplanError):
         load_config(Path("llama3-70b-64"))
+
+
+def test_the_bundled_costs_are_listed_and_each_is_read_by_its_name(capsys):
+    assert main(["list", "costs", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["costs"]
+    assert [entry["name"] for entry in listed] == [entry.name for entry in shipped()]
+    assert main(["list", "costs"]) == 0
+    printed = capsys.readouterr().out
+    for entry in listed:
+        assert entry["name"] in printed
+        assert shipped_costs(entry["name"]).settings

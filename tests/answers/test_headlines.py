@@ -68,11 +68,19 @@ def test_a_headline_says_how_much_is_left_to_gain_and_what_is_over_the_limit():
     assert none.headline == "No schedule fits 2 activations: 1f1b, which needs the least, takes 4 activations"
 
 
+def test_a_headline_claims_nothing_of_placements_that_are_not_compared():
+    costs: dict[str, Any] = {"ranks": 2, "microbatches": 8, "forward_times": [1, 5, 5, 1]}
+    on_a_v = pipeplan.compare("zbv", "v-half", **costs)
+    assert on_a_v.headline.endswith("and no order on this placement is shorter")
+    assert pipeplan.simulate("interleaved-zb", **costs).makespan < on_a_v.least.value
+    assert "on the placement v," in on_a_v.least.covers
+
+
 def test_a_comparison_of_two_says_what_the_faster_one_costs():
     two = pipeplan.compare("zb-h2", "1f1b", ranks=4, microbatches=8)
     assert two.headline == (
         "zb-h2 is faster than 1f1b: 27 instead of 33 (-18.2%), with 75.0% more peak memory, "
-        "and no schedule with 1 chunk per rank can be shorter"
+        "and no order on this placement is shorter"
     )
     same = pipeplan.compare("gpipe", "1f1b", ranks=4, microbatches=8)
     assert same.headline.startswith("1f1b and gpipe take the same time, 33, with 50.0% less peak memory")
@@ -86,6 +94,31 @@ def test_an_explanation_says_the_main_reason_and_what_would_help_most():
     shares = {reason: sum(times) for reason, times in answer.explain.reasons.items()}
     assert max(shares, key=lambda reason: shares[reason]) == "compute"
     assert "50.0% of it waiting for ops on other ranks" in answer.headline
+
+
+def test_a_named_schedule_that_is_impossible_is_said_in_the_headline(tmp_path):
+    (tmp_path / "bad.csv").write_text("0F0,0B0,0F1\n1F0,1B0,1F1,1B1\n")
+    table = pipeplan.compare("1f1b", tmp_path / "bad.csv")
+    assert table.headline.endswith(
+        "bad.csv is not possible here: incomplete: rank 0: 0B1 is missing, and so are I and W"
+    )
+
+
+def test_a_notebook_shows_the_table_and_the_pictures_of_the_schedules_that_it_lists():
+    html = pipeplan.compare(ranks=2, microbatches=4)._repr_html_()
+    assert "more schedules not listed" in html
+    assert "gpipe: simulated" not in html
+
+
+def test_an_explanation_advises_what_can_be_done():
+    v_half = pipeplan.explain("v-half", config="gpt-6.2b-24", ranks=4, microbatches=12, memory_limit="13GiB")
+    left = 1 - v_half.lower_bound / v_half.makespan
+    assert v_half.headline.endswith(f"; a search may find an order that takes up to {100 * left:.1f}% less")
+    slow = pipeplan.explain("zbv", ranks=4, microbatches=16, forward_times=[1, 1, 1, 2], times_per="rank")
+    assert "the same order with all stages balanced would take " in slow.headline
+    assert "its ranks never idle; no change that was tried helps" in pipeplan.explain("1f1b", ranks=1).headline
+    for answer in (v_half, slow, pipeplan.explain("zb-h2", ranks=4, microbatches=8, p2p_time=0.5)):
+        assert "transfers free" not in answer.headline
 
 
 def test_what_is_listed_is_the_best_of_each_group_and_then_what_fits(capsys):

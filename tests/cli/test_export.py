@@ -67,8 +67,10 @@ def test_a_trainers_settings_and_the_csv_that_they_name(run):
     assert code == 0
     assert "--parallelism.pipeline_parallel_schedule_csv zbv.csv\n" in out
     assert "tok_embeddings layers.0,layers.1 layers.2 layers.3,norm,lm_head\n" in out
-    assert "wrote zbv.csv, which these settings refer to; " in err
+    assert "not written: zbv.csv, which these settings refer to; " in err
     assert "warning: with torchtitan's default loss" in err
+    assert not Path("zbv.csv").exists()
+    assert "wrote zbv.csv, which these settings refer to; " in run(f"{line} --csv zbv.csv")[2]
     assert Path("zbv.csv").read_text() == run("export zbv -p 2 -m 4 --to torch-csv")[1]
     Path("plans").mkdir()
     code, out, err = run(f"{line} -o plans/a.torchtitan.sh")
@@ -116,7 +118,7 @@ def test_an_ending_of_another_format_is_refused(run):
 
 def test_settings_on_stdout_leave_an_input_that_they_would_name_as_it_is(run):
     Path("plan.csv").write_text(SPLIT)
-    code, out, err = run("export plan.csv --to torchtitan --merge-backward --layers-per-stage 1 1")
+    code, out, err = run("export plan.csv --to torchtitan --merge-backward --layers-per-stage 1 1 --csv plan.csv")
     assert code == 0
     assert "plan.csv" in out
     assert "plan.csv, which these settings refer to, is an input and is not overwritten" in err

@@ -313,8 +313,9 @@ def test_a_comparison_says_how_short_any_can_be_and_what_was_assumed_once(run):
     said = " ".join(out.split())
     assert (code, err) == (0, "")
     assert (
-        "No schedule with one copy of the model, without slices and without recomputation, on any placement, with 1 or 2 "
-        "chunks per rank, can be shorter than 25.80 ms (v, 2 chunks per rank): zbv is 3.9% above it." in said
+        "No schedule with one copy of the model, without slices and without recomputation, on the placements v, loop "
+        "or linear, with 1 or 2 chunks per rank, can be shorter than 25.80 ms (v, 2 chunks per rank): zbv is 3.9% "
+        "above it." in said
     )
     assert said.count("overlapped forward and backward: assumed to take as long as both in sequence") == 1
     assert re.search(r"(?m)^zbv +26\.80 +10\.4% +4\.000 +3\.9%$", out)

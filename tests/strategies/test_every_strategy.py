@@ -94,10 +94,11 @@ def test_usual_shapes_have_the_published_figures(rule):
 
 
 @EVERY
-def test_it_is_found_by_each_of_its_names_in_any_case(rule):
+def test_it_is_found_by_each_of_its_names_in_any_case_and_without_hyphens(rule):
     for name in (rule.name, *rule.aliases):
         assert is_strategy(name)
-        assert strategy(name) is strategy(name.upper()) is rule
+        for spelling in (name, name.upper(), name.replace("-", ""), name.replace("-", "_"), f"Schedule{name}"):
+            assert strategy(spelling) is rule
 
 
 def test_the_table_of_families_has_every_file_and_all_of_its_names():

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.answers import Listing
+from pipeplan.answers.config_files import BundledCosts, shipped
 from pipeplan.answers.outputs import built_in_formats
 from pipeplan.answers.parts import columns, facts, line, number
 from pipeplan.answers.simulating.simulate import simulated
@@ -92,6 +93,28 @@ def machines() -> Machines:
         for machine in known
     )
     return holding(Machines(records=tuple(records)), machines=known)
+
+
+@final
+class CostsList(Listing[BundledCosts], frozen=True, kw_only=True, eq=False):
+    """Costs that come with pipeplan, which ``config`` takes by name: those measured first, then those planned."""
+
+    _listed = "costs"
+    noun = "bundled costs"
+
+    costs: tuple[BundledCosts, ...]
+
+    def _table(self) -> Iterator[Part]:
+        """Return a row per name."""
+        for origin, title in (("measured", "measured on GPUs"), ("planned", "predicted from model and data sheet")):
+            rows = [(costs.name, costs.about) for costs in self.costs if costs.origin == origin]
+            yield from (line(title, "bold"), facts(rows, below=1, indent=2)) if rows else ()
+        yield line(f"'pipeplan compare -c {self.costs[0].name}' compares the schedules on them; -c also reads a file")
+
+
+def bundled_costs() -> CostsList:
+    """List the costs that come with pipeplan."""
+    return CostsList(costs=shipped())
 
 
 SHAPES = ((4, 8), (4, 32), (8, 8), (8, 32))

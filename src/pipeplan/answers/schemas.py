@@ -10,7 +10,7 @@ import msgspec
 from pipeplan.answers.checking import Verdict
 from pipeplan.answers.comparing.comparison import Comparison
 from pipeplan.answers.explaining.explanation import Explanation
-from pipeplan.answers.listing import Catalogue, Machines
+from pipeplan.answers.listing import Catalogue, CostsList, Machines
 from pipeplan.answers.simulating.result import Result
 from pipeplan.formats import CostsRecord, ScheduleRecord, TimelineRecord, TimelineTable
 from pipeplan.foundation.extensions import extensions, loaded
@@ -19,6 +19,7 @@ from pipeplan.foundation.records import Record, schema_of
 ANSWERS: dict[str, type[Record]] = {
     "answer-check": Verdict,
     "answer-compare": Comparison,
+    "answer-costs": CostsList,
     "answer-explain": Explanation,
     "answer-machines": Machines,
     "answer-schedules": Catalogue,

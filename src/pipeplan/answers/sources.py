@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pipeplan.answers.arguments import ScheduleLike
+from pipeplan.answers.config_files import is_shipped
 from pipeplan.answers.simulating.result import Result
 from pipeplan.costs import Settings
 from pipeplan.formats import is_standard_input
@@ -44,6 +45,8 @@ def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> Source:
 
         return read_standard_input(keep_duplicates=keep_duplicates)
     path = file_of(source)
+    if path is None and is_shipped(str(source)) and not is_strategy(str(source)):
+        raise InputError(f"{source} names bundled costs, not a schedule: pass it with -c (in Python: config)")
     return strategy(str(source)) if path is None else read(path, keep_duplicates=keep_duplicates)
 
 

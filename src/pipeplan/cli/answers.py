@@ -21,25 +21,27 @@ if TYPE_CHECKING:
 
 @contextmanager
 def written(outputs: Mapping[Path, Callable[[Path], Written]]) -> Iterator[tuple[str, ...]]:
-    """Write every output, name the files on stderr, and then run the block, which prints the answer.
+    """Write every output, run the block, which prints the answer, and then name the files on stderr.
 
-    Yields the warnings of the files, which are on stderr already, each once.
+    Yields the warnings of the files, each once.
 
     The error of an output is raised at the end: an answer that took hours is printed, and its other files are written.
     """
     errors: list[Exception] = []
-    warnings: dict[str, None] = {}
+    saved: list[Written] = []
     for path, write in outputs.items():
         try:
             files = write(path)
         except Exception as error:
             errors.append(error)
         else:
-            tell_written(files)
-            warnings |= dict.fromkeys(files.warnings)
+            saved.append(files)
+    warnings = tuple(dict.fromkeys(warning for files in saved for warning in files.warnings))
+    yield warnings
+    for files in saved:
+        tell_written(files)
     for warning in warnings:
         tell(f"warning: {warning}")
-    yield tuple(warnings)
     for further in errors[1:]:
         tell(sentence(further))
     if errors:

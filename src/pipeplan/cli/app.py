@@ -34,7 +34,9 @@ Exit codes: 0 success; 1 a negative answer, such as an invalid schedule; 2 inval
 Extent = Literal["usual", "all", "costs"]
 """Options that a help text shows: the usual ones, all, or only those of shape and costs."""
 
-_HELP_OF_HELP = "Show help for a command or a topic: 'pipeplan help compare', 'pipeplan help costs'."
+_HELP_OF_HELP = (
+    "Show help for a command ('pipeplan help compare'), or for all options of shape and costs ('help costs')."
+)
 _COMPLETION = "Install completion of commands and options in bash, zsh, fish or PowerShell."
 _COSTS = "Every command that builds or times a schedule takes these options; -c FILE reads them from a file."
 
@@ -229,7 +231,7 @@ def register_help(app: App, commands: Mapping[str, Command]) -> None:
     """Add ``help`` and ``--install-completion`` to a command line with these commands."""
 
     def show_help(command: str | None = None, /) -> int:
-        """Show help for a command or a topic.
+        """Show help for a command, or for the options of shape and costs.
 
         Parameters
         ----------

@@ -8,7 +8,7 @@ CORE = (
     Command(
         name="list",
         function="pipeplan.cli.lists:list",
-        summary="List the built-in schedules, models, GPUs, machines or review rules, or describe one schedule.",
+        summary="List the built-in schedules, costs, models, GPUs, machines or review rules, or describe one schedule.",
         example="schedules zbv",
         place=10,
     ),

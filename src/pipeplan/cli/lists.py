@@ -9,7 +9,7 @@ from pipeplan.foundation.errors import InputError, UnknownNameError
 from pipeplan.foundation.extensions import extensions, loaded
 from pipeplan.strategies import STRATEGIES
 
-OWN = {"machines": "pipeplan.answers.listing:machines"}
+OWN = {"machines": "pipeplan.answers.listing:machines", "costs": "pipeplan.answers.listing:bundled_costs"}
 """Addresses of the functions of the core's lists, beside that of schedules, by kind."""
 
 
@@ -22,15 +22,15 @@ def list(
     looks: PictureOptions,
     json: bool = False,
 ) -> int:
-    """List the built-in schedules, models, GPUs, machines or review rules, or describe one schedule.
+    """List the built-in schedules, costs, models, GPUs, machines or review rules, or describe one schedule.
 
-    A description has a picture, the supported shapes, bubble and memory formulas, the paper, and the idea. `pipeplan plan`
-    takes the models and GPUs; `--machine` takes the machines, which are overhead presets fitted to runs.
+    A description has a picture, the supported shapes, bubble and memory formulas, the paper, and the idea. `-c` takes the
+    costs; `pipeplan plan` the models and GPUs; `--machine` the machines, which are overhead presets fitted to runs.
 
     Parameters
     ----------
     kind
-        What to list: schedules, models, gpus, machines or rules.
+        What to list: schedules, costs, models, gpus, machines or rules.
     name
         Name of a schedule to describe. Default: all.
     """

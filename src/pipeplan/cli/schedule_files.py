@@ -80,9 +80,9 @@ def export(
 ) -> int:
     """Write a schedule, a timeline, costs or a layout in another tool's format.
 
-    Settings of a trainer refer to a CSV file with the order of ops, which is written too. With `--to`, a schedule is
-    simulated if the format has times. Without `--to`, a file is converted to the format of the output's suffix, and nothing
-    is simulated; without an output, too, lists the formats, and the exit code is 2 if a source is given.
+    Settings of a trainer refer to a CSV file with the order of ops, which an output or `--csv` writes, too. With `--to`, a
+    schedule is simulated if the format has times. Without `--to`, a file is converted to the format of the output's suffix,
+    and nothing is simulated; without an output, too, lists the formats, and the exit code is 2 if a source is given.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def export(
     read = [path for path in (file_of(query.name), *settings.files) if path is not None]
     if output is None:
         sys.stdout.write(text.text)
-        _write_named(text, read)
+        _write_named(text, read, wanted=options.csv is not None)
     else:
         require_apart([output], read)
         named = [Path(path) for path in text.written_to(output).files]
@@ -137,11 +137,13 @@ def _listed(*, asking: bool) -> int:
     return 2
 
 
-def _write_named(text: Export, read: Sequence[Path]) -> None:
-    """Write the files that settings on stdout name, except inputs, which are never overwritten."""
+def _write_named(text: Export, read: Sequence[Path], *, wanted: bool) -> None:
+    """Write the files that settings on stdout name, if that is wanted, except inputs, which are never overwritten."""
     for name, content in text.files.items():
         path = Path(name)
-        if any(path.exists() and path.samefile(other) for other in read if other.exists()):
+        if not wanted:
+            tell(f"not written: {path}, which these settings refer to; -o FILE writes both, --csv {path} this one")
+        elif any(path.exists() and path.samefile(other) for other in read if other.exists()):
             tell(
                 f"{path}, which these settings refer to, is an input and is not overwritten: choose another file with --csv"
             )

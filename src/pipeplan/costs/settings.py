@@ -389,7 +389,8 @@ class ShellSettings(SettingsTable):
         kind="file",
         group="output",
         flags=("-c",),
-        help="YAML, TOML or JSON file with any of these settings; options override it.",
+        help="YAML, TOML or JSON file with any of these settings, or the name of bundled costs (see pipeplan list costs); "
+        "options override it.",
     )
 
 

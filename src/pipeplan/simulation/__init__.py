@@ -11,7 +11,7 @@ _HOMES = {
     "posting": "post_in_order post_messages",
     "simulator": "Simulation memory_use recomputed_stages simulate step_time",
     "streams": "held_up_by",
-    "what_if": "WhatIf shortened what_ifs work_of_microbatches work_of_stages",
+    "what_if": "HYPOTHETICAL WhatIf shortened what_ifs work_of_microbatches work_of_stages",
     "windows": "LocatedWindow RoundTrips Window located_windows",
 }
 __all__, __getattr__, __dir__ = lazy_names(__name__, _HOMES)

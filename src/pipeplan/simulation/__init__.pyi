@@ -27,6 +27,7 @@ from pipeplan.simulation.simulator import recomputed_stages as recomputed_stages
 from pipeplan.simulation.simulator import simulate as simulate
 from pipeplan.simulation.simulator import step_time as step_time
 from pipeplan.simulation.streams import held_up_by as held_up_by
+from pipeplan.simulation.what_if import HYPOTHETICAL as HYPOTHETICAL
 from pipeplan.simulation.what_if import WhatIf as WhatIf
 from pipeplan.simulation.what_if import shortened as shortened
 from pipeplan.simulation.what_if import what_ifs as what_ifs

@@ -11,6 +11,11 @@ from pipeplan.costs import Communication, Costs, Overhead, Transfer
 from pipeplan.model import HOST_KINDS, Floats, Kind, tolerances
 from pipeplan.simulation.simulator import Simulation, simulate
 
+HYPOTHETICAL = frozenset(
+    {"transfers free", "collectives free", "copies to the host and back free", "nothing lost between ops"}
+)
+"""Changes that show what something costs, and that no machine has."""
+
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:

@@ -32,6 +32,16 @@ _FAMILIES = {
 
 _FILE_OF = {name: file for file, names in _FAMILIES.items() for name in names}
 
+_SIGNS = str.maketrans("", "", "-_ ")
+
+
+def _plain(name: str) -> str:
+    """Return a name without case and separators, as ``zbh1`` for ZB-H1, and without the start of PyTorch's class names."""
+    return name.lower().translate(_SIGNS).removeprefix("schedule")
+
+
+_NAME_OF = {_plain(name): name for name in _FILE_OF}
+
 
 def _family(file: str) -> tuple[Strategy, ...]:
     family: tuple[Strategy, ...] = import_module(f"{__package__}.{file}").FAMILY
@@ -67,13 +77,13 @@ class Strategies(Registry[Strategy]):
 
     def knows(self, name: str) -> bool:
         """Return True if a strategy has this name or alias without loading a plugin."""
-        return name.lower() in _FILE_OF or super().knows(name)
+        return _plain(name) in _NAME_OF or super().knows(name)
 
     def find(self, name: str) -> Strategy | None:
         """Return the strategy with this name or alias; see :meth:`Registry.find`."""
-        plain = name.lower()
-        if plain in _FILE_OF:
-            return next(rule for rule in _family(_FILE_OF[plain]) if rule.name == plain)
+        own = _NAME_OF.get(_plain(name))
+        if own is not None:
+            return next(rule for rule in _family(_FILE_OF[own]) if rule.name == own)
         return super().find(name)
 
 
@@ -83,13 +93,14 @@ STRATEGIES = Strategies(
     "schedule",
     _built_in,
     names=lambda strategy: (strategy.name, *strategy.aliases),
+    plain=_plain,
     item=_named_in_errors,
 )
 """All strategies by name: those of pipeplan in the order of the documentation, then registered ones and plugins."""
 
 
 def strategy(name: str) -> Strategy:
-    """Return the strategy with this name or alias, ignoring letter case.
+    """Return the strategy with this name or alias, in any case, with or without hyphens.
 
     Raises UnknownNameError if there is none; the message suggests the most similar name.
     """
@@ -97,7 +108,7 @@ def strategy(name: str) -> Strategy:
 
 
 def is_strategy(name: str) -> bool:
-    """Return True if a strategy has this name or alias, ignoring letter case."""
+    """Return True if a strategy has this name or alias, in any case, with or without hyphens."""
     return STRATEGIES.find(name) is not None
 
 

@@ -243,7 +243,8 @@ class BoundsByNeeds:
         within = "" if first.limits is None else ", within the memory limit"
         kind = kind_in_words(needs, {result.slices for result in covered})
         chunks = counted_either({result.chunks for result in covered}, "chunk")
-        covers = f"schedules {kind}, on any placement, with {chunks} per rank{within}"
+        placements = placements_in_words(covered)
+        covers = f"schedules {kind}, on {placements}, with {chunks} per rank{within}"
         where = f"{least.schedule.placement.name}, {counted(least.chunks, 'chunk')} per rank"
         where += f", {least.slices} slices" if least.slices > 1 else ""
         where += ", recomputing the same stages" if bound_is_of_recomputed(least) else ""
@@ -259,6 +260,12 @@ class BoundsByNeeds:
             slices=least.slices,
             recomputing=bound_is_of_recomputed(least),
         )
+
+
+def placements_in_words(results: Iterable[Result]) -> str:
+    """Return the placements of results as alternatives, each once: ``the placements linear, loop or v``."""
+    *others, last = dict.fromkeys(result.schedule.placement.name for result in results)
+    return f"the placements {', '.join(others)} or {last}" if others else f"the placement {last}"
 
 
 def _above(gap: float) -> str:

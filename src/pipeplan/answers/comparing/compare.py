@@ -22,6 +22,7 @@ from pipeplan.answers.simulating.simulate import simulated
 from pipeplan.answers.sources import Source, label, opened, same_ranks, settings_for
 from pipeplan.costs import Settings
 from pipeplan.foundation.errors import InputError, PipeplanError, UnknownNameError
+from pipeplan.foundation.records import replaced
 from pipeplan.model import Timeline
 from pipeplan.strategies import STRATEGIES, Strategy
 
@@ -91,12 +92,16 @@ def comparison_of(
     for error in refused.values():
         if not results or (schedules and isinstance(error, InputError)):
             raise error
-    return comparison_of_results(
+    comparison = comparison_of_results(
         results,
         allowed,
         refused={name: str(error) for name, error in refused.items()},
         notes=() if schedules else allowed_in_words(settings),
     )
+    if not schedules or not refused:
+        return comparison
+    left_out = (f"{name} is not possible here: {str(error).splitlines()[0]}" for name, error in refused.items())
+    return replaced(comparison, headline="; ".join([comparison.headline, *left_out]))
 
 
 def compared(

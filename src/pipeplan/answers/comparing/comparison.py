@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 import msgspec
@@ -32,7 +33,6 @@ from pipeplan.answers.published import (
     as_candidate,
     best_published,
     faster_with_more,
-    faster_with_more_in_words,
     missing,
 )
 from pipeplan.answers.simulating.result import Result, pictured, view_of_result
@@ -209,10 +209,6 @@ class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq
         if not all(self[place].fits for place in places):
             yield line("! over the memory limit")
         yield from more_rows(len(self) - len(places), "more schedule")
-        if len(self.faster_with_more) > 1:
-            every = [*(more.value for more in self.faster_with_more), self.best.makespan]
-            times = Times.of(every, first.time_unit)
-            yield line(faster_with_more_in_words(self.faster_with_more, times, fits=first.fits))
         if self.parting is not None:
             starts = (start for rank in self.parting.ranks for start in rank.starts if start is not None)
             yield from parting_parts(self.parting, Times.of((first.makespan, *starts), first.time_unit), shown)
@@ -245,6 +241,15 @@ class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq
         """Print the table that the command prints, with some of ``COLUMNS``; with ``all``, all schedules."""
         shown = ShownOptions(all=all, verbose=verbose)
         show(line(self.headline, "bold"), *self._below(shown, columns))
+
+    def _repr_html_(self) -> str:
+        """Return the HTML that a notebook shows: the table, and the pictures of the first schedules."""
+        from pipeplan.answers.parts import html
+        from pipeplan.drawing.static import html_of
+
+        headline = f"<p><strong>{escape(one_line(self.headline))}</strong></p>"
+        pictures = html_of([view_of_result(result) for result in self.results[:MOST_ROWS]])
+        return f"{headline}{html(*self._below())}{pictures}"
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [{"schedule": result.name} | asdict(Summary.of(result)) | frame_of(result) for result in self.results]

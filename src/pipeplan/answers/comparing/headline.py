@@ -27,12 +27,12 @@ def headline_of(
     first, times = results[0], times_of(results)
     more = "" if not faster else f"{_with(faster[0])}, {faster[0].schedule} takes {times.text(faster[0].value)}"
     if not first.fits or missing(first.needs, allowed):
-        return f"{_none(results, allowed)}{f'; {more}' if more else _leanest(results)}"
+        return _none(results, faster, times)
     if len(results) == 1:
         return first.headline
     fits = "" if first.limits is None else f" that fits {limit_in_short(first.limits)}"
-    chunks = counted_either({result.chunks for result in results if not missing(result.needs, allowed)}, "chunk")
-    standing = "" if gap is None else f", {_above(gap, chunks)}"
+    covered = [result for result in results if not missing(result.needs, allowed)]
+    standing = "" if gap is None else f", {_above(gap, covered)}"
     figures = f"{times.text(first.makespan)}{standing}"
     if parting is not None and parting.identical:
         return f"{parting.schedules[0]} and {parting.schedules[1]} are the same order: {figures}"
@@ -41,13 +41,16 @@ def headline_of(
     return f"{first.name} is the fastest{fits}: {figures}{f'; {more}' if more else ''}"
 
 
-def _above(gap: float, chunks: str) -> str:
+def _above(gap: float, covered: Sequence[Result]) -> str:
     """Return how far a makespan is above its least bound, ``3.9% above the bound``, or that nothing can be shorter.
 
-    A search may try more ``chunks`` per rank than published schedules have, so what cannot be shorter names these.
+    A search may try other placements and more chunks than the ``covered`` schedules have, so the latter names theirs.
     """
     if gap == 0:
-        return f"and no schedule with {chunks} per rank can be shorter"
+        if len({(result.schedule.placement.name, result.chunks) for result in covered}) == 1:
+            return "and no order on this placement is shorter"
+        chunks = counted_either({result.chunks for result in covered}, "chunk")
+        return f"and no order with {chunks} per rank on the placements compared is shorter"
     return f"{percent(gap) if gap >= LEAST_SHOWN else f'less than {percent(LEAST_SHOWN)}'} above the bound"
 
 
@@ -68,14 +71,14 @@ def _of_two(first: Result, second: Result, times: Times) -> str:
     return f"{first.name} is faster than {second.name}: {takes} ({gain}), with {memory}"
 
 
-def _none(results: Sequence[Result], allowed: Allowed) -> str:
+def _none(results: Sequence[Result], faster: Sequence[FasterWithMore], times: Times) -> str:
+    """Return that no schedule fits, or only those that need more than is allowed, the ``faster`` ones."""
     limits = next((result.limits for result in results if result.limits is not None), None)
-    alone = all(not missing(result.needs, allowed) for result in results)
-    needs = "" if alone else f" that needs {'at most ' if allowed else ''}{needs_in_words(allowed)}"
-    return f"No schedule{needs} {'is possible' if limits is None else f'fits {limit_in_short(limits)}'}"
-
-
-def _leanest(results: Sequence[Result]) -> str:
+    limit = "" if limits is None else limit_in_short(limits)
+    if faster:
+        needs = " or ".join(needs_in_words(more.needs) for more in faster)
+        taken = f"{faster[0].schedule} takes {times.text(faster[0].value)}"
+        return f"Only with {needs} {f'does a schedule fit {limit}' if limit else 'is a schedule possible'}: {taken}"
     least = min(results, key=lambda result: result.peak)
     memory = memory_text(least.peak, in_activations=least.peak_bytes is None)
-    return f": {least.name}, which needs the least, takes {memory}"
+    return f"No schedule {f'fits {limit}' if limit else 'is possible'}: {least.name}, which needs the least, takes {memory}"

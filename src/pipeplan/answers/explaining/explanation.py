@@ -16,7 +16,8 @@ from pipeplan.answers.arguments import ScheduleLike, apart, asked
 from pipeplan.answers.explaining.headline import headline_of
 from pipeplan.answers.explaining.measured import FittedCosts, on_fitted_costs
 from pipeplan.answers.explaining.remedies import NO_REMEDIES, Remedy, remedies
-from pipeplan.answers.explaining.sentences import Wait, advice_of, longest_waits, ranks_told, sentences_of
+from pipeplan.answers.explaining.sentences import advice_of, ranks_told, sentences_of
+from pipeplan.answers.explaining.waits import Wait, longest_waits
 from pipeplan.answers.headlined import (
     BRIEF,
     HeadlinedAnswer,

@@ -180,11 +180,10 @@ class ParetoFront(HeadlinedAnswer, Listing[FrontPoint], frozen=True, kw_only=Tru
         several = any(len(point.search.placements) > 1 for point in self)
         names = [
             "limit",
-            "peak",
+            *(["peak"] if shown.verbose else []),
             f"time{in_unit}",
             *(["placement"] if several else []),
             "gain",
-            "over",
             "gap\n(placement)",
         ]
         table = columns(*names, padding=1, least=["gap\n(placement)"])
@@ -194,11 +193,12 @@ class ParetoFront(HeadlinedAnswer, Listing[FrontPoint], frozen=True, kw_only=Tru
         listed = rows if shown.all else rows[:MOST_ROWS]
         for point, limit, peak in listed:
             search = point.search
-            gain = "" if point.gain is None else percent(point.gain)
-            over = "none fits" if point.best_published is None else one_line(point.best_published.schedule)
+            over = None if point.best_published is None else one_line(point.best_published.schedule)
+            gain = "none fits" if point.gain is None else f"{percent(point.gain)} over {over}"
+            held = [peak] if shown.verbose else []
             verdict = "optimal" if search.optimal else percent(search.objective.gap)
             placed = [search.placement] if several else []
-            table.add_row(limit, peak, times.number(point.value), *placed, gain, over, verdict)
+            table.add_row(limit, *held, times.number(point.value), *placed, gain, verdict)
         yield from (line(), table)
         yield from more_rows(len(rows) - len(listed), "more limit")
         if faster := self.faster_with_more:
@@ -207,7 +207,9 @@ class ParetoFront(HeadlinedAnswer, Listing[FrontPoint], frozen=True, kw_only=Tru
             yield from self._published(in_unit, times)
             costs = ("costs", costs_in_words(first.costs, first.schedule.placement))
             yield facts([("gain", self.gain), costs], above=1)
-        yield from more_details(["the published schedules", "the gain under each limit", "the costs"], shown)
+        yield from more_details(
+            ["the peaks", "the published schedules", "the gain under each limit", "the costs"], shown
+        )
 
     def _published(self, in_unit: str, times: Times) -> Iterator[RenderableType]:
         """Return the published schedules that no other beats."""

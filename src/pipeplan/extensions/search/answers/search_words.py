@@ -260,7 +260,8 @@ def _gain_in_short(search: SearchRecord, times: Times, fits: str) -> str:
 
 def next_step(search: SearchRecord) -> str:
     """Return what to do with the schedule that a search found: how to keep it, what takes it, and whether to search on."""
-    step = "Next: '-o better.csv' writes this order, for 'pipeplan export better.csv' and 'pipeplan run better.csv'"
+    uses = "'pipeplan export better.csv --to torchtitan' or 'pipeplan run better.csv'"
+    step = f"Next: write this order with '-o better.csv', for {uses}"
     if search.optimal or search.objective.gap <= NOTHING:
         return f"{step}."
     return f"{step}; '--seconds {longer_than(search)}' searches on."
