@@ -82,7 +82,8 @@ export class PlanPage {
     form.element.addEventListener("submit", () => void this.requestPlan());
     document.addEventListener("keydown", (event) => event.key === "Escape" && this.running?.abort());
     part("#controls").prepend(this.file.element, form.element);
-    // Until there is a plan, the form takes its place.
+    // Until a plan is requested, the form takes its place.
+    this.sheet.setLabel("Change model, cluster or limits");
     document.body.classList.add("controls-first");
     const choice = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.why, this.remarks));
     const selected = make("div", { class: "side-by-side" }, make("div", {}, this.facts), time.element);
@@ -103,8 +104,10 @@ export class PlanPage {
     part("main").replaceChildren(sheet.opener, banner.element, progress.element, empty, this.answer);
     form.typed = typedIn(location.search, fieldNames(this.fields));
     const before = location.search === "" ? null : savedPlan(queryOf(form.typed));
-    if (before !== null) this.show(before);
-    else if (location.search === "") void this.requestPlan(true);
+    if (before !== null) {
+      document.body.classList.remove("controls-first");
+      this.show(before);
+    } else if (location.search === "") void this.requestPlan(true);
   }
 
   private changed(): void {
@@ -131,6 +134,7 @@ export class PlanPage {
     history.replaceState(null, "", `?${queryOf(typed)}${location.hash}`);
     this.fail([]);
     this.sheet.close();
+    document.body.classList.remove("controls-first");
     this.progress.begin();
     this.answer.classList.add("stale");
     try {
@@ -171,8 +175,6 @@ export class PlanPage {
     this.count.textContent = counted(result);
     this.remarks.replaceChildren(...result.remarks.map((text) => make("p", { class: "note" }, sentence(text))));
     this.front.element.hidden = result.best === null;
-    document.body.classList.remove("controls-first");
-    this.sheet.setLabel("Change model, cluster or limits");
     if (this.rows.length > 0) this.select(0);
   }
 
