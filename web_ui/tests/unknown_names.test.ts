@@ -26,6 +26,7 @@ describe("unknown names of a link", () => {
     expect(found("?preset=gpt-6.2b").map(({ nearest, address }) => [nearest, address])).toEqual([
       ["gpt-6.2b-24", "?preset=gpt-6.2b-24"],
     ]);
+    expect(found("?schedules=zvb,1f1b").map(({ nearest }) => nearest)).toEqual(["zbv"]);
     expect(found("?machine=megatron-a10").map(({ kind, nearest }) => [kind, nearest])).toEqual([
       ["machine", "megatron-a100"],
     ]);

@@ -303,7 +303,7 @@ def test_explaining(watched):
     page = watched.page
     page.click(".panel-bar button:text-is('Why idle')")
     page.wait_for_selector(".explain-body table")
-    assert page.text_content(".explain h2") == "Why ranks idle: 1f1b"
+    assert (page.text_content(".explain h2") or "").startswith("1f1b takes ")
     text = page.text_content(".explain-body")
     for words in ("waiting for messages", "critical path", "transfers free", "1 more microbatch"):
         assert words in text

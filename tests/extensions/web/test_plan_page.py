@@ -65,6 +65,24 @@ def test_a_plan_from_question_to_flags(watched):
     assert parse_qs(urlsplit(page.url).query)["model"] == ["llama3-8b"]
 
 
+def test_a_page_without_a_question_plans_the_example_until_another_is_typed(watched):
+    visit(watched)
+    page = watched.page
+    page.wait_for_selector(".progress:not([hidden])")
+    assert page.input_value("#field-model") == "llama3-70b"
+    page.fill("#field-model", "llama3-8b")
+    page.wait_for_selector(".progress", state="hidden")
+    assert page.is_hidden(".banner"), "the user cancelled nothing"
+    assert page.is_hidden(".answer")
+    watched.page.goto(f"{watched.address}/plan")
+    page.wait_for_function(ANSWERED, timeout=60_000)
+    assert (page.text_content("h2") or "").startswith("Train with ")
+    assert page.evaluate("document.activeElement.tagName") != "H2", "the focus stays where it was"
+    page.reload()
+    page.wait_for_function(ANSWERED)
+    assert page.is_hidden(".progress"), "the plan of the address is kept"
+
+
 def test_the_table_has_ten_rows_and_a_button_for_the_others(watched):
     planned(watched, QUICK.replace("&fix=tp=2,4", ""))
     page = watched.page

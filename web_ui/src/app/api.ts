@@ -137,5 +137,5 @@ export async function send(address: string, request: RequestInit): Promise<Respo
   if (answer === null) throw new Away();
   if (answer.ok) return answer;
   const body = (await answer.json().catch(() => null)) as { errors?: readonly Fault[] } | null;
-  throw new Refusal(body?.errors ?? [{ field: "", message: `server error ${answer.status}` }]);
+  throw new Refusal(body?.errors ?? [{ field: "", message: `the server failed (status ${answer.status}): try again` }]);
 }

@@ -56,13 +56,13 @@ export class ExplainPanel implements Panel {
   }
 
   private show(explanation: Explanation): void {
-    this.heading.textContent = `Why ranks idle: ${explanation.schedule}`;
+    this.heading.textContent = explanation.headline;
     const { advice } = explanation.explain;
     const first = advice === "" ? [] : [this.advise(advice)];
     const more = moreText(explanation);
     if (more !== "") first.push(make("p", { class: "advice" }, more));
     this.body.replaceChildren(
-      ...sentencesOf(explanation),
+      sentencesOf(explanation),
       ...first,
       changes(explanation, this.host),
       idle(explanation),
@@ -147,13 +147,9 @@ function path({ explain: { critical_path: critical }, makespan, time_unit: unit 
   return section("The critical path", stack, make("ul", { class: "legend" }, ...list), about);
 }
 
-function sentencesOf({ explain: { sentences } }: Explanation): HTMLElement[] {
-  const [first, ...ranks] = sentences;
-  if (first === undefined) return [];
-  return [
-    make("p", {}, make("strong", {}, first)),
-    make("ul", { class: "sentences" }, ...ranks.map((text) => make("li", {}, text))),
-  ];
+/** Return the sentences on the ranks; the first one repeats the headline. */
+function sentencesOf({ explain: { sentences } }: Explanation): HTMLElement {
+  return make("ul", { class: "sentences" }, ...sentences.slice(1).map((text) => make("li", {}, text)));
 }
 
 function changes(explanation: Explanation, host: Host): HTMLElement {

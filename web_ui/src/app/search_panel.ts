@@ -109,15 +109,15 @@ export class SearchPanel implements Panel {
   }
 
   private showResult(result: SearchResult, name: string): void {
-    const { objective, said: gains, seconds, found_by: by } = result;
-    const [gain, ...others] = gains;
+    const { headline, objective, said, seconds, found_by: by } = result;
+    const [, ...others] = said;
     const times = Times.of([objective.value, objective.lower_bound], result.time_unit);
     const sentences = [
       ...others,
       provenText(objective, result.optimal, times),
       `Found by ${by} in ${seconds.toFixed(1)} s. It is in the table as \u201c${name}\u201d; Download offers every format.`,
     ];
-    this.form.status.replaceChildren(make("strong", {}, gain ?? ""), ` ${sentences.join(" ")}`);
+    this.form.status.replaceChildren(make("strong", {}, `${headline}.`), ` ${sentences.join(" ")}`);
   }
 
   private get unit(): string {

@@ -83,15 +83,18 @@ export function nearestOf(name: string, names: readonly string[]): string | null
   return best !== undefined && best.away <= DIFFERENT * Math.max(text.length, 2) ? best.known : null;
 }
 
-/** Return the number of letters to insert, delete or replace (Levenshtein's distance). */
+/** Return the number of letters to insert, delete, replace or swap with the next one (the optimal string alignment). */
 function distance(one: string, other: string): number {
+  let before: readonly number[] = [];
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (let i = 1; i <= one.length; i++) {
     const next = [i];
     for (let j = 1; j <= other.length; j++) {
-      next.push(Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (one[i - 1] === other[j - 1] ? 0 : 1)));
+      const swaps = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      const aligned = row[j - 1] + (one[i - 1] === other[j - 1] ? 0 : 1);
+      next.push(Math.min(row[j] + 1, next[j - 1] + 1, aligned, swaps ? before[j - 2] + 1 : aligned));
     }
-    row = next;
+    [before, row] = [row, next];
   }
   return row[other.length];
 }

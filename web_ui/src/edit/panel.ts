@@ -1,6 +1,7 @@
 /** The editor of a schedule: a timeline to drag ops in, a text to type in, and the verdict on the schedule. */
 
 import "./edit.css";
+import { LONGEST } from "../app/address.js";
 import { type Comparison, download, type Result } from "../app/api.js";
 import { Latest } from "../app/latest.js";
 import type { Host, Panel } from "../app/panel.js";
@@ -28,8 +29,6 @@ const QUIET = 160;
 const LONG = 400;
 /** Maximum length of a text whose change is explained; for longer ones this takes as long as the verdict. */
 const MOST_EXPLAINED = 150_000;
-/** Maximum length of an address in characters; servers and chat programs truncate longer ones. */
-const LONGEST = 8000;
 /** Maximum length of a text in the page's address, in addition to the settings. */
 const MOST_REMEMBERED = 4000;
 const EMPTY = "";

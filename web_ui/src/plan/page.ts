@@ -26,7 +26,7 @@ const EXAMPLE: Typed = { model: "llama3-70b", cluster: "h100-sxm:8x8", global_ba
 
 export class PlanPage {
   private readonly form: Form;
-  private readonly file = new ModelFile(() => this.form.fail([]));
+  private readonly file = new ModelFile(() => this.changed());
   private readonly progress = new ProgressLine(() => this.running?.abort());
   private readonly submit = make("button", { type: "submit", class: "button primary" }, "Plan");
   private readonly banner = new Banner("See the message at ", (name) => this.focus(name));
@@ -64,12 +64,14 @@ export class PlanPage {
   private readonly remarks = make("div");
   private readonly failed = make("p", { class: "error", role: "alert", hidden: true });
   private running: AbortController | null = null;
+  /** Whether the running plan is that of the example, which the user did not request. */
+  private unasked = false;
   private lookup: AbortController | null = null;
   private plan: Plan | null = null;
   private rows: readonly Row[] = [];
 
   constructor(private readonly fields: PlanFields) {
-    this.form = new Form(fields, () => undefined);
+    this.form = new Form(fields, () => this.stopExample());
     this.time = new Bars("Where the step's time goes", "s", fields.time, figure);
     this.memory = new Bars("Memory of each pipeline rank", "GiB", fields.memory, (value) => value.toFixed(1));
   }
@@ -80,7 +82,8 @@ export class PlanPage {
     form.element.addEventListener("submit", () => void this.requestPlan());
     document.addEventListener("keydown", (event) => event.key === "Escape" && this.running?.abort());
     part("#controls").prepend(this.file.element, form.element);
-    // Until there is a plan, the form takes its place.
+    // Until a plan is requested, the form takes its place.
+    this.sheet.setLabel("Change model, cluster or limits");
     document.body.classList.add("controls-first");
     const choice = make("div", { class: "side-by-side" }, front.element, make("div", {}, this.why, this.remarks));
     const selected = make("div", { class: "side-by-side" }, make("div", {}, this.facts), time.element);
@@ -101,9 +104,20 @@ export class PlanPage {
     part("main").replaceChildren(sheet.opener, banner.element, progress.element, empty, this.answer);
     form.typed = typedIn(location.search, fieldNames(this.fields));
     const before = location.search === "" ? null : savedPlan(queryOf(form.typed));
-    if (before === null) return;
-    empty.hidden = true;
-    this.show(before);
+    if (before !== null) {
+      document.body.classList.remove("controls-first");
+      this.show(before);
+    } else if (location.search === "") void this.requestPlan(true);
+  }
+
+  private changed(): void {
+    this.form.fail([]);
+    this.stopExample();
+  }
+
+  /** Stop the plan of the example: the user begins one. */
+  private stopExample(): void {
+    if (this.unasked) this.running?.abort();
   }
 
   private focus(name: string): void {
@@ -111,15 +125,16 @@ export class PlanPage {
     this.form.focus(name);
   }
 
-  private async requestPlan(): Promise<void> {
+  private async requestPlan(unasked = false): Promise<void> {
     this.running?.abort();
+    this.unasked = unasked;
     const controller = new AbortController();
     this.running = controller;
     const typed = this.form.typed;
     history.replaceState(null, "", `?${queryOf(typed)}${location.hash}`);
     this.fail([]);
-    this.empty.hidden = true;
     this.sheet.close();
+    document.body.classList.remove("controls-first");
     this.progress.begin();
     this.answer.classList.add("stale");
     try {
@@ -131,15 +146,18 @@ export class PlanPage {
         controller.signal,
       );
       this.show(result);
-      this.headline.focus();
+      if (!unasked) this.headline.focus();
       // The address does not contain the user's file, so its plan is not saved.
       if (this.file.file === null) savePlan(queryOf(typed), result);
     } catch (error) {
-      if (this.running === controller) this.fail(controller.signal.aborted ? CANCELLED : faultsOf(error));
+      if (this.running !== controller) return;
+      if (!controller.signal.aborted) this.fail(faultsOf(error));
+      else if (!unasked) this.fail(CANCELLED);
     } finally {
       if (this.running === controller) {
         this.progress.end();
         this.running = null;
+        this.unasked = false;
       }
     }
   }
@@ -147,6 +165,7 @@ export class PlanPage {
   private show(result: Plan): void {
     this.plan = result;
     this.rows = rowsOf(result);
+    this.empty.hidden = true;
     this.answer.hidden = false;
     this.answer.classList.remove("stale");
     this.heading.textContent = result.heading;
@@ -156,8 +175,6 @@ export class PlanPage {
     this.count.textContent = counted(result);
     this.remarks.replaceChildren(...result.remarks.map((text) => make("p", { class: "note" }, sentence(text))));
     this.front.element.hidden = result.best === null;
-    document.body.classList.remove("controls-first");
-    this.sheet.setLabel("Change model, cluster or limits");
     if (this.rows.length > 0) this.select(0);
   }
 

@@ -14,7 +14,7 @@ export class ProgressLine {
 
   begin(): void {
     this.bar.removeAttribute("value");
-    this.status.textContent = "asks";
+    this.status.textContent = "starting";
     this.element.hidden = false;
   }
 

@@ -1,4 +1,4 @@
-/** The page of a comparison: its costs, the memory limit, the table, and the timelines of the selected schedules. */
+/** The page of a comparison: its sentence, its costs, the memory limit, the table, and the timelines of the selected schedules. */
 
 import type { TimelineData } from "../data.js";
 import { make } from "../dom.js";
@@ -8,7 +8,7 @@ import { fromFragment, type ReportState, toParts } from "./address.js";
 import { ComparisonTable, MOST_DRAWN } from "./comparison_table.js";
 import { LimitControl } from "./limit.js";
 import { memoryForm } from "./memory_form.js";
-import { initialSchedules, leastBound } from "./ranking.js";
+import { headlineWithin, initialSchedules, leastBound } from "./ranking.js";
 import { type Opener, Timelines } from "./timelines.js";
 
 export interface ComparisonSource {
@@ -22,6 +22,7 @@ export class ComparisonView {
   readonly timelines: Timelines;
   private state: ReportState;
   private source: ComparisonSource | null = null;
+  private readonly headline = make("p", { class: "pr-headline", role: "status" });
   private readonly costs = make("p", { class: "pr-costs" });
   private readonly table: ComparisonTable;
   private readonly limit: LimitControl;
@@ -45,7 +46,7 @@ export class ComparisonView {
       only: (name) => this.set({ drawn: [name] }),
     });
     const above = make("div", { class: "pr-above" }, this.table.element, this.limit.element);
-    this.element.append(this.costs, above, ...below, this.notes, this.timelines.element);
+    this.element.append(this.headline, this.costs, above, ...below, this.notes, this.timelines.element);
   }
 
   /** Show a comparison; the state stays as far as it applies. */
@@ -109,6 +110,9 @@ export class ComparisonView {
     if (this.source === null) return;
     const { comparison, open, themes } = this.source;
     const names = this.names();
+    const headline = headlineWithin(comparison, this.limitNow);
+    // An unchanged sentence is not announced again.
+    if (this.headline.textContent !== headline) this.headline.textContent = headline;
     this.table.show(comparison, names, this.limitNow, this.state.sort);
     this.limit.show(comparison, this.limitNow, names);
     void this.timelines.show(names, open, themes);

@@ -57,7 +57,7 @@ export class ComparisonTable {
       this.name(row.schedule, row.placement),
       cell(String(row.chunks), "minor"),
       make("td", { class: "makespan" }, bar(times.number(row.makespan), row.makespan / longest, row.bound / longest)),
-      cell(percent(row.bubble)),
+      cell(percent(row.bubble), "bubble"),
       cell(memory.number(row.peak)),
       make("td", { class: "minor", title: row.bound_reason }, times.number(row.bound)),
       over ? cell(reasonOf(row, forms), "reason") : cell(percent(gap ?? 0)),
@@ -97,7 +97,7 @@ function columns({ times, memory }: Forms): readonly Column<SortKey>[] {
       help: "time from 0 to the end of the last op; the line on the bar is the lower bound of its placement",
       kind: "makespan",
     },
-    { key: "bubble", name: "bubble", help: "idle time / total time" },
+    { key: "bubble", name: "bubble", help: "idle time / total time", kind: "bubble" },
     { key: "peak", name: peakName(memory.unit), help: `peak memory of the fullest rank, in ${memory.unit}` },
     {
       key: "bound",

@@ -26,6 +26,7 @@ export async function showDifference(
   const below = make("div");
   const table = new DifferenceTable(facts, (notation) => find(notation));
   place.append(
+    make("p", { class: "pr-headline" }, facts.sentences[0]),
     ...(facts.of === "" ? [] : [make("p", { class: "pr-costs" }, facts.of)]),
     make("div", { class: "pr-above pr-summary" }, sentencesOf(facts), make("div", {}, table.element, legendOf(facts))),
     below,
@@ -64,11 +65,10 @@ function scaleOf({ ratios, reach }: DifferenceFacts): ScaleJson {
 }
 
 function sentencesOf({ sentences, notes }: DifferenceFacts): HTMLElement {
-  const [headline, ...others] = sentences;
+  const [, ...others] = sentences;
   return make(
     "section",
     { "aria-label": "result" },
-    make("p", { class: "pr-answer" }, headline ?? ""),
     make("ul", { class: "pr-sentences" }, ...others.map((text) => make("li", {}, ...withCommand(text)))),
     ...notes.map((note) => make("p", { class: "pr-costs" }, note)),
   );

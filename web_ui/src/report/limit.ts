@@ -1,10 +1,10 @@
-/** Control of the memory limit: makespan against memory, a slider along the memory axis, a field, and the fastest schedule that fits. */
+/** Control of the memory limit: makespan against memory, a slider along the memory axis, and a field. */
 
 import { make } from "../dom.js";
 import type { ComparisonFacts } from "../records.js";
 import { roundStep, type Scale, scaleOf } from "../scale.js";
 import { type MemoryForm, memoryForm } from "./memory_form.js";
-import { answer, ranked, SHORTEST_FIRST } from "./ranking.js";
+import { ranked, SHORTEST_FIRST } from "./ranking.js";
 import { Tradeoff } from "./tradeoff.js";
 
 const LEFT = 64;
@@ -23,7 +23,6 @@ export interface LimitHandlers {
 
 export class LimitControl {
   readonly element = make("section", { class: "pr-limit", "aria-label": "memory limit" });
-  private readonly answer = make("p", { class: "pr-answer", role: "status" });
   private readonly picture: Tradeoff;
   private readonly slider = make("input", { type: "range", "aria-label": "memory limit", class: "pr-slider" });
   private readonly field = make("input", { type: "number", min: 0, step: "any", id: "pr-limit", placeholder: "none" });
@@ -40,7 +39,7 @@ export class LimitControl {
     const label = make("label", { for: "pr-limit" }, "Memory limit per rank");
     const line = make("div", { class: "pr-field" }, label, this.field, this.unit, this.clear);
     const caption = make("p", { class: "pr-caption", "aria-hidden": "true" });
-    this.element.append(this.answer, line, this.picture.element, this.slider, caption);
+    this.element.append(line, this.picture.element, this.slider, caption);
     this.observer = new ResizeObserver(() => this.draw());
     this.observer.observe(this.element);
   }
@@ -58,8 +57,6 @@ export class LimitControl {
     if (document.activeElement !== this.field) this.field.value = limit === null ? "" : form.number(limit);
     this.unit.textContent = form.unit;
     this.clear.disabled = limit === null;
-    const sentence = answer(comparison, limit);
-    if (this.answer.textContent !== sentence) this.answer.textContent = sentence;
     this.draw();
   }
 

@@ -1,6 +1,6 @@
-/** The rows of a comparison under a memory limit and in an order, and the fastest schedule in words. */
+/** The rows of a comparison under a memory limit and in an order, and the sentence on the fastest one. */
 
-import { change, Times } from "../format.js";
+import { Times } from "../format.js";
 import { missingOf, NEEDS, needsText } from "../needs.js";
 import type { ComparisonFacts, ComparisonRow } from "../records.js";
 import { memoryForm } from "./memory_form.js";
@@ -89,59 +89,30 @@ export function initialSchedules(comparison: ComparisonFacts, limit: number | nu
 
 const REFERENCE = "1f1b";
 
-/** Return a sentence about the fastest schedule within the limit, compared with others. */
-export function answer(comparison: ComparisonFacts, limit: number | null): string {
-  const rows = ranked(comparison, limit, SHORTEST_FIRST);
+/**
+ * Return the sentence of a comparison under a memory limit. It is the comparison's own one, or, under a limit that the reader
+ * chose, one in the same words without the bound, which holds for the comparison's limit only.
+ */
+export function headlineWithin(comparison: ComparisonFacts, limit: number | null): string {
+  if (limit === comparison.limit) return comparison.headline;
+  const { rows, unit, allowed } = comparison;
   const memory = memoryForm(comparison);
   const times = Times.of(
-    rows.map(({ row }) => row.makespan),
-    comparison.unit,
+    rows.map(({ makespan }) => makespan),
+    unit,
   );
-  const within = rows.filter(({ over }) => !over);
-  if (within.length === 0) {
-    const leanest = rows.reduce((least, entry) => (entry.row.peak < least.row.peak ? entry : least)).row;
-    return `No schedule fits ${memory.text(limit ?? 0)}: the leanest, ${leanest.schedule}, needs ${memory.text(leanest.peak)}.`;
+  const within = ranked(comparison, limit, SHORTEST_FIRST).filter(({ over }) => !over);
+  const best = within.find(({ more }) => more === 0)?.row;
+  const faster = within
+    .filter(({ row, more }) => more > 0 && (best === undefined || row.makespan < best.makespan))
+    .reduce<ComparisonRow | null>((least, { row }) => (least && least.makespan <= row.makespan ? least : row), null);
+  const more = faster && `; with ${needsText(faster.needs)}, ${faster.schedule} takes ${times.text(faster.makespan)}`;
+  const fits = limit === null ? "" : ` that fits ${memory.text(limit)}`;
+  if (best !== undefined) return `${best.schedule} is the fastest${fits}: ${times.text(best.makespan)}${more ?? ""}`;
+  if (more) {
+    const needs = `${allowed.length > 0 ? "at most " : ""}${needsText(allowed) || "nothing"}`;
+    return `No schedule that needs ${needs} fits ${memory.text(limit ?? 0)}${more}`;
   }
-  const [{ row: first, more }] = within;
-  const inLimit = limit === null ? "" : ` within ${memory.text(limit)}`;
-  const grouped = rows.some((entry) => entry.more !== more);
-  const needs = more > 0 ? `, and needs ${needsText(first.needs)}` : grouped ? ofThose(comparison.allowed) : "";
-  const what = `${first.schedule} is the fastest${inLimit}${needs}`;
-  const sentence = `${what}: ${times.text(first.makespan)} with ${memory.text(first.peak)}${against(first, rows)}.`;
-  const faster = withMore(first, within).map(
-    (row) => `${row.schedule}, ${times.text(row.makespan)}, needs ${needsText(row.needs)}`,
-  );
-  return faster.length > 0 ? `${sentence} Faster with more: ${faster.join("; ")}.` : sentence;
-}
-
-function ofThose(allowed: ComparisonFacts["allowed"]): string {
-  return ` of those that need ${allowed.length > 0 ? `at most ${needsText(allowed)}` : "nothing"}`;
-}
-
-/** Return the fastest schedule of each group that needs more than the first one, if it is faster. */
-function withMore(first: ComparisonRow, within: readonly Ranked[]): ComparisonRow[] {
-  const best = new Map<string, ComparisonRow>();
-  for (const { row, more } of within) {
-    const key = row.needs.join();
-    if (more > 0 && row.makespan < first.makespan && !best.has(key)) best.set(key, row);
-  }
-  return [...best.values()].sort((one, other) => one.makespan - other.makespan);
-}
-
-/** Return `, 18.6% faster than 1f1b, 10.6% slower than zbv, which does not fit`. */
-function against(first: ComparisonRow, rows: readonly Ranked[]): string {
-  const reference = rows.find(({ row }) => row.schedule === REFERENCE);
-  const alike = rows.filter(({ row }) => missingOf(row.needs, first.needs).length === 0);
-  const shortest = alike.reduce((least, entry) => (entry.row.makespan < least.row.makespan ? entry : least));
-  const others = [...new Set([reference, shortest])].filter((entry) => entry !== undefined && entry.row !== first);
-  const over = others.filter((entry) => entry?.over);
-  const parts = others.flatMap((entry) => (entry === undefined ? [] : [lengthAgainst(first, entry.row)]));
-  if (over.length > 0) parts.push(over.length > 1 ? "neither of which fits" : "which does not fit");
-  return parts.map((text) => `, ${text}`).join("");
-}
-
-function lengthAgainst(one: ComparisonRow, other: ComparisonRow): string {
-  const text = change(one.makespan / other.makespan - 1);
-  if (text === "0.0%") return `as fast as ${other.schedule}`;
-  return `${text.slice(1)} ${text.startsWith("-") ? "faster" : "slower"} than ${other.schedule}`;
+  const leanest = rows.reduce((least, row) => (row.peak < least.peak ? row : least));
+  return `No schedule fits ${memory.text(limit ?? 0)}: ${leanest.schedule}, which needs the least, takes ${memory.text(leanest.peak)}`;
 }

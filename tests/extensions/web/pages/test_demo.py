@@ -70,7 +70,7 @@ def test_a_newcomer_finds_the_schedule_for_a_limit(opened):
     page.get_by_role("spinbutton").press("Enter")
     peaks = {result.name: max(result.to_dict()["peak_bytes"]) for result in of_limit}
     fitting = [name for name, peak in peaks.items() if peak <= 12 * 2**30]
-    answer = page.get_by_role("status").filter(has_text="is the fastest within 12.0 GiB")
+    answer = page.get_by_role("status").filter(has_text="is the fastest that fits 12.0 GiB")
     assert answer.inner_text().startswith(fitting[0])
 
     # Other costs: what was chosen stays as far as it applies.

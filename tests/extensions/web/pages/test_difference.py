@@ -44,7 +44,9 @@ def test_the_page_says_what_the_shell_says(opened, diff):
     page = opened()
     assert page.page.get_by_role("heading", level=1).inner_text() == "1f1b: planned against measured"
     text = page.page.locator(".pr-summary").inner_text()
-    assert all(sentence in text for sentence in diff.sentences)
+    headline, *others = diff.sentences
+    assert page.page.locator("main > *").first.inner_text() == headline
+    assert all(sentence in text for sentence in others)
     assert (
         page.page.locator(".pp-chart")
         .get_attribute("aria-label")

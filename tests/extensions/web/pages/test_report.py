@@ -59,6 +59,7 @@ def test_the_page_of_a_comparison(opened, compared):
         page.page.get_by_role("heading", level=1).inner_text()
         == f"{len(compared)} schedules on 4 ranks, 7 microbatches"
     )
+    assert page.page.locator(".pr-comparison > *").first.inner_text() == compared.headline
     assert "29.7 ms forward and 59.4 ms backward" in page.page.locator(".pr-costs").inner_text()
 
     # The table: the shortest first, bars on one track, the bound of its placement and the least of all.
