@@ -55,7 +55,7 @@ def test_a_plan_is_the_best_of_the_trainers_own_plans(plain, capsys):
     plain.print()
     output = " ".join(capsys.readouterr().out.split())
     others = [f"{name} {figure(step)} s" for name, step in steps.items() if name != plain.trainer]
-    assert f"{plain.trainer} (own plans of others: {', '.join(others)})" in output
+    assert f"{plain.trainer} (others' own plans: {', '.join(others)})" in output
 
 
 def assert_on_a_screen(plan: pipeplan.Plan, capsys: Any, monkeypatch: Any) -> None:
