@@ -174,8 +174,13 @@ _SLIPS_OF_YAML: tuple[tuple[str, bool, Callable[[str, int, str], str]], ...] = (
     (r"could not determine a constructor", False, _slip_of_tag),
     (r"unhashable|unacceptable key", False, _says("a key that is a list or a group; put it in quotes")),
     (r"could not find expected ':'", True, _says("a key without a colon; write KEY: VALUE")),
-    (r"block sequence", False, _says("expected '- ' before each entry, at the same indentation")),
+    (r"block sequence|'-' indicator", False, _says("expected '- ' before each entry, at the same indentation")),
     (r"block mapping|expected key|block end", False, _says("expected KEY: VALUE at the indentation of the keys above")),
+    (r"node content", False, _says("a value or a closing bracket is missing before this place")),
+    (r"directive name", False, _says("a value cannot begin with '%'; put it in quotes")),
+    (r"undefined alias", False, _says("a value with '*' names what no '&' defines; put a text in quotes")),
+    (r"alphabetic or numeric", False, _says("a value cannot begin with '*' or '&'; put it in quotes")),
+    (r"document start", False, _says("text outside of all keys; write KEY: VALUE")),
     (r"single document", False, _says("a second document after '---'; keep one")),
 )
 """Patterns of PyYAML's sentences, True to name where the context starts, and the slip."""
