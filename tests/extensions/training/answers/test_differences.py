@@ -214,7 +214,8 @@ LATE = np.where(np.arange(len(LONG)) == 0, 9.0, 1.0)
         (
             run_of(EIGHT),
             run_of(EIGHT, NOISE),
-            "The run took 37 ms, 12.1% longer than the planned 33 ms: above all slower ops of many kinds and stages (+4 ms).",
+            "The run took 37 ms, 12.1% longer than the planned 33 ms: above all slower ops of many kinds and stages "
+            "(+4 ms).",
         ),
     ],
 )
