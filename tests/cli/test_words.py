@@ -124,6 +124,14 @@ def test_a_command_line_is_refused_with_its_remedy(run, line):
 
 FILES: dict[tuple[str, bytes], str] = {
     ("tab.yaml", b"ranks: 4\n\tmicrobatches: 8\n"): "invalid config file tab.yaml: line 2: a tab; use spaces",
+    (
+        "flow.yaml",
+        b"ranks: 4\nlayers: [\n",
+    ): "invalid config file flow.yaml: line 3, column 1: a value or a closing bracket is missing before this place",
+    (
+        "alias.yaml",
+        b"ranks: *.py\n",
+    ): "invalid config file alias.yaml: line 1, column 9: a value cannot begin with '*' or '&'; put it in quotes",
     ("tab.yaml", b"layers:\n\t- forward: 1\n"): "invalid config file tab.yaml: line 2: a tab; use spaces",
     (
         "a.yaml",

@@ -132,6 +132,10 @@ def test_a_trainer_that_cannot_build_the_model_has_no_plan(capsys):
     assert reason.startswith("Megatron-Bridge's layout has one kind of layer")
     assert hybrid.trainer != "bridge"
     hybrid.print()
+    short = " ".join(capsys.readouterr().out.split())
+    assert "bridge none" in short
+    assert "Megatron-Bridge's layout" not in short
+    hybrid.print(verbose=True)
     assert "bridge none (Megatron-Bridge's layout" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(ShapeError, match="one kind of layer"):
         pipeplan.plan(str(CONFIGS / "Bamba-9B-v1.json"), "h100-sxm:8x1", fix={"trainer": "bridge"}, **QUESTION)

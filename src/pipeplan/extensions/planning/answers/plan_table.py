@@ -97,7 +97,7 @@ def _choice(plan: PlanResult, best: BestConfiguration, *, details: bool) -> list
         ("chosen from", _counted(plan)),
     ]
     return [
-        *((("trainer", trainer_in_words(plan)),) if plan.trainer else ()),
+        *((("trainer", trainer_in_words(plan, reasons=details)),) if plan.trainer else ()),
         ("degrees", ", ".join(_degrees(chosen))),
         ("schedule", f"{', '.join(_schedule(chosen))} of {size}"),
         ("layers", f"{best.layout}; {saved}"),

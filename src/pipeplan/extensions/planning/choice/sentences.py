@@ -224,13 +224,13 @@ def unfinished(plan: PlanResult) -> str:
     )
 
 
-def trainer_in_words(plan: PlanResult) -> str:
-    """Return the trainer, and the step times of the other trainers' own plans."""
+def trainer_in_words(plan: PlanResult, *, reasons: bool = True) -> str:
+    """Return the trainer, and the step times of the other trainers' own plans; with ``reasons``, why one has none."""
     if len(plan.by_trainer) < 2:
         return plan.trainer
     own = [
         f"{other.trainer} "
-        + (f"none ({other.reason})" if other.step_time_s is None else f"{figure(other.step_time_s)} s")
+        + (f"none{reasons * f' ({other.reason})'}" if other.step_time_s is None else f"{figure(other.step_time_s)} s")
         for other in plan.by_trainer
         if other.trainer != plan.trainer
     ]
