@@ -100,6 +100,10 @@ _KINDS: tuple[tuple[frozenset[str], str], ...] = (
     (frozenset({"headline"}), "it is an answer of pipeplan, not an input"),
     (frozenset({"traceEvents"}), "it is a trace; pass it to 'pipeplan explain' or 'pipeplan profile --from'"),
     (frozenset({"model", "cluster"}), "it is a configuration; pass it to 'pipeplan estimate'"),
+    (
+        frozenset({"peft_type"}),
+        "it is an adapter (LoRA); pass the config.json of its base model, and its rank as lora_rank to 'pipeplan estimate'",
+    ),
     (frozenset({"model_type"}), "it is a model's config.json; pass it with --model"),
     (frozenset({"gpu", "per_node"}), "it is a cluster; pass it with --cluster"),
     (frozenset({"gpu", "factors"}), "it is a calibration; pass it with --calibration"),

@@ -103,6 +103,7 @@ def test_a_run_updates_it(run, tmp_path):
         ("profile 1f1b --calibrate tiny.yaml --gpu cpu.yaml", "unexpected argument 'tiny.yaml'"),
         (f"profile --calibrate tiny.yaml --from {TORCHTITAN}", "a configuration needs model"),
         ("profile --calibrate ran.yaml --from nowhere", "nowhere"),
+        ("profile --calibrate llama3-8b --from nowhere", "llama3-8b is no configuration file: pass that of the run"),
         (f"diff zbv {TORCHTITAN} -p 2 -m 4 --configuration ran.yaml", ": calibration is missing"),
         (f"diff zbv {TORCHTITAN} -p 2 -m 4 --calibration a.yaml", ": configuration is missing"),
         ("estimate ran.yaml --calibration none.yaml", "cannot read the calibration none.yaml"),

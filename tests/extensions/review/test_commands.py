@@ -162,7 +162,7 @@ def test_a_review_is_one_sentence_first_in_the_shell_and_in_json(write, capsys, 
 
 
 def test_the_script_of_the_readme_is_reviewed_in_45_lines_with_its_patch(tmp_path, capsys):
-    shutil.copy(Path(__file__).parents[3] / "examples" / "pretrain.sh", tmp_path)
+    (tmp_path / "pretrain.sh").write_text((Path(__file__).parents[3] / "examples" / "pretrain.sh").read_text())
     assert main(["review", "pretrain.sh", "--cluster", "h100-sxm:16x8"]) == 1
     text = capsys.readouterr().out
     words = " ".join(text.split())
@@ -249,6 +249,10 @@ def test_what_was_not_judged_is_counted_with_the_option_that_says_it(without_lay
     assert result["configurations"][0]["unknown"] == ["the number of layers"]
     assert main(["review", without_layers, "--verbose"]) == 3
     text = " ".join(capsys.readouterr().out.split())
+    assert main(["review", without_layers]) == 3
+    short = capsys.readouterr().out.partition("missing: ")[2]
+    assert "settings such as " in short
+    assert "other settings" not in short
     assert f"not judged: {counted(layers[0]['rules'], 'rule')}, because the number of layers is not stated" in text
     assert "is not stated: give --model" in text
     assert "does it start: nothing found" not in text
@@ -339,6 +343,10 @@ def test_a_folder_is_walked_and_summed_up_on_a_page(write, capsys, tmp_path):
     text = capsys.readouterr().out
     assert "2 [layout-layers] jobs/run.sh:3, more/jobs/run.sh:3" in text
     assert len(text.splitlines()) < 60
+    assert "cannot be read: invalid YAML in broken.yaml: line 1" in " ".join(text.split())
+    assert "--verbose (in Python: verbose=True) adds each configuration with its findings" in text
+    assert main(["review", "repository", "--verbose"]) == 1
+    assert "error [layout-layers] repository/jobs/run.sh:3" in capsys.readouterr().out
     assert (tmp_path / "fix.patch").read_text().count("+++ ") == 2
 
 

@@ -138,7 +138,8 @@ class Sensitivity:
     """Effect of one changed input on the chosen plan.
 
     ``factor`` is the factor on the input (1 if its name contains the value), ``step_time`` the chosen configuration's step
-    in seconds then, ``instead`` the configuration that is better then, in a few words, if the choice ``changes``.
+    in seconds then, ``instead`` the configuration that is better then, in a few words, if the choice ``changes``, and
+    ``gain`` the fraction by which its step is shorter (negative: longer, because the chosen one does not fit then).
     """
 
     input: str
@@ -146,11 +147,12 @@ class Sensitivity:
     step_time: float
     changes: bool
     instead: str = ""
+    gain: float = 0.0
 
     @property
     def what(self) -> str:
-        """Input and factor in words, such as ``bandwidth between nodes x 0.5``."""
-        return self.input if self.factor == 1 else f"{self.input} x {self.factor:g}"
+        """Input and its change in words, such as ``bandwidth between nodes -50%``."""
+        return self.input if self.factor == 1 else f"{self.input} {self.factor - 1:+.0%}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

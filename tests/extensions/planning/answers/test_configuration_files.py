@@ -77,7 +77,8 @@ def test_models_and_clusters_of_ones_own_are_written_whole():
 @pytest.mark.parametrize(
     ("changes", "kind", "words"),
     [
-        ({"model": None}, InputError, "a configuration needs model"),
+        ({"model": None}, InputError, "a configuration needs model: add lines such as 'model: llama3-8b'"),
+        ({"sequence": None}, InputError, "a configuration needs sequence: add lines such as 'sequence: 8192'"),
         ({"global_batch": 0}, InputError, "invalid global_batch 0: expected an integer"),
         ({"tp": 2, "tensor": 2}, InputError, "tp is given twice"),
         ({"tp": 3}, InputError, "does not divide 16 GPUs"),

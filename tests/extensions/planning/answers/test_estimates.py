@@ -139,7 +139,7 @@ def test_one_configuration_is_told_in_a_sentence_and_25_lines(capsys):
     words = " ".join(output.split())
     assert words.startswith(answer.headline)
     assert next(iter(answer.to_dict())) == "headline"
-    for part in ("step 4.", "spent on compute ", "fullest rank weights ", "attention in one kernel (flash) (+"):
+    for part in ("step 4.", "spent on compute ", "fullest rank weights ", "attention in one kernel (flash) +"):
         assert part in words, part
     assert len(output.splitlines()) <= 25
     assert max(map(len, output.splitlines())) <= 80

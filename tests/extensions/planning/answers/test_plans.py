@@ -37,7 +37,7 @@ def test_the_table_says_what_decides_on_one_screen(plan, capsys, monkeypatch, wi
         "tp2 pp4 dp2 on 16 GPUs",
         "zb-h1, 32 microbatches of 1 sequence",
         "9.1% bubble",
-        "another plan is best with: memory limit x 0.9",
+        "another plan is best with: memory limit -10%",
         "a searched order takes ",
         "what to run: --flags megatron (or bridge, torchtitan, pipeplan: its own plan)",
         "--verbose (in Python: verbose=True) adds ",
@@ -46,7 +46,7 @@ def test_the_table_says_what_decides_on_one_screen(plan, capsys, monkeypatch, wi
     assert f"({plan.best.tokens_per_second / 16:,.0f} per GPU)" in words
     assert len(output.splitlines()) <= 40
     assert max(map(len, output.splitlines())) <= width
-    for detail in ("bandwidth between nodes x 0.5", "Pareto front ", "optimizer state"):
+    for detail in ("bandwidth between nodes -50%", "Pareto front ", "optimizer state"):
         assert detail not in words.replace("the Pareto front", ""), detail
 
 
@@ -55,7 +55,7 @@ def test_verbose_and_all_print_the_rest(plan, capsys):
     plan.print(verbose=True)
     output = " ".join(capsys.readouterr().out.split())
     details = (
-        "bandwidth between nodes x 0.5",
+        "bandwidth between nodes -50%",
         "Pareto front ",
         "optimizer state",
         "searched order: ",
@@ -92,25 +92,23 @@ def test_a_budget_that_ended_early_is_said(plan, capsys):
     early.print(verbose=True)
     output = " ".join(capsys.readouterr().out.split())
     assert (
-        "the fastest found, 1.0% ahead of interleaved-1f1b v2; the budget ended, and another one could be up" in output
+        "the fastest found, 1.0% ahead of interleaved-1f1b v2; a longer search may find one up to 11% faster" in output
     )
     assert "the plan is within 12.5% of the best" in early.remarks[-1]
     assert "tried only if fixed (--fix) or allowed (--allow): ZeRO stage 0" in output
     assert early.to_dict()["optimality_gap"] == 0.125
     assert "out by bounds or not reached" in output
-    assert "up to 11% faster" in early.headline
     plan.print()
-    assert "ended" not in capsys.readouterr().out
+    assert "longer search" not in capsys.readouterr().out
 
 
 def test_a_search_that_ended_early_tells_no_close_winner(plan):
     ended = replaced(plan, complete=False, optimality_gap=0.125)
-    assert "the budget ended" in headline_of(ended)
     close = [abs(runner.step_time / plan.best.step_time - 1) < 0.03 for runner in plan.runners_up]
     assert any(close)
     assert not all(close)
     reasons = [runner.lost_because for runner in without_close_calls(ended).runners_up]
-    assert [reason.startswith("about as fast") for reason in reasons] == close
+    assert [reason == "about as fast (the budget ended)" for reason in reasons] == close
     assert without_close_calls(plan) is plan
 
 

@@ -55,7 +55,7 @@ def test_a_plan_is_the_best_of_the_trainers_own_plans(plain, capsys):
     plain.print()
     output = " ".join(capsys.readouterr().out.split())
     others = [f"{name} {figure(step)} s" for name, step in steps.items() if name != plain.trainer]
-    assert f"{plain.trainer} (own plans of others: {', '.join(others)})" in output
+    assert f"{plain.trainer} (others' own plans: {', '.join(others)})" in output
 
 
 def assert_on_a_screen(plan: pipeplan.Plan, capsys: Any, monkeypatch: Any) -> None:
@@ -132,6 +132,10 @@ def test_a_trainer_that_cannot_build_the_model_has_no_plan(capsys):
     assert reason.startswith("Megatron-Bridge's layout has one kind of layer")
     assert hybrid.trainer != "bridge"
     hybrid.print()
+    short = " ".join(capsys.readouterr().out.split())
+    assert "bridge none" in short
+    assert "Megatron-Bridge's layout" not in short
+    hybrid.print(verbose=True)
     assert "bridge none (Megatron-Bridge's layout" in " ".join(capsys.readouterr().out.split())
     with pytest.raises(ShapeError, match="one kind of layer"):
         pipeplan.plan(str(CONFIGS / "Bamba-9B-v1.json"), "h100-sxm:8x1", fix={"trainer": "bridge"}, **QUESTION)

@@ -65,7 +65,7 @@ def test_within_the_error_what_has_memory_to_spare_comes_first_then_fewer_kinds_
     assert simplest(every, seconds, never, tight) is roomy
     assert simplest(every, seconds, unusual, tight) is usual
     assert simpler_because(equal, fast, never, never) == "its stages are unequal"
-    assert simpler_because(fewer, fast, never, never) == "it has 2 kinds of parallelism instead of 1"
+    assert simpler_because(fewer, fast, never, never) == "it has 2 kinds of parallelism, not 1"
     assert simpler_because(roomy, fast, never, lambda estimate: estimate is fast) == "its memory is tight"
     assert simpler_because(usual, fast, unusual, never) == "it is unusual"
     assert not simpler_because(fast, equal, never, never)
@@ -77,7 +77,7 @@ def test_of_as_many_kinds_whole_ranks_and_sizes_of_two_are_simpler():
     three = estimated(1.005, pipeline=2, data=4, microbatch_size=3, layers=(16, 16))
     plain = estimated(1.01, pipeline=2, data=4, microbatch_size=2, layers=(17, 15))
     assert simplest([chunks, three, plain], seconds, never, never) is plain
-    assert simpler_because(plain, chunks, never, never) == "its ranks have 2 chunks instead of one"
+    assert simpler_because(plain, chunks, never, never) == "its ranks have 2 chunks, not one"
     assert simpler_because(plain, three, never, never) == "it has microbatches of 3"
     sharded = estimated(1.0, data=8, zero=3)
     assert simplest([sharded, estimated(1.01, data=8)], seconds, never, never) is not sharded

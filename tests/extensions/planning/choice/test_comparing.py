@@ -9,7 +9,7 @@ import pytest
 
 from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime
 from pipeplan.extensions.planning.choice.comparing import CHANGES, lost_because, of_change, of_limit
-from pipeplan.extensions.planning.choice.describing import differences
+from pipeplan.extensions.planning.choice.describing import beside, degrees_in_words, differences
 from pipeplan.foundation.files import GIBIBYTE
 from pipeplan.foundation.records import titles_of
 
@@ -44,9 +44,9 @@ LIMIT = 80.0 * GIBIBYTE
             _estimate(memory=83.1, bubble=0.05),
             BEST,
             None,
-            r"3\.1 GiB over the limit of 80\.0 GiB; would be 2\.0% faster",
+            r"3\.1 GiB over the limit; would be 2\.0% faster",
         ),
-        (_estimate(memory=83.1, bubble=1.0), BEST, None, r"3\.1 GiB over the limit of 80\.0 GiB"),
+        (_estimate(memory=83.1, bubble=1.0), BEST, None, r"3\.1 GiB over the limit"),
         (_estimate(compute=12.0, bubble=0.25), BEST, None, r"19\.5% slower: \+2\.00 s compute"),
         (_estimate(compute=11.0), _estimate(bubble=0.5), None, r"4\.8% slower: \+1\.00 s compute, -0\.50 s bubble"),
         (_estimate(bubble=1.0), BEST, 10.0, "misses the deadline of .*"),
@@ -74,8 +74,8 @@ def test_a_part_that_grew_is_named_by_its_title():
 
 def test_of_two_that_are_as_fast_the_less_simple_one_lost_for_what_makes_it_so():
     lean = _estimate(memory=40.0, bubble=0.25)
-    reason = lost_because(lean, BEST, LIMIT, complication="it has 3 kinds of parallelism instead of 2")
-    assert reason == "no faster, and it has 3 kinds of parallelism instead of 2"
+    reason = lost_because(lean, BEST, LIMIT, complication="it has 3 kinds of parallelism, not 2")
+    assert reason == "no faster, and it has 3 kinds of parallelism, not 2"
 
 
 CHOSEN = Configuration(sequence=1, global_batch=16, tensor=2, data=4, offload=0.5, zero=3, recompute=("full",))
@@ -104,3 +104,17 @@ def test_an_input_changes_the_choice_beyond_the_error_of_predictions():
     assert not of_limit(0.9, LIMIT, BEST, [BEST, alike, faster]).changes
     assert of_limit(1.1, 1.2 * LIMIT, BEST, [BEST, alike, faster]).instead == "another layout (12.2% faster)"
     assert of_limit(0.1, 0.1 * LIMIT, BEST, [BEST, faster]).instead == "no evaluated configuration fits"
+
+
+def test_a_row_names_all_degrees_and_the_rest_where_it_differs():
+    staged = replace(CHOSEN, global_batch=64, data=2, pipeline=4, microbatch_size=1)
+    alone = replace(staged, data=8, pipeline=1)
+    assert beside(alone, staged) == f"{degrees_in_words(alone)}, no pipeline"
+    assert beside(staged, alone) == f"{degrees_in_words(staged)}, {staged.schedule}"
+    assert beside(replace(staged, microbatch_size=4), staged) == f"{degrees_in_words(staged)}, microbatch 4"
+    assert beside(staged, staged) == f"{degrees_in_words(staged)}, another layout"
+
+
+def test_equally_much_gpu_time_on_more_gpus_is_not_called_as_fast():
+    half = _estimate(replicas=2, compute=5.0, bubble=0.125)
+    assert lost_because(half, BEST, LIMIT) == "no less GPU time on 2 GPUs instead of 1"

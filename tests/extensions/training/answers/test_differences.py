@@ -182,6 +182,8 @@ def test_a_sentence_says_what_differs(planned, run, sentence):
 
 
 LONG = parse_schedule("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1B0 1F1 1B1 1F2 1B2")
+EIGHT = pipeplan.simulate("1f1b", ranks=4, microbatches=8).schedule
+NOISE = np.where(np.random.default_rng(1).random(len(EIGHT)) < 0.15, 1.4, 1.0)
 LATE = np.where(np.arange(len(LONG)) == 0, 9.0, 1.0)
 
 
@@ -208,6 +210,12 @@ LATE = np.where(np.arange(len(LONG)) == 0, 9.0, 1.0)
             run_of(LONG),
             run_of(LONG, LATE),
             "The run took 20 ms, 66.7% longer than the planned 12 ms: above all single ops such as 0F0 on rank 0 (+8 ms).",
+        ),
+        (
+            run_of(EIGHT),
+            run_of(EIGHT, NOISE),
+            "The run took 37 ms, 12.1% longer than the planned 33 ms: above all slower ops of many kinds and stages "
+            "(+4 ms).",
         ),
     ],
 )
@@ -281,13 +289,13 @@ def test_a_name_takes_the_shape_of_the_run():
     result = diff("interleaved-1f1b", run)
     assert result.change == 0
     assert result.notes == ("times are assumed: forward 1, backward 2 (1 for the inputs, 1 for the weights)",)
-    with pytest.raises(InputError, match="The plan has 8 microbatches, the run 4 microbatches: drop microbatches"):
+    with pytest.raises(InputError, match="The plan has 8 microbatches, the run 4 microbatches: pass a schedule"):
         diff("interleaved-1f1b", run, ranks=2, chunks=3, microbatches=8)
     with pytest.raises(
         InputError, match="The plan has 1 rank and 2 stages and 1 microbatch, the run 2 ranks and 6 stages"
     ):
         diff("interleaved-1f1b", run, ranks=1, chunks=2, microbatches=1)
-    with pytest.raises(InputError, match="name the schedule that ran"):
+    with pytest.raises(InputError, match="pass the schedule that ran"):
         diff("zb-h1", pipeplan.simulate("1f1b", ranks=2, microbatches=4).timeline)
 
 

@@ -98,6 +98,12 @@ def calibrated(
     """Return the calibration of one GPU, measured or taken from runs; see :func:`pipeplan.profile`."""
     if source is not None:
         of = path_of(cast("str", calibrate), "the file of the configuration", field="calibrate")
+        if of.suffix.lower() not in ENDINGS:
+            raise InputError(
+                f"{of} is no configuration file: pass that of the run, as 'pipeplan plan -o best.yaml' writes it, before "
+                "--from",
+                field="calibrate",
+            )
         return calibrate_on_run(of, source, calibration=calibration)
     if gpu is None and isinstance(calibrate, str | os.PathLike) and _is_ledger(Path(calibrate)):
         return CalibrationProfile.of(fitted(read_ledger(Path(calibrate)), base=_earlier(calibration)).calibration)

@@ -15,7 +15,6 @@ from pipeplan.answers.answers import Listing
 from pipeplan.answers.headlined import BRIEF, HeadlinedAnswer, ShownOptions, more_details, more_rows
 from pipeplan.answers.parts import MOST_ROWS, columns, facts, figure, line, shown_ranks
 from pipeplan.extensions.planning import Configuration, CostsFrom, ErrorBar, Estimate, GpuMemory, StepTime
-from pipeplan.extensions.planning.choice.assumptions import WORTH
 from pipeplan.extensions.planning.choice.comparing import LEAST_GIB
 from pipeplan.extensions.planning.choice.describing import in_words
 from pipeplan.extensions.planning.choice.sentences import step_with_error, what_in_words
@@ -214,53 +213,39 @@ def _one(row: EstimatedRow, shown: ShownOptions) -> Iterator[RenderableType]:
         yield from estimate_parts(estimate)
     if row.measured is not UNSET:
         yield from _measured(row.measured, shown)
+    yield from assumption_parts(row.assumptions or (), f"software: {estimate.configuration.software}", shown)
     if shown.verbose:
-        if row.assumptions:
-            yield from assumption_parts(row.assumptions, f"software: {estimate.configuration.software}")
         yield from (line(f"assumed: {assumed}") for assumed in row.assumed)
-    else:
-        yield from assumption_lines(estimate, row.assumptions or (), row.assumed)
+    elif row.assumed:
+        yield line(f"{'also ' if row.assumptions else ''}assumed: {'; '.join(row.assumed)}")
     yield from more_details(HIDDEN, shown)
 
 
-def assumption_lines(
-    estimate: Estimate, assumptions: Sequence[Assumption], others: Sequence[str] = ()
-) -> Iterator[RenderableType]:
-    """Return the assumptions as one sentence, with what the opposite of each changes; ``others`` have no figure."""
-    named = [f"{assumption.assumed} ({_opposite_in_words(assumption, estimate)})" for assumption in assumptions]
-    if named:
-        yield line(f"assumed (what the opposite changes): {'; '.join((*named, *others))}")
-    elif others:
-        yield line(f"assumed: {'; '.join(others)}")
+MOST_ASSUMPTIONS = 4
+"""Assumptions that are listed without ``--all`` and ``--verbose``."""
 
 
-def _opposite_in_words(assumption: Assumption, estimate: Estimate) -> str:
-    """Return what the opposite of an assumption changes by enough to name it: ``+29.6%, +80.0 GiB``."""
-    effects = (
-        (assumption.slower, f"{assumption.slower:+.1%}"),
-        (assumption.more_memory_gib / estimate.peak_memory_gib, f"{assumption.more_memory_gib:+.1f} GiB"),
-    )
-    return ", ".join(words for effect, words in effects if abs(effect) >= WORTH)
-
-
-def assumption_parts(assumptions: Sequence[Assumption], said: str) -> Iterator[RenderableType]:
-    """Return the table of assumptions with what their opposites change, and how to say these.
+def assumption_parts(assumptions: Sequence[Assumption], said: str, shown: ShownOptions) -> Iterator[RenderableType]:
+    """Return the table of assumptions with what their opposites change; with ``verbose``, also how to say these.
 
     ``said`` is the software as the user says it, such as ``--fix software=megatron-core``.
     """
     if not assumptions:
         return
     own = f"software={said.partition('software')[2].strip('=: ')}"
-    table = columns("assumed", "step", "GiB", "otherwise", text_last=True)
-    for assumption in assumptions:
+    listed = assumptions if shown.all or shown.verbose else assumptions[:MOST_ASSUMPTIONS]
+    otherwise = ("otherwise",) if shown.verbose else ()
+    table = columns("assumed; its opposite changes", "step", "GiB", *otherwise, padding=1, text_last=shown.verbose)
+    for assumption in listed:
         setting = assumption.setting.removeprefix(own)
-        memory = f"{assumption.more_memory_gib:+.1f}" if abs(assumption.more_memory_gib) >= LEAST_GIB else ""
         where = "" if "+" in setting or "=" in setting else assumption.instead
-        table.add_row(
-            assumption.assumed, f"{assumption.slower:+.1%}", memory, ": ".join(filter(None, (where, setting)))
-        )
+        step = f"{assumption.slower:+.1%}" if abs(assumption.slower) >= LEAST_SHARE else ""
+        memory = f"{assumption.more_memory_gib:+.1f}" if abs(assumption.more_memory_gib) >= LEAST_GIB else ""
+        how = (": ".join(filter(None, (where, setting))),) if shown.verbose else ()
+        table.add_row(assumption.assumed, step, memory, *how)
     yield table
-    if any(assumption.setting.startswith(f"{own}+") for assumption in assumptions):
+    yield from more_rows(len(assumptions) - len(listed), "further assumption")
+    if shown.verbose and any(assumption.setting.startswith(f"{own}+") for assumption in assumptions):
         yield line(f"+NAME stands for {said}+NAME")
     yield line()
 

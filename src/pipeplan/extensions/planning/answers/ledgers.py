@@ -58,10 +58,10 @@ def _run(name: str, shared: Mapping[str, Any], entry: Any, folder: Path, approxi
             raise UnknownNameError("key of a run", str(key), _OWN)
     settings = {**shared, **named, **entry}
     values = {key: settings.pop(key, None) for key in _OWN}
-    model, cluster, configuration = read_configuration(settings, folder, approximate=approximate)
     measured, peak = values["measured"], values["peak_memory"]
     if (measured is None) != (values["out_of_memory"] is True):
         raise InputError("expected either 'measured', a duration or a log, or 'out_of_memory: true'")
+    model, cluster, configuration = read_configuration(settings, folder, approximate=approximate)
     try:
         seconds, peak_gib = None, None if peak is None else parse_limit(peak)[0] / GIBIBYTE
     except CostError:

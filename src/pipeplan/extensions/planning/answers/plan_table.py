@@ -17,7 +17,6 @@ from pipeplan.drawing.front import FrontView
 from pipeplan.drawing.plan import PlanView
 from pipeplan.extensions.planning import Configuration, Estimate, GpuMemory, StepTime, software
 from pipeplan.extensions.planning.answers.estimates import (
-    assumption_lines,
     assumption_parts,
     estimate_parts,
     peak_in_words,
@@ -25,7 +24,7 @@ from pipeplan.extensions.planning.answers.estimates import (
     step_in_words,
 )
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
-from pipeplan.extensions.planning.choice.describing import degrees_in_words, differences, zero_in_words
+from pipeplan.extensions.planning.choice.describing import beside, degrees_in_words, schedule_in_words, zero_in_words
 from pipeplan.extensions.planning.choice.sentences import (
     fit_in_words,
     pipelined_in_words,
@@ -60,11 +59,13 @@ def choice_parts(plan: PlanResult, best: BestConfiguration, shown: ShownOptions)
     if details:
         yield from _front(plan, shown)
         yield from estimate_parts(best, plan.memory_limit_gib)
-        yield from assumption_parts(plan.assumptions, f"--fix software={best.configuration.software}")
+    yield from assumption_parts(plan.assumptions, f"--fix software={best.configuration.software}", shown)
+    if details:
         yield from _sensitivity(plan)
         yield from _trust(best)
     else:
-        yield from assumption_lines(best, plan.assumptions, _unusual_assumptions(best))
+        if unusual := _unusual_assumptions(best):
+            yield line(f"also assumed: {'; '.join(unusual)}")
         if changes := _changes_in_words(plan):
             yield line(f"another plan is best with: {changes}")
     if plan.left_out and details:
@@ -79,7 +80,7 @@ def miss_parts(plan: PlanResult, shown: ShownOptions) -> Iterator[RenderableType
             yield from estimate_parts(plan.closest_miss, plan.memory_limit_gib)
         else:
             yield line(f"on the fullest rank: {peak_in_words(plan.closest_miss)}")
-    yield line(_counted(plan))
+    yield line(f"none of {counted(plan.counts.legal, 'valid configuration')} fits")
 
 
 def _choice(plan: PlanResult, best: BestConfiguration, *, details: bool) -> list[tuple[str, str]]:
@@ -96,7 +97,7 @@ def _choice(plan: PlanResult, best: BestConfiguration, *, details: bool) -> list
         ("chosen from", _counted(plan)),
     ]
     return [
-        *((("trainer", trainer_in_words(plan)),) if plan.trainer else ()),
+        *((("trainer", trainer_in_words(plan, reasons=details)),) if plan.trainer else ()),
         ("degrees", ", ".join(_degrees(chosen))),
         ("schedule", f"{', '.join(_schedule(chosen))} of {size}"),
         ("layers", f"{best.layout}; {saved}"),
@@ -109,7 +110,7 @@ def _choice(plan: PlanResult, best: BestConfiguration, *, details: bool) -> list
 
 def _degrees(chosen: Configuration) -> Iterator[str]:
     degrees = degrees_in_words(chosen)
-    yield f"{degrees} on {chosen.gpus} GPUs" if chosen.gpus > 1 else degrees
+    yield f"{degrees} on {chosen.gpus:,} GPUs" if chosen.gpus > 1 else degrees
     yield zero_in_words(chosen)
     yield chosen.precision
 
@@ -160,7 +161,7 @@ def _runners_up(plan: PlanResult, best: BestConfiguration, shown: ShownOptions) 
     words = best.words if shown.verbose else what_in_words(best.configuration)
     table.add_row(one_line(words), figure(best.step_time), f"{best.peak_memory_gib:.1f}", "the plan")
     for estimate, because in rows:
-        words = estimate.words if shown.verbose else f"with {differences(estimate.configuration, best.configuration)}"
+        words = estimate.words if shown.verbose else beside(estimate.configuration, best.configuration)
         why = because if shown.verbose else _main_cause(because)
         table.add_row(one_line(words), figure(estimate.step_time), f"{estimate.peak_memory_gib:.1f}", one_line(why))
     yield table
@@ -174,12 +175,9 @@ def _main_cause(because: str) -> str:
 
 
 def _changes_in_words(plan: PlanResult) -> str:
-    """Return the changed inputs with which another plan is the best: ``memory limit x 0.9 or 1.1``."""
-    factors: dict[str, list[str]] = {}
-    for effect in plan.sensitivity:
-        if effect.changes:
-            factors.setdefault(effect.input, []).extend([f"{effect.factor:g}"] if effect.factor != 1 else [])
-    return ", ".join(f"{name} x {' or '.join(values)}" if values else name for name, values in factors.items())
+    """Return the changed inputs with which another plan is the best, the largest effect first: ``memory limit -10%``."""
+    changes = sorted((effect for effect in plan.sensitivity if effect.changes), key=lambda effect: -abs(effect.gain))
+    return ", ".join(effect.what for effect in changes)
 
 
 def _front(plan: PlanResult, shown: ShownOptions) -> Iterator[RenderableType]:
@@ -313,9 +311,7 @@ def _front_view(plan: PlanResult, best: Estimate) -> FrontView:
 
 def _label(estimate: Estimate) -> str:
     chosen = estimate.configuration
-    chunks = f" v{chosen.chunks}" if chosen.chunks > 1 else ""
-    schedule = f"{chosen.schedule}{chunks}" if chosen.pipeline > 1 else "no pipeline"
-    return f"{degrees_in_words(chosen)}\n{schedule}"
+    return f"{degrees_in_words(chosen)}\n{schedule_in_words(chosen)}"
 
 
 def _in_a_line(estimate: Estimate) -> str:

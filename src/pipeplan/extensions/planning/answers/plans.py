@@ -148,11 +148,13 @@ class Plan(PlanResult, HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
             yield from miss_parts(self, shown)
             return
         yield from choice_parts(self, self.best, shown)
-        yield from () if self.from_runs is UNSET else map(line, self.from_runs.sentences)
+        if self.from_runs is not UNSET:
+            factors, following = self.from_runs.sentences
+            yield from map(line, (factors, following) if shown.verbose else (following,))
         others = [name for name in self.flags if name != self.trainer]
         own = f" (or {', '.join(others)}: its own plan)" if others else ""
         yield line(f"what to run: --flags {self.trainer}{own}")
-        yield from more_details(DETAILS, shown)
+        yield from more_details((*DETAILS, *(() if self.from_runs is UNSET else ("factors of the runs",))), shown)
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         rows: list[tuple[str, PlannedConfiguration, str]] = [] if self.best is None else [("best", self.best, "")]

@@ -81,10 +81,10 @@ def simpler_because(chosen: Estimate, other: Estimate, is_unusual: Judgement, is
         return "its memory is tight"
     if kinds_of_parallelism(here) != kinds_of_parallelism(there):
         fewer = kinds_of_parallelism(here) < kinds_of_parallelism(there)
-        words = f"it has {kinds_of_parallelism(there)} kinds of parallelism instead of {kinds_of_parallelism(here)}"
+        words = f"it has {kinds_of_parallelism(there)} kinds of parallelism, not {kinds_of_parallelism(here)}"
         return words if fewer else ""
     if (here.chunks > 1) != (there.chunks > 1):
-        return f"its ranks have {there.chunks} chunks instead of one" if there.chunks > 1 else ""
+        return f"its ranks have {there.chunks} chunks, not one" if there.chunks > 1 else ""
     if has_odd_size(there) != has_odd_size(here):
         return f"it has microbatches of {there.microbatch_size}" if has_odd_size(there) else ""
     unlike = "unequal" if unlike_stages(here) <= 1 else "less equal"

@@ -42,7 +42,7 @@ def lost_because(
     if over > 0:
         faster = 1 - loser.step_time / best.step_time
         gain = f"; would be {_percent(faster)} faster" if faster > ALIKE else ""
-        return f"{over / GIBIBYTE:.1f} GiB over the limit of {memory_limit / GIBIBYTE:.1f} GiB{gain}"
+        return f"{over / GIBIBYTE:.1f} GiB over the limit{gain}"
     if deadline is not None and loser.step_time > deadline:
         return f"misses the deadline of {deadline:g} s by {_percent(loser.step_time / deadline - 1)}"
     scale = loser.configuration.gpus / best.configuration.gpus
@@ -53,7 +53,8 @@ def lost_because(
     if longer <= ALIKE:
         memory = (loser.peak_bytes - best.peak_bytes) / GIBIBYTE
         more = f"it needs {memory:.1f} GiB more" if memory >= LEAST_GIB else ""
-        return ", and ".join(filter(None, ("no faster", complication or more)))
+        rank = f"no less GPU time on {gpus}" if gpus else "no faster"
+        return ", and ".join(filter(None, (rank, complication or more)))
     parts, chosen = asdict(loser.time), asdict(best.time)
     # The parts of the step that grew and shrank most, in seconds on as many GPUs.
     changes = {part: scale * parts[part] - chosen[part] for part in parts}
@@ -192,6 +193,7 @@ def of_change(change: ChangedInput, chosen: Estimate, others: Sequence[Estimate]
         step_time=chosen.step_time,
         changes=better is not None,
         instead="" if better is None else _instead(better, chosen),
+        gain=0.0 if better is None else _gain(better, chosen),
     )
 
 
@@ -199,12 +201,16 @@ def of_limit(factor: float, limit: float, chosen: Estimate, others: Sequence[Est
     """Return the effect of another memory limit in bytes on the plan, among all estimated configurations."""
     fitting = [estimate for estimate in others if estimate.peak_bytes <= limit]
     better = _better(chosen, fitting)
-    instead = "" if better is None else _instead(better, chosen)
     if chosen.peak_bytes > limit:
-        best = min(fitting, key=lambda estimate: estimate.gpu_seconds, default=None)
-        instead = "no evaluated configuration fits" if best is None else _instead(best, chosen)
+        better = min(fitting, key=lambda estimate: estimate.gpu_seconds, default=None)
+    fits = better is not None or chosen.peak_bytes <= limit
     return Sensitivity(
-        input="memory limit", factor=factor, step_time=chosen.step_time, changes=bool(instead), instead=instead
+        input="memory limit",
+        factor=factor,
+        step_time=chosen.step_time,
+        changes=better is not None or not fits,
+        instead="no evaluated configuration fits" if not fits else "" if better is None else _instead(better, chosen),
+        gain=0.0 if better is None else _gain(better, chosen),
     )
 
 
@@ -214,7 +220,11 @@ def _better(chosen: Estimate, others: Sequence[Estimate]) -> Estimate | None:
     return best if best.step_time < chosen.step_time / (1 + INDISTINGUISHABLE) else None
 
 
+def _gain(better: Estimate, chosen: Estimate) -> float:
+    return 1 - better.step_time / chosen.step_time
+
+
 def _instead(better: Estimate, chosen: Estimate) -> str:
-    gain = 1 - better.step_time / chosen.step_time
+    gain = _gain(better, chosen)
     words = differences(better.configuration, chosen.configuration)
     return f"{words} ({abs(gain):.1%} {'faster' if gain > 0 else 'slower'})"

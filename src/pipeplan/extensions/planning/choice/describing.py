@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict as fields_of
 from dataclasses import fields, replace
 from itertools import groupby
@@ -51,10 +52,7 @@ def recompute_in_words(configuration: Configuration) -> str:
 
 def in_words(configuration: Configuration) -> str:
     """Return a configuration in one line, with everything that distinguishes it within a plan."""
-    chunks = f" v{configuration.chunks}" if configuration.chunks > 1 else ""
-    schedule = f"{configuration.schedule}{chunks}, "
-    if configuration.pipeline == 1:
-        schedule = "no pipeline, " if configuration.gpus > 1 else ""
+    schedule = f"{schedule_in_words(configuration)}, " if configuration.gpus > 1 else ""
     recompute = recompute_in_words(configuration)
     again = "" if recompute == "none" else f", {recompute}" if recompute[0].isdigit() else f", recompute {recompute}"
     zero = f", {zero_in_words(configuration)}" if configuration.zero > 1 or configuration.replicate > 1 else ""
@@ -81,28 +79,48 @@ def layout_in_words(configuration: Configuration) -> str:
     return ", ".join(f"{times} x {count}" if times > 1 else str(count) for times, count in runs)
 
 
+def schedule_in_words(configuration: Configuration) -> str:
+    """Return the schedule with its chunks per rank: ``interleaved-1f1b v2``, ``no pipeline``."""
+    if configuration.pipeline == 1:
+        return "no pipeline"
+    return configuration.schedule + (f" v{configuration.chunks}" if configuration.chunks > 1 else "")
+
+
 def differences(here: Configuration, there: Configuration) -> str:
     """Return how a configuration differs from another in a few words: ``tp2 cp1, zb-h1, microbatch 2``."""
+    degrees = " ".join(
+        f"{short_name(name)}{getattr(here, name)}" for name in _DEGREES if getattr(here, name) != getattr(there, name)
+    )
+    return ", ".join(filter(None, (degrees, *_other_differences(here, there)))) or "another layout"
 
+
+def beside(here: Configuration, there: Configuration) -> str:
+    """Return the degrees of a configuration, and how the rest differs from another: ``tp2 pp4 dp2, zb-h1, microbatch 2``."""
+    others = list(_other_differences(here, there))
+    same = not others and degrees_in_words(here) == degrees_in_words(there)
+    return ", ".join((degrees_in_words(here), *(["another layout"] if same else others)))
+
+
+def _other_differences(here: Configuration, there: Configuration) -> Iterator[str]:
     def differ(*names: str) -> bool:
         return any(getattr(here, name) != getattr(there, name) for name in names)
 
-    chunks = f" v{here.chunks}" if here.chunks > 1 else ""
-    schedule = f"{here.schedule}{chunks}" if here.pipeline > 1 else "no pipeline"
     recompute = "recompute stage by stage"
     if here.recompute_by_stage is None:
         recompute = f"recompute {'+'.join(here.recompute)}" if here.recompute else "no recomputation"
     share = here.most_offloaded
-    parts = [
-        " ".join(f"{short_name(name)}{getattr(here, name)}" for name in _DEGREES if differ(name)),
-        schedule if differ("schedule", "chunks") else "",
-        f"microbatch {here.microbatch_size}" if differ("microbatch_size") else "",
-        recompute if differ("recompute", "recompute_by_stage") else "",
-        (f"{share:.0%} offloaded" if share else "no offload") if differ("offload") else "",
-        f"ZeRO-{here.zero}" if differ("zero") else "",
-        f"copies of the state: {here.replicate}" if differ("replicate") else "",
-    ]
-    return ", ".join(filter(None, parts)) or "another layout"
+    if schedule_in_words(here) != schedule_in_words(there):
+        yield schedule_in_words(here)
+    if differ("microbatch_size"):
+        yield f"microbatch {here.microbatch_size}"
+    if differ("recompute", "recompute_by_stage"):
+        yield recompute
+    if differ("offload"):
+        yield f"{share:.0%} offloaded" if share else "no offload"
+    if differ("zero"):
+        yield f"ZeRO-{here.zero}"
+    if differ("replicate"):
+        yield f"copies of the state: {here.replicate}"
 
 
 def described(shape: ModelShape, machines: Cluster, estimate: Estimate) -> dict[str, Any]:

@@ -182,10 +182,12 @@ def closest_miss(request: PlanRequest, limit: float, seconds: float = inf) -> Mi
     lowest = thriftiest(request, work=Work(seconds / 2))
     if lowest is None:
         return None
+    changes = list(islice(_changes(request, lowest, Work(seconds / 2)), 2))
+    more_memory = f"with {_gibibytes(lowest)} of usable memory per GPU, {degrees_in_words(lowest.configuration)} fits"
     return MissRecord(
         **described(request.model, request.cluster, lowest),
         over_by_gib=(lowest.peak_bytes - limit) / GIBIBYTE,
-        change="; or ".join(islice(_changes(request, lowest, Work(seconds / 2)), 2)),
+        change="; or ".join(changes) or more_memory,
     )
 
 
@@ -198,7 +200,6 @@ def _changes(request: PlanRequest, lowest: Estimate, work: Work) -> Iterator[str
     more = _on_more_gpus(request, work)
     if more is not None:
         yield f"with {more.configuration.gpus:,} GPUs, {degrees_in_words(more.configuration)} needs {_gibibytes(more)}"
-    yield f"with {_gibibytes(lowest)} of usable memory per GPU, {degrees_in_words(lowest.configuration)} fits"
     shorter = _shorter(request, work)
     if shorter is not None:
         yield f"with sequences of {shorter.configuration.sequence:,} tokens it needs {_gibibytes(shorter)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeplan.answers.parts import figure
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
-from pipeplan.extensions.planning.choice.describing import brief, differences, in_words
+from pipeplan.extensions.planning.choice.describing import brief, differences, in_words, schedule_in_words
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.extensions.planning.plan_records import (
@@ -71,9 +71,10 @@ def without_close_calls(plan: PlanResult) -> PlanResult:
     if plan.best is None or plan.complete:
         return plan
     step, runners = plan.best.step_time, []
-    reason = f"about as fast: {_ended_by(plan)} before it could tell"
+    reason = f"about as fast ({_ended_by(plan)})"
     for runner in plan.runners_up:
-        close = abs(runner.step_time / step - 1) <= INDISTINGUISHABLE
+        # A faster one lost because it is less simple, which the rest of the search does not change.
+        close = 0 <= runner.step_time / step - 1 <= INDISTINGUISHABLE
         fits = runner.peak_memory_gib <= plan.memory_limit_gib
         runners.append(replaced(runner, lost_because=reason) if close and fits else runner)
     return replaced(plan, runners_up=tuple(runners))
@@ -104,18 +105,21 @@ def headline_of(plan: PlanResult) -> str:
         f"the {_chosen_by(plan, best)}",
         f"unusual: {', '.join(plan.unusual)}" if plan.unusual else "",
     ]
-    # A gap of g means that the best of the rest takes at least 1 / (1 + g) of the value.
-    more = 0.0 if plan.complete or plan.optimality_gap is None else 1 - 1 / (1 + plan.optimality_gap)
-    if more >= NOTHING_BETTER:
-        clauses.append(f"{_ended_by(plan)}, and another one could be up to {more:.0%} {_BETTER[plan.objective]}")
+    if _left(plan) >= NOTHING_BETTER:
+        clauses.append(f"a longer search may find one up to {_left(plan):.0%} {_BETTER[plan.objective]}")
     return "; ".join(filter(None, clauses))
+
+
+def _left(plan: PlanResult) -> float:
+    """Return the largest gain of what the search did not reach, as a fraction of the plan's value."""
+    # A gap of g means that the best of the rest takes at least 1 / (1 + g) of the value.
+    return 0.0 if plan.complete or plan.optimality_gap is None else 1 - 1 / (1 + plan.optimality_gap)
 
 
 def what_in_words(configuration: Configuration) -> str:
     """Return the degrees and the schedule of a configuration: ``tp8 pp2 dp4, 1f1b``, ``dp8, ZeRO-3, no pipeline``."""
-    chunks = f" v{configuration.chunks}" if configuration.chunks > 1 else ""
-    schedule = f"{configuration.schedule}{chunks}" if configuration.pipeline > 1 else "no pipeline"
-    return brief(configuration) if configuration.gpus == 1 else f"{brief(configuration)}, {schedule}"
+    schedule = "" if configuration.gpus == 1 else f", {schedule_in_words(configuration)}"
+    return f"{brief(configuration)}{schedule}"
 
 
 def step_with_error(estimate: Estimate) -> str:
@@ -133,10 +137,11 @@ def _chosen_by(plan: PlanResult, best: Estimate) -> str:
     superlative, condition = _SUPERLATIVES[plan.objective]
     most = superlative + ("" if plan.complete else " found") + condition
     if plan.simpler_because:
-        rule = f"simplest within {INDISTINGUISHABLE:.0%} of the {most}{_given_up(plan, best)}"
+        rule, ahead = f"simplest within {INDISTINGUISHABLE:.0%} of the {most}", _given_up(plan, best)
     else:
-        rule = (most if condition or not plan.complete else f"{most} that fits") + _ahead_of_next(plan, best)
-    return rule + _ahead_of_other_kind(plan)
+        rule, ahead = most if condition or not plan.complete else f"{most} that fits", _ahead_of_next(plan, best)
+    # One comparison beside what a longer search may find: three lines of a terminal.
+    return rule + (ahead if ahead and _left(plan) >= NOTHING_BETTER else ahead + _ahead_of_other_kind(plan))
 
 
 def _given_up(plan: PlanResult, best: Estimate) -> str:
@@ -192,16 +197,15 @@ def miss_in_words(closest: MissRecord | None, limit_gib: float) -> str:
         return "no configuration fits"
     return (
         f"no configuration fits in {limit_gib:.1f} GiB per GPU: the closest ({closest.words}) needs "
-        f"{closest.peak_memory_gib:.1f} GiB, {closest.over_by_gib:.1f} GiB too much; {closest.change}"
+        f"{closest.peak_memory_gib:.1f} GiB; {closest.change}"
     )
 
 
 def remarks_of(plan: PlanResult) -> tuple[str, ...]:
     """Return sentences besides the headline: the whole training, the fit, the pipeline, and what was left undone."""
-    fit = fit_in_words(plan)
     remarks = [
         "" if plan.totals is None else training_in_words(plan.totals),
-        f"peak memory{fit}" if fit else "",
+        f"peak memory{fit_in_words(plan)}" if plan.fit == "tight" else "",
         pipelined_in_words(plan),
         f"trainer {trainer_in_words(plan)}" if len(plan.by_trainer) > 1 else "",
         unfinished(plan),
@@ -220,17 +224,17 @@ def unfinished(plan: PlanResult) -> str:
     )
 
 
-def trainer_in_words(plan: PlanResult) -> str:
-    """Return the trainer, and the step times of the other trainers' own plans."""
+def trainer_in_words(plan: PlanResult, *, reasons: bool = True) -> str:
+    """Return the trainer, and the step times of the other trainers' own plans; with ``reasons``, why one has none."""
     if len(plan.by_trainer) < 2:
         return plan.trainer
     own = [
         f"{other.trainer} "
-        + (f"none ({other.reason})" if other.step_time_s is None else f"{figure(other.step_time_s)} s")
+        + (f"none{reasons * f' ({other.reason})'}" if other.step_time_s is None else f"{figure(other.step_time_s)} s")
         for other in plan.by_trainer
         if other.trainer != plan.trainer
     ]
-    return f"{plan.trainer} (own plans of others: {', '.join(own)})"
+    return f"{plan.trainer} (others' own plans: {', '.join(own)})"
 
 
 def training_in_words(totals: Totals) -> str:

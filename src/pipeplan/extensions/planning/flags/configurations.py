@@ -33,7 +33,9 @@ from pipeplan.trainers.registry import read_layout
 LARGEST = 64 * MEBIBYTE
 """Maximum size of a file of configurations, in bytes."""
 
-_REQUIRED = ("model", "cluster", "global_batch", "sequence")
+_REQUIRED = {"model": "llama3-8b", "cluster": "h100-sxm:8x2", "global_batch": 128, "sequence": 8192}
+"""Keys that every configuration has, with an example of each."""
+
 _COUNTED = ("replicate", "lora_rank", "document")
 """Keys of a configuration that a plan does not choose; each is a count."""
 _CHOSEN = tuple(choice for choice in CHOICES if choice.field in {field.name for field in fields(Configuration)})
@@ -105,10 +107,11 @@ def read_configuration(
     :func:`model_of` for ``folder`` and ``approximate``.
     """
     missing = [name for name in _REQUIRED if document.get(name) is None]
-    if missing and (other := other_kind(document)):
+    if missing and not {"model", "cluster"} <= document.keys() and (other := other_kind(document)):
         raise InputError(f"this is not a configuration: {other}", field=missing[0])
     if missing:
-        raise InputError(f"a configuration needs {', '.join(missing)}", field=missing[0])
+        lines = " and ".join(f"'{name}: {_REQUIRED[name]}'" for name in missing)
+        raise InputError(f"a configuration needs {', '.join(missing)}: add lines such as {lines}", field=missing[0])
     values = {name: value for name, value in document.items() if value is not None and name not in _REQUIRED}
     shape = model_of(document["model"], folder, approximate=approximate)
     machines = cluster_of(document["cluster"], folder)

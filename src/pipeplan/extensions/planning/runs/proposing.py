@@ -56,7 +56,7 @@ class NextRun(Record, frozen=True, kw_only=True):
         if self.gain < WORTH:
             return f"no next run: nothing is expected to be {WORTH:.1%} faster than {best}; the nearest: {step}"
         slower = f"slower with a probability of {self.slower:.0%}"
-        return f"next run: {step}, {self.gain:.1%} faster than {best}; {slower}; {memory}"
+        return f"next run: {step}, {self.gain:.1%} faster than {best}; {slower}, {memory}"
 
 
 class FromRuns(Record, frozen=True, kw_only=True):

@@ -122,7 +122,11 @@ def _remedy(configuration: ReviewedConfiguration, faults: Sequence[ReviewFinding
     elif figures:
         yield f"with {name} it takes {figures}"
     else:
-        yield f"{name} {removes} {'them' if len(removed) > 1 else 'it'}"
+        named = errors or _with(faults, "warning")
+        gone = [finding for finding in named if finding.rule in removed]
+        what = "it" if len(named) == 1 else "them"
+        if gone:
+            yield f"{name} {removes} {what if gone == named else f'{len(gone)} of {len(named)}'}"
 
 
 def _of_several(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, final
 
 from pipeplan.answers.headlined import BRIEF, HeadlinedAnswer, ShownOptions, more_details
+from pipeplan.answers.parts import line
 from pipeplan.extensions.review.answers.records import (
     ReviewComparison,
     ReviewedConfiguration,
@@ -37,6 +38,9 @@ SARIF_ENDING = ".sarif"
 
 DETAILS = ("remarks", "why rules were not judged", "all remedies and changes")
 """What ``--verbose`` adds to a review."""
+
+OF_FOLDERS = ("each configuration with its findings",)
+"""What ``--verbose`` adds to the summary of folders."""
 
 
 @final
@@ -110,10 +114,14 @@ class Review(HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
 
     def _below(self, shown: ShownOptions = BRIEF) -> Iterator[Part]:
         """Yield the summary of folders, the comparison, or each configuration with its findings by question."""
+        reviewed = [(configuration, self.of(configuration)) for configuration in self.configurations]
         if self.files.folders:
             yield from summary_parts(self.files, self.configurations, self.findings, self.questions, shown)
+            if shown.verbose:
+                yield line()
+                yield from configuration_parts(reviewed, "", shown)
+            yield from more_details(OF_FOLDERS if reviewed else (), shown)
         else:
-            reviewed = [(configuration, self.of(configuration)) for configuration in self.configurations]
             if self.comparison is not None:
                 yield from comparison_parts(self.comparison, reviewed, shown)
             else:

@@ -7,41 +7,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pipeplan.answers.simulating.result import idle_times_of
 from pipeplan.costs import COUNT, Options, option, options_of
-from pipeplan.extensions.planning.answers.one_configuration import simulated
 from pipeplan.extensions.planning.answers.options import ClusterLike, FilePath, ModelLike
 from pipeplan.extensions.planning.flags import cluster_of, model_of
 from pipeplan.extensions.review import (
     RULES,
-    Estimated,
-    Judgement,
     Patches,
     Reading,
     ReviewFacts,
-    RuleFault,
-    VerifiedChange,
-    estimate_or_none,
     improvements,
     judgement,
-    missing_facts,
     patches_of,
     properties_of_shape,
     read_configurations,
     read_text_of,
-    spelling,
 )
 from pipeplan.extensions.review.answers.comparing import compared
 from pipeplan.extensions.review.answers.headlines import headline_of
-from pipeplan.extensions.review.answers.records import ReviewChange, ReviewedConfiguration, ReviewFinding
+from pipeplan.extensions.review.answers.judged import Judged, configuration_of, finding_of
+from pipeplan.extensions.review.answers.records import ReviewedConfiguration, ReviewFinding
 from pipeplan.extensions.review.answers.result import Review, Verdict
 from pipeplan.extensions.review.answers.runs import reviewed_run
 from pipeplan.extensions.review.answers.sources import Gathered, gathered
-from pipeplan.extensions.review.answers.unjudged import not_read, questions_of, summed, unknown_in
+from pipeplan.extensions.review.answers.unjudged import summed
 from pipeplan.foundation.documents import json_text
-from pipeplan.foundation.errors import InputError, PipeplanError
+from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.files import path_of
-from pipeplan.model import Reason, counted, one_line, shortened
+from pipeplan.model import counted, one_line, shortened
 from pipeplan.trainers import is_release, trainer_names
 
 if TYPE_CHECKING:
@@ -163,7 +155,7 @@ def reviewed(
 
     completed = _completion(options)
 
-    def read(source: Path | Mapping[str, Any], only_runs: bool) -> list[_Judged]:
+    def read(source: Path | Mapping[str, Any], only_runs: bool) -> list[Judged]:
         readings = _readings(source, names.get(id(source), _ALONE), options)
         if only_runs and not any(one.facts.own or _is_run(one.facts) for one in readings):
             return []
@@ -188,23 +180,15 @@ def _is_run(facts: ReviewFacts) -> bool:
     return any(name in facts.settings and not facts.settings[name].assumed for name in _OF_RUNS)
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """Configuration that was read and judged."""
-
-    reading: Reading
-    judgement: Judgement
-
-
-def _judged(reading: Reading, completed: _Completion) -> _Judged:
+def _judged(reading: Reading, completed: _Completion) -> Judged:
     reading = replace(reading, facts=completed(reading.facts))
-    return _Judged(reading, judgement(reading.facts, RULES))
+    return Judged(reading, judgement(reading.facts, RULES))
 
 
 def _review(
-    result: Gathered[_Judged], options: ReviewOptions, completed: _Completion, *, compares: bool, patches: bool
+    result: Gathered[Judged], options: ReviewOptions, completed: _Completion, *, compares: bool, patches: bool
 ) -> Review:
-    found = [[_finding(fault, one.reading) for fault in one.judgement.faults] for one in result.read]
+    found = [[finding_of(fault, one.reading) for fault in one.judgement.faults] for one in result.read]
     findings = [finding for own in found for finding in own]
     alone = len(result.read) == 1
     readings = [one.reading for one in result.read]
@@ -213,7 +197,7 @@ def _review(
     if any(steps):
         patched = patches_of(readings, steps, RULES, completed)
     configurations = [
-        _configuration(one, changes, patched.diffs.get(one.reading.source.file, ""), reason, alone=alone)
+        configuration_of(one, changes, patched.diffs.get(one.reading.source.file, ""), reason, alone=alone)
         for one, changes, reason in zip(result.read, steps, patched.reasons, strict=True)
     ]
     single = configurations[0] if alone else None
@@ -310,111 +294,3 @@ def _completion(options: ReviewOptions) -> _Completion:
         return replace(facts.changed(unsaid), shape=shape, cluster=cluster)
 
     return completed
-
-
-def _finding(fault: RuleFault, reading: Reading) -> ReviewFinding:
-    rule, place = fault.rule, fault.place
-    return ReviewFinding(
-        rule=rule.id,
-        severity=rule.severity,
-        question=rule.question,
-        where=str(place),
-        file=place.file or reading.source.file,
-        line=place.line,
-        column=place.start + 1,
-        end_column=place.end + 1 if place.start >= 0 else 0,
-        message=fault.message,
-        remedy=fault.remedy,
-        source=rule.source,
-        configuration=reading.facts.name,
-        configuration_file=reading.source.file,
-    )
-
-
-def _configuration(
-    one: _Judged, steps: Sequence[VerifiedChange], patch: str, unpatched: str, *, alone: bool
-) -> ReviewedConfiguration:
-    facts = one.reading.facts
-    made = estimate_or_none(facts)
-    trainer = facts.trainer.title if facts.trainer.name else ""
-    return ReviewedConfiguration(
-        name=facts.name,
-        file=one.reading.source.file,
-        trainer=trainer if facts.own is None else "pipeplan",
-        settings={name: entry.value for name, entry in facts.settings.items() if not entry.assumed},
-        questions=questions_of(one.judgement, facts),
-        unknown=unknown_in(one.judgement, facts),
-        not_read=tuple(not_read(one.judgement, facts)),
-        assumed=() if made is None else made.assumed,
-        not_estimated="" if made is not None else _why_not(facts, one.judgement.faults),
-        changes=tuple(_change(step, facts) for step in steps),
-        patch=patch if steps and not unpatched else "",
-        unpatched=unpatched,
-        **_estimates(made, alone=alone),
-    )
-
-
-def _why_not(facts: ReviewFacts, faults: Sequence[RuleFault]) -> str:
-    if any(fault.rule.severity == "error" for fault in faults):
-        return "the configuration does not start"
-    return missing_facts(facts)
-
-
-_ESTIMATES = (
-    *("step_time_s", "peak_memory_gib", "peak_memory_by_rank_gib", "memory_limit_gib", "fit", "work_by_rank_s"),
-    *("heaviest_rank", "bubble", "lower_bound_s", "idle"),
-)
-"""Fields of a configuration's record that need an estimate."""
-
-
-def _estimates(made: Estimated | None, *, alone: bool) -> dict[str, Any]:
-    if made is None:
-        return dict.fromkeys(_ESTIMATES)
-    count = made.configuration.microbatches
-    # The causes of idle time need the simulated step, which is worth its time for one configuration.
-    bound, idle = pipeline_figures(made) if alone else (None, None)
-    return {
-        "step_time_s": made.estimate.step_time,
-        "peak_memory_gib": made.peak_gib,
-        "peak_memory_by_rank_gib": made.estimate.peak_memory_by_rank_gib,
-        "memory_limit_gib": made.limit_gib,
-        "fit": made.fit,
-        "work_by_rank_s": tuple(count * time for time in made.rank_times),
-        "heaviest_rank": made.heaviest,
-        "bubble": made.bubble,
-        "lower_bound_s": bound,
-        "idle": idle,
-    }
-
-
-def _change(step: VerifiedChange, facts: ReviewFacts) -> ReviewChange:
-    before, after = step.before, step.after
-    return ReviewChange(
-        settings={spelling(facts, name, "list"): value for name, value in step.changes.items()},
-        removes=step.removes,
-        gain=None if before is None or after is None else 1 - after.estimate.step_time / before.estimate.step_time,
-        step_time_s=None if after is None else after.estimate.step_time,
-        peak_memory_gib=None if after is None else after.peak_gib,
-    )
-
-
-_MOST_OPS = 60_000
-"""Number of ops up to which the step is simulated for its reasons."""
-
-
-def pipeline_figures(made: Estimated) -> tuple[float | None, dict[str, float] | None]:
-    """Return the lower bound of the pipeline's makespan in seconds, and the shares of idle time by reason.
-
-    Returns None for both with one rank, or if the step has too many ops.
-    """
-    configuration = made.configuration
-    if configuration.pipeline == 1 or 3 * configuration.stages * configuration.microbatches > _MOST_OPS:
-        return None, None
-    try:
-        result = simulated(made.model, made.cluster, configuration)
-    except PipeplanError:
-        return None, None
-    totals = idle_times_of(result).totals(result.ranks).sum(axis=0)
-    whole = float(totals.sum())
-    shares = {reason.key: float(totals[reason]) / whole for reason in Reason if whole and totals[reason]}
-    return float(result.lower_bound), shares

@@ -16,11 +16,12 @@ from pipeplan.extensions.review.answers.records import (
     ReviewedFiles,
     ReviewedRun,
     ReviewFinding,
+    UnreadableFile,
 )
-from pipeplan.extensions.review.answers.unjudged import ReviewedQuestion
+from pipeplan.extensions.review.answers.unjudged import OTHER_SETTINGS, ReviewedQuestion
 from pipeplan.foundation.readable import change as relative
 from pipeplan.foundation.readable import percent
-from pipeplan.model import counted
+from pipeplan.model import REASON_WORDS, counted
 from pipeplan.trainers import TRAINER_KINDS
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ _TITLES: Mapping[Question, str] = {
 
 _MOST_RULES, _MOST_PLACES, _MOST_FILES = MOST_ROWS, 2, 6
 """Rules, places of a rule, and files that the summary of a folder lists without ``--all``."""
+
+_MOST_REASONS = 4
+"""Missing facts that a line on unjudged rules names."""
 
 _FEWEST_FILES = 2
 """Minimum number of files with findings for the list of those with the most."""
@@ -75,10 +79,15 @@ def configuration_parts(reviewed: Sequence[_Reviewed], patch: str, shown: ShownO
 
 def file_parts(files: ReviewedFiles) -> Iterator[Part]:
     """Yield a line for each file that could not be read, and the number of those without a configuration."""
-    for file in files.unreadable:
-        yield line(f"cannot be read: {file.file}: {file.reason}")
+    yield from (_unreadable(file) for file in files.unreadable)
     if files.skipped:
         yield line(f"skipped: {counted(files.skipped, 'file')} without a configuration")
+
+
+def _unreadable(file: UnreadableFile, start: str = "", indent: int = 0) -> Part:
+    """Return a line on a file that cannot be read; most reasons name it, from ``start`` on."""
+    name, reason = file.file.removeprefix(start), file.reason.replace(file.file, file.file.removeprefix(start))
+    return line(f"cannot be read: {reason if name in reason else f'{name}: {reason}'}", indent=indent)
 
 
 def _in_list(configuration: ReviewedConfiguration) -> str:
@@ -206,11 +215,15 @@ def _unjudged(questions: Iterable[ReviewedQuestion], *, indent: int = 2) -> Iter
     """Return a line on the rules of all questions that were not judged."""
     questions = list(questions)
     if count := sum(one.not_judged for one in questions):
-        reasons = Counter[str]()
+        reasons, settings = Counter[str](), ""
         for fact in (fact for one in questions for fact in one.missing):
-            reasons[f"{fact.what.partition(':')[0]}{fact.give and f' ({fact.give})'}"] += fact.rules
-        named = ", ".join(reason for reason, _ in reasons.most_common(4))
-        yield line(f"not judged: {counted(count, 'rule')}; missing: {named}", indent=indent)
+            what, _, names = fact.what.partition(": ")
+            settings = settings or names.partition(" and ")[0]
+            reasons[f"{what}{fact.give and f' ({fact.give})'}"] += fact.rules
+        named = ", ".join(reason for reason, _ in reasons.most_common(_MOST_REASONS))
+        named = named.replace(OTHER_SETTINGS, f"settings such as {settings}") if settings else named
+        more = f", and {len(reasons) - _MOST_REASONS} more (--verbose)" if len(reasons) > _MOST_REASONS else ""
+        yield line(f"not judged: {counted(count, 'rule')}; missing: {named}{more}", indent=indent)
 
 
 # Estimate and changes
@@ -241,7 +254,8 @@ def _reasons(idle: Mapping[str, float] | None) -> str:
     if not idle:
         return ""
     most = sorted(idle.items(), key=lambda item: -item[1])[:3]
-    return ": " + ", ".join(f"{percent(share)} {reason}" for reason, share in most)
+    words = {reason.key: text for reason, text in REASON_WORDS.items()}
+    return ": " + ", ".join(f"{percent(share)} of it {words[reason]}" for reason, share in most)
 
 
 def _changes(configuration: ReviewedConfiguration) -> Iterator[Part]:
@@ -326,10 +340,7 @@ def summary_parts(
     start = f"{files.folders[0].rstrip('/')}/" if len(files.folders) == 1 else ""
     reviewed = len({configuration.file for configuration in configurations})
     counts = f"{counted(len(configurations), 'configuration')} in {counted(reviewed, 'file')}"
-    yield line(f"{', '.join(files.folders)}: {counts}", "bold")
-    by_severity = Counter(finding.severity for finding in findings)
-    errors, warnings = counted(by_severity["error"], "error"), counted(by_severity["warning"], "warning")
-    yield line(f"{errors}, {warnings}, {by_severity['advice']} advice")
+    yield line(f"{', '.join(files.folders)}: {counts}; {_in_counts(findings) or 'no finding'}", "bold")
     every = len(findings)
     yield from _by_rule(
         findings, "error", every if shown.all else _MOST_RULES, every if shown.all else _MOST_PLACES, start
@@ -347,10 +358,11 @@ def summary_parts(
     yield from _unjudged(questions)
     if silent := sorted({key for configuration in configurations for key in configuration.not_read}):
         yield line(f"not read: {_listed(silent, _MOST_FILES)}", indent=2)
-    for file in files.unreadable if shown.all else files.unreadable[:_MOST_PLACES]:
-        yield line(f"cannot be read: {file.file.removeprefix(start)}: {file.reason}", indent=2)
+    listed = files.unreadable if shown.all else files.unreadable[:_MOST_PLACES]
+    yield from (_unreadable(file, start, indent=2) for file in listed)
+    yield from more_rows(len(files.unreadable) - len(listed), "unreadable file")
     kinds = f"{reviewed:,} with configurations, {files.skipped:,} without, {len(files.unreadable):,} unreadable"
-    yield line(f"looked at {counted(files.looked_at, 'file')}: {kinds}; --json has everything", indent=2)
+    yield line(f"looked at {counted(files.looked_at, 'file')}: {kinds}", indent=2)
 
 
 def _by_rule(findings: Sequence[ReviewFinding], severity: str, most: int, places: int, start: str) -> Iterator[Part]:

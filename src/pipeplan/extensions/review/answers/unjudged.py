@@ -77,10 +77,13 @@ _Fact = tuple[str, str]
 """Fact that rules miss in words, and the option that states it; empty if there is none."""
 
 _SPLIT: _Fact = ("the split of the layers", "")
-_OTHER: _Fact = ("other settings", "")
+OTHER_SETTINGS = "other settings"
+"""Fact of the rules that miss rarer settings; the names of the settings follow a colon."""
+
+_OTHER: _Fact = (OTHER_SETTINGS, "")
 _STARTS: _Fact = ("a configuration that starts", "")
 _NO_ESTIMATE: _Fact = ("an estimate", "")
-_UNREAD: _Fact = ("what is not read", "")
+_UNREAD: _Fact = ("the meaning of keys that are not read", "")
 
 _REASONS: Mapping[_Fact, str] = {
     _STARTS: "the configuration does not start",

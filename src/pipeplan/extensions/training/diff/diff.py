@@ -269,13 +269,13 @@ def _apart(planned: Schedule, measured: Schedule) -> str:
     nouns = {"ranks": "rank", "stages": "stage", "microbatches": "microbatch", "slices": "slice"}
     names = [name for name in nouns if getattr(planned, name) != getattr(measured, name)]
     if not names:
-        return "Their shape is the same: name the schedule that ran"
+        return "Their shape is the same: pass the schedule that ran as the plan"
     plan, run = (
         " and ".join(counted(getattr(schedule, name), nouns[name]) for name in names)
         for schedule in (planned, measured)
     )
     options = "the shape" if "stages" in names else " and ".join(names)
-    return f"The plan has {plan}, the run {run}: drop {options}, and a schedule's name takes the run's"
+    return f"The plan has {plan}, the run {run}: pass a schedule's name without {options} as the plan, which takes the run's"
 
 
 def _numbers(*schedules: Schedule) -> list[NDArray[np.int64]]:

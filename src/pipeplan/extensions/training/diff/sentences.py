@@ -17,6 +17,9 @@ NOTHING = 5e-4
 WORTH_MENDING = 0.02
 """Smallest change for which planning with the run's costs is advised."""
 
+GOOD_PART = 0.3
+"""Smallest share of the difference that ops have to explain to be named as its cause."""
+
 _NAMED = 3
 """Maximum number of groups of ops in a sentence."""
 
@@ -54,13 +57,15 @@ def _main_cause(diff: Diff) -> str:
     """Return the ops or the waits with the largest effect, in the direction of the whole difference."""
     times, sign = whole_times(diff), 1 if diff.error >= 0 else -1
     if sign * diff.from_costs >= sign * diff.from_waiting:
-        groups = _group_items(diff)
-        if groups:
-            effect, who, _ = groups[0]
-            return f"{who} ({_signed(effect, times)})"
+        least = GOOD_PART * abs(diff.error)
+        for effect, who, _ in _group_items(diff)[:1]:
+            if abs(effect) >= least:
+                return f"{who} ({_signed(effect, times)})"
         late = [op for op in diff.slowest if _is_straggler(op, diff.measured_makespan)]
-        who = f"single ops such as {late[0].op} on rank {late[0].rank}" if late else "op times"
-        return f"{who} ({_signed(diff.from_costs, times)})"
+        costs = _signed(diff.from_costs, times)
+        if late and sum(op.measured - op.typical for op in late) >= least:
+            return f"single ops such as {late[0].op} on rank {late[0].rank} ({costs})"
+        return f"{'slower' if sign > 0 else 'faster'} ops of many kinds and stages ({costs})"
     messages = diff.path_messages - diff.planned_path_messages
     gaps = diff.path_gaps - diff.planned_path_gaps
     what = "waits between ranks" if sign * messages >= sign * gaps else "gaps between the ops of a rank"
