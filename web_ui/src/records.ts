@@ -1357,6 +1357,7 @@ export type Sensitivity = {
   readonly step_time: number;
   readonly changes: boolean;
   readonly instead: string;
+  readonly gain: number;
 };
 
 /** Setting that differs between two configurations, by the trainer's own key; null: not stated. */
