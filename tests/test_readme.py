@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -26,15 +25,11 @@ def test_the_costs_of_a_user_reach_every_schedule(tmp_path):
 
 
 @pytest.mark.slow
-def test_from_a_config_to_flags(tmp_path, monkeypatch, capsys):
-    """With less time than a reader has, and in the folder of the reader's config.json."""
-    config = Path(__file__).parent / "extensions" / "planning" / "workload" / "configs" / "Meta-Llama-3-70B.json"
-    shutil.copy(config, tmp_path / "config.json")
-    monkeypatch.chdir(tmp_path)
-    (line,) = re.findall(r"^pipeplan plan .*$", README.read_text(), re.MULTILINE)
-    words = line.split()[1:]
-    for arguments in (words[: words.index("--flags")], words):
-        assert main([*arguments, "--seconds", "1", "--workers", "1"]) == 0
+def test_from_a_model_to_flags(capsys):
+    """With less time than a reader has; the README names each trainer's flags in words."""
+    (line,) = re.findall(r"^\$ pipeplan (plan .*)$", README.read_text(), re.MULTILINE)
+    (trainer,) = re.findall(r"`--flags (\w+)`", README.read_text())
+    assert main([*line.split(), "--flags", trainer, "--seconds", "1", "--workers", "1"]) == 0
     assert "torchrun --nproc-per-node 8" in capsys.readouterr().out
 
 
@@ -52,21 +47,15 @@ sys.exit(main(sys.argv[1:]))
 
 
 def test_a_run_without_pytorch_says_how_to_install_it(tmp_path):
-    """As the README shows it, pipes and redirections included."""
-    (line,) = re.findall(r"^\$ (pipeplan run .*)$", README.read_text(), re.MULTILINE)
+    """As the README shows it."""
+    (line,) = re.findall(r"^(pipeplan run .*)$", README.read_text(), re.MULTILINE)
     command = tmp_path / "pipeplan"
     command.write_text(WITHOUT_TORCH.format(python=sys.executable))
     command.chmod(0o755)
     (tmp_path / "better.csv").write_text("0F0,0B0\n1F0,1B0\n")
     environment = os.environ | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-    shell = ["bash", "-c", f"{line}; exit ${{PIPESTATUS[0]}}"]
-    done = subprocess.run(shell, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
     assert "needs the package 'torch': pip install '.[pytorch]'" in done.stderr
     assert done.returncode == 2
-
-
-def test_the_example_of_an_estimate(monkeypatch, capsys):
-    monkeypatch.chdir(README.parent)
-    (line,) = re.findall(r"^pipeplan estimate (\S+)", README.read_text(), re.MULTILINE)
-    assert main(["estimate", line]) == 0
-    assert "peak memory" in capsys.readouterr().out

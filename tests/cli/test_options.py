@@ -47,7 +47,7 @@ def test_the_settings_of_shape_and_costs_have_a_help_of_their_own(run):
     assert "--output" not in shown
 
 
-@pytest.mark.parametrize(("command", "most"), [("simulate", 47), ("search", 52)])
+@pytest.mark.parametrize(("command", "most"), [("simulate", 48), ("search", 53)])
 def test_help_shows_few_options_first_and_all_on_request(run, command, most):
     first, everything = (
         set(re.findall(r"(?m)^│ (--?\w[\w-]*)", run(f"{command} {flag}")[1])) for flag in ("--help", "--help-all")

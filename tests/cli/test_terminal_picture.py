@@ -36,7 +36,7 @@ def seen(run, monkeypatch):
 
 def test_a_terminal_shows_the_picture_above_the_table(seen):
     shown = seen(SMALL)
-    assert shown.index(ROW) < shown.index("longest span")
+    assert shown.index(ROW) < shown.index("lower bound")
     Path("none.yaml").write_text("no_visualization: true\n")
     for options in ("--json", "--no-visualization", "-c none.yaml"):
         assert "rank 1 " not in seen(f"{SMALL} {options}")
@@ -45,7 +45,7 @@ def test_a_terminal_shows_the_picture_above_the_table(seen):
 def test_a_pipe_gets_the_picture_of_one_schedule_in_letters_and_none_of_several(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     shown = run(SMALL)[1]
-    assert shown.index(ROW) < shown.index("longest span")
+    assert shown.index(ROW) < shown.index("lower bound")
     assert "\x1b" not in shown
     assert max(map(len, shown.splitlines())) <= 60
     assert "rank 1 " not in run(f"{SMALL} --no-visualization")[1]

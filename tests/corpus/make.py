@@ -36,6 +36,7 @@ ANSWERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "schedules": ("answer-schedules", ("schedules",)),
     "schedules-one": ("answer-schedules", ("schedules", "zbv")),
     "machines": ("answer-machines", ("schedules", "--machines")),
+    "costs": ("answer-costs", ("list", "costs")),
     "models": ("answer-models", ("plan", "--models")),
     "gpus": ("answer-gpus", ("plan", "--gpus")),
     "check": ("answer-check", ("check", "files/schedule.json")),

@@ -45,7 +45,7 @@ def opened(source: ScheduleLike, *, keep_duplicates: bool = False) -> Source:
 
         return read_standard_input(keep_duplicates=keep_duplicates)
     path = file_of(source)
-    if path is None and is_shipped(str(source)) and not is_strategy(str(source)):
+    if path is None and not is_strategy(str(source)) and is_shipped(str(source)):
         raise InputError(f"{source} names bundled costs, not a schedule: pass it with -c (in Python: config)")
     return strategy(str(source)) if path is None else read(path, keep_duplicates=keep_duplicates)
 

@@ -38,7 +38,13 @@ class InThreads(Workers):
 def running(workers: Workers | None = None, port: int = 0) -> Iterator[str]:
     """The address of a server that runs as long as the block."""
     with listen("127.0.0.1", port) as listener:
-        config = uvicorn.Config(create_app(workers=workers or InThreads()), http="h11", log_level="error", ws="none")
+        config = uvicorn.Config(
+            create_app(workers=workers or InThreads()),
+            http="h11",
+            log_level="error",
+            ws="none",
+            timeout_graceful_shutdown=3,  # a page of the browser may still wait for a plan
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

@@ -84,7 +84,7 @@ export class Page implements Host {
       () => this.schedules.draw(),
     );
     this.panels = new Panels([this.schedules, ...PANELS.map((makePanel) => makePanel(this))], () => {
-      this.answer.dataset.panel = this.panels.open;
+      this.arrange();
       this.link.later();
     });
     this.link = new PageLink(
@@ -157,11 +157,21 @@ export class Page implements Host {
     this.list.allow = state.allow;
     this.visible = state.visible;
     this.panels.restore(state.visible[0] ?? "", rows);
-    this.panels.open = state.open;
+    this.openPanel(state.open);
     this.picture.fragment = location.hash.slice(1);
     this.link.restored();
     this.current = false;
     void this.comparing.request();
+  }
+
+  private openPanel(panel: string): void {
+    this.panels.open = panel;
+    this.arrange();
+  }
+
+  /** Give the open panel its room beside the timeline. */
+  private arrange(): void {
+    this.answer.dataset.panel = this.panels.open;
   }
 
   private get state(): PageState {
@@ -210,7 +220,7 @@ export class Page implements Host {
   }
 
   open(panel: string, about = ""): void {
-    this.panels.open = panel;
+    this.openPanel(panel);
     if (about !== "") this.panels.about(about);
     this.link.later();
   }
