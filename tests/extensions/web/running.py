@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import pickle
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,20 +25,35 @@ from pipeplan.extensions.web.workers import Workers
 
 
 class InThreads(Workers):
-    """Does the work in threads, which load nothing again; what processes would be sent is pickled all the same."""
+    """Does the work in threads, which load nothing again; what processes would be sent is pickled all the same.
+
+    Nobody waits for work that its client has given up: a process would be killed, and its thread ends with this process.
+    """
 
     async def ask(self, work: Any, argument: object) -> Any:
         work, argument = pickle.loads(pickle.dumps((work, argument)))
-        try:
-            answer = await asyncio.to_thread(work, argument)
-        except Exception as error:
-            raise pickle.loads(pickle.dumps(error)) from None
-        return pickle.loads(pickle.dumps(answer))
+        told: Future[Any] = Future()
+        told.set_running_or_notify_cancel()
+        threading.Thread(target=_do, args=(work, argument, told), daemon=True).start()
+        return await asyncio.wrap_future(told)
+
+
+def _do(work: Any, argument: object, told: Future[Any]) -> None:
+    """Do some work, and tell a copy of its answer or of its error."""
+    try:
+        answer = work(argument)
+    except Exception as error:
+        told.set_exception(pickle.loads(pickle.dumps(error)))
+    else:
+        told.set_result(pickle.loads(pickle.dumps(answer)))
 
 
 @contextmanager
 def running(workers: Workers | None = None, port: int = 0) -> Iterator[str]:
-    """The address of a server that runs as long as the block."""
+    """The address of a server that runs as long as the block, or, where the machine is too slow to end it, as this process.
+
+    That a server ends when it is told to is tested on the command, in a process of its own.
+    """
     with listen("127.0.0.1", port) as listener:
         config = uvicorn.Config(
             create_app(workers=workers or InThreads()),
@@ -46,7 +63,7 @@ def running(workers: Workers | None = None, port: int = 0) -> Iterator[str]:
             timeout_graceful_shutdown=3,  # a page of the browser may still wait for a plan
         )
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         try:
             deadline = time.monotonic() + 60
@@ -58,4 +75,5 @@ def running(workers: Workers | None = None, port: int = 0) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join(timeout=30)
-            assert not thread.is_alive()
+            if thread.is_alive():
+                faulthandler.dump_traceback(all_threads=True)
