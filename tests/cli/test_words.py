@@ -35,7 +35,7 @@ EXTENSION_OF = {
     "serve": "web",
     "mcp": "web",
 }
-"""Extensions of the commands that the core does not have."""
+"""Extension of each command that the core does not have: the registry only knows those that are installed."""
 
 
 def of_installed(line: str, *further: str) -> Any:
@@ -62,7 +62,7 @@ def test_a_config_file_is_refused_with_its_place_and_remedy(run, file, sentence)
 
 
 @pytest.mark.parametrize(("content", "sentence"), rows_of("schedules in JSON"))
-@pytest.mark.parametrize("command", [*map(of_installed, ["simulate", "check", "explain", "search --start"])])
+@pytest.mark.parametrize("command", [of_installed(name) for name in ("simulate", "check", "explain", "search --start")])
 def test_a_json_file_that_is_not_a_schedule_is_named(run, command, content, sentence):
     Path("a.json").write_text(content)
     assert run(f"{command} a.json") == (2, "", f"pipeplan: {sentence}\n")

@@ -63,7 +63,7 @@ export class Page implements Host {
   private readonly headline = make("h2", { class: "headline" }, "Comparing schedules\u2026");
   private readonly leftOut = make("p", { class: "note left-out", hidden: true });
   private readonly undrawn = make("p", { class: "note undrawn", hidden: true });
-  private readonly answer = make("div", { class: "answer workbench", hidden: true });
+  private readonly answer = make("div", { class: "answer workbench", "data-panel": "", hidden: true });
   private readonly comparing = new Latest(() => this.answerAgain());
   private readonly connection = new Connection(
     () => this.lost(),
@@ -84,7 +84,7 @@ export class Page implements Host {
       () => this.schedules.draw(),
     );
     this.panels = new Panels([this.schedules, ...PANELS.map((makePanel) => makePanel(this))], () => {
-      this.arrange();
+      this.answer.dataset.panel = this.panels.open; // the open panel has its room beside the timeline
       this.link.later();
     });
     this.link = new PageLink(
@@ -157,21 +157,11 @@ export class Page implements Host {
     this.list.allow = state.allow;
     this.visible = state.visible;
     this.panels.restore(state.visible[0] ?? "", rows);
-    this.openPanel(state.open);
+    this.panels.open = state.open;
     this.picture.fragment = location.hash.slice(1);
     this.link.restored();
     this.current = false;
     void this.comparing.request();
-  }
-
-  private openPanel(panel: string): void {
-    this.panels.open = panel;
-    this.arrange();
-  }
-
-  /** Give the open panel its room beside the timeline. */
-  private arrange(): void {
-    this.answer.dataset.panel = this.panels.open;
   }
 
   private get state(): PageState {
@@ -220,7 +210,7 @@ export class Page implements Host {
   }
 
   open(panel: string, about = ""): void {
-    this.openPanel(panel);
+    this.panels.open = panel;
     if (about !== "") this.panels.about(about);
     this.link.later();
   }
