@@ -228,7 +228,8 @@ def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
     factors = [longer(op, schedule, costs) for op in turn]
     alone = sum(one * more for one, more in zip(alike, factors, strict=True))
     if len(turn) == 2 and (costs.overlap is not None or costs.segments is not None):
-        saved = sum(alike) - pair_time(*sorted(turn, key=lambda op: op.kind != Kind.F), costs)
+        forward, backward = sorted(turn, key=lambda op: op.kind != Kind.F)
+        saved = sum(alike) - pair_time(forward, backward, costs)
         return (alone - saved * min(factors)) / schedule.slices
     return alone / schedule.slices
 

@@ -20,7 +20,7 @@ TIMES_AS_MANY = int(os.environ.get("TORTURE", "1"))
 FIRST = int(os.environ.get("TORTURE_SEED", "0"))
 """Cases of each suite relative to its sample, and the first seed; ``make torture`` sets both."""
 
-SAMPLES = {"mutants": 40, "simulations": 40, "pairs": 1000, "streams": 150, "kernels": 12, "bounds": 8, "searches": 10}
+SAMPLES = {"mutants": 40, "simulations": 40, "pairs": 1100, "streams": 150, "kernels": 12, "bounds": 8, "searches": 10}
 """Number of cases of each suite that the tests try."""
 
 

@@ -144,7 +144,7 @@ class _Draw:
         stages = [tuple(self._segments(time) for time in of_stage) for of_stage in times]
 
         def together(forward: Written, inputs: Written, weights: Written) -> Fraction:
-            return pair(forward, inputs, weights, slowdown, delayed=delayed).time
+            return Fraction(pair(forward, inputs, weights, slowdown, delayed=delayed).time)
 
         full = tuple(together((), inputs, weights) for _, inputs, weights in stages)
         pairs = {

@@ -72,7 +72,7 @@ def random_settings(
     kept = random.choice((0.0, 0.25, 1.0, 1.0, 1.5))
     # Where copies of the model cross ranks at different stages, costs count what a stage loses in any of them.
     alike = bool((placement.crosses == placement.crosses[0]).all())
-    settings = {
+    settings: dict[str, Any] = {
         "forward_times": forward,
         "backward_times": full,
         "backward_input_times": inputs,
@@ -91,8 +91,7 @@ def random_settings(
         "offload_bytes": tuple(random.choice((1.0, 0.75)) * one for one in activation),
         "static_bytes": random.choice((0.0, 10.0)),
     }
-    kinds = ("list", "matrix", "segments", "segments") if pairs else ("list",) * 5 + ("matrix", "segments")
-    kind = random.choice(kinds)
+    kind = random.choice(("matrix", "segments", *(("list", "segments") if pairs else ("list",) * 5)))
     if kind == "segments":
         return settings | _segments(random, placement.stages, lambda: value(1, 5), whole=whole)
     if kind == "matrix" and (pairs or saves is not None):
@@ -108,16 +107,16 @@ def _segments(random: Random, stages: int, value: Callable[[], float], *, whole:
     slowdown = random.choice((1.0, 1.0, 2.0)) if whole else random.choice((1.0, random.uniform(1, 1.5)))
     delayed = random.random() < 0.5
     lists = [random_op(random, value) for _ in range(stages)]
-    given = {
+    totals = [tuple(sum(time for _, time in one[number]) for one in lists) for number in range(3)]
+    full = tuple(float(pair((), *one[1:], slowdown, delayed=delayed).time) for one in lists)
+    given = random.random() < 0.5
+    return {
         "segments": [of_lists(*one) for one in lists],
         "pair_slowdown": slowdown,
         "delayed_weights": delayed,
         "overlap_times": None,
+        "forward_times": totals[0] if given else None,
+        "backward_times": full if given else None,
+        "backward_input_times": totals[1] if given else None,
+        "backward_weight_times": totals[2] if given else None,
     }
-    totals = [tuple(sum(time for _, time in one[number]) for one in lists) for number in range(3)]
-    full = tuple(float(pair((), *one[1:], slowdown if delayed else 1, delayed=delayed).time) for one in lists)
-    times = dict(zip(BASIC_TIMES, (totals[0], full, *totals[1:]), strict=True))
-    return given | (times if random.random() < 0.5 else dict.fromkeys(times))
-
-
-BASIC_TIMES = "forward_times", "backward_times", "backward_input_times", "backward_weight_times"
