@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, zip_longest
+from itertools import chain, groupby, zip_longest
 from random import Random
 from typing import Any
 
@@ -48,7 +48,7 @@ class Ran:
 @lru_cache(maxsize=100_000)
 def pair(forward: Written, inputs: Written, weights: Written, slowdown: Any = 1, *, delayed: bool = False) -> Ran:
     """Run a forward beside a full backward; ``weights`` is empty for an I, ``forward`` for a backward alone."""
-    beside, back = chain("f", forward), chain("b", backward(inputs, weights), delayed=delayed)
+    beside, back = steps_of("f", forward), steps_of("b", backward(inputs, weights), delayed=delayed)
     lanes: dict[str, deque[Piece]] = {"compute": deque(), "communication": deque()}
     for pieces in zip_longest(back, beside, fillvalue=()):
         for piece in (piece for of_op in pieces for piece in of_op):
@@ -57,26 +57,33 @@ def pair(forward: Written, inputs: Written, weights: Written, slowdown: Any = 1,
 
 
 def backward(inputs: Written, weights: Written) -> list[tuple[str, Any]]:
-    """The list of a full backward, with computations of W called ``weights``: behind those of I, or behind all."""
-    late = [("weights" if name == "compute" else name, time) for name, time in weights]
-    if sum(name == "compute" for name, _ in inputs) != sum(name == "weights" for name, _ in late):
-        return [*inputs, *late]
-    rest = iter([one for one in late if one[0] == "weights"])
-    return [one for segment in inputs for one in (segment, *([next(rest)] if segment[0] == "compute" else []))]
+    """The list of a full backward: each computation of W, with what it sends, behind that of I, or all of W at the end."""
+    late: list[list[tuple[str, Any]]] = []
+    for name, time in weights:
+        late += [[]] if name == "compute" else []
+        late[-1].append(("weights" if name == "compute" else name, time))
+    if sum(name == "compute" for name, _ in inputs) != len(late):
+        return [*inputs, *chain.from_iterable(late)]
+    rest = iter(late)
+    return [one for segment in inputs for one in (segment, *(next(rest) if segment[0] == "compute" else ()))]
 
 
-def chain(op: str, segments: Written, *, delayed: bool = False) -> list[list[Piece]]:
+def steps_of(op: str, segments: Written, *, delayed: bool = False) -> list[list[Piece]]:
     """The pieces of an op, step by step: a communication (none in the first step), and what computes behind it."""
     steps: list[list[Piece]] = [[]]
     before: Piece | None = None
     names = {"compute": op, "weights": "w" if delayed else op}
     for of, neighbors in groupby([("compute", 0), *segments], key=lambda one: names.get(one[0])):
-        work = sum(time for _, time in neighbors)
-        piece = Piece(of or op, "compute" if of else "communication", work, before)
         if of is None:
-            steps.append([])
-        steps[-1].append(piece)
-        before = before if of == "w" else piece
+            before = Piece(op, "communication", sum(time for _, time in neighbors), before)
+            steps.append([before])
+            continue
+        if of == op or steps[-1][-1].lane == "communication":
+            # Behind a communication, weights wait for a computation of the op, be it of time 0.
+            before = Piece(op, "compute", sum(time for _, time in neighbors) if of == op else 0, before)
+            steps[-1].append(before)
+        if of == "w":
+            steps[-1].append(Piece("w", "compute", sum(time for _, time in neighbors), before))
     return steps
 
 
@@ -100,13 +107,16 @@ def run(lanes: dict[str, deque[Piece]], slowdown: Any) -> Ran:
     return Ran(now, exposed, hidden, tuple(ended))
 
 
-def random_op(random: Random, value: Callable[[], Any]) -> tuple[Written, Written, Written]:
+def random_op(random: Random, value: Callable[[], Any], weights_talk: float = 0.2) -> tuple[Written, Written, Written]:
     """Lists of F, I and W: any order and number, neighbors of one lane, times of 0; W as many computations as I, or not."""
     forward, inputs = (_random_list(random, value, random.randint(1, 5)) for _ in range(2))
     computations = sum(name == "compute" for name, _ in inputs)
     count = computations if random.random() < 0.6 else random.randint(1, 4)
-    weights = tuple(("compute", value() * (number == 0 or random.random() < 0.8)) for number in range(count))
-    return forward, inputs, weights
+    weights: list[tuple[str, Any]] = []
+    for number in range(count):
+        weights.append(("compute", value() * (number == 0 or random.random() < 0.8)))
+        weights += [(random.choice(COMMUNICATIONS), value())] * (random.random() < weights_talk)
+    return forward, inputs, tuple(weights)
 
 
 def _random_list(random: Random, value: Callable[[], Any], computations: int) -> Written:
