@@ -379,7 +379,7 @@ def _of_segments(settings: SettingsTable, segments: Segments, placement: Placeme
             field="segments",
         )
     follow = {f"{op}_times": tuple(stage.time(op) for stage in segments.stages) for op in OPS}
-    follow["backward_times"] = tuple(segments.alone().tolist())
+    follow["backward_times"] = tuple(segments.alone().time.tolist())
     for name, sums in follow.items():
         given = _times(settings, name, placement)
         for stage, (total, time) in enumerate(zip(sums, () if given is None else given.tolist(), strict=False)):

@@ -65,7 +65,7 @@ _WORTHWHILE = 0.25
 _NEARLY_ALL = 0.9
 """Minimum share of a stage's ops of one kind with room for a label; otherwise none of them has one."""
 
-_TALL = 0.74
+TALL = 0.74
 """Maximum font size of a label relative to the height of its bar; digits are 0.73 of the font size high."""
 
 
@@ -91,7 +91,7 @@ def fit_labels(
     width = (bars.end - bars.start) * points_per_time
     groups: list[_Sized] = []
     for chosen, height in ((bars.part == LanePart.FULL, lane_height), (halves, half * lane_height)):
-        largest_here = min(largest, _TALL * height)
+        largest_here = min(largest, TALL * height)
         if chosen.any() and largest_here >= smallest:
             groups.append(_Sized(np.flatnonzero(chosen), width[chosen], largest_here, smallest))
     full = [sized.fit(bars, bar_names) for sized in groups]

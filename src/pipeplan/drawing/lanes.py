@@ -14,13 +14,13 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import IdentityTransform
 from numpy.typing import NDArray
 
-from pipeplan.drawing.labels import Labels, fit_labels
+from pipeplan.drawing.labels import TALL, Labels, fit_labels
 from pipeplan.drawing.narrow import draw_shares, together_in, too_narrow
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.style import FONT
 from pipeplan.drawing.theme import Theme, colored, readable_on
 from pipeplan.drawing.view import LanePart, View, pair_bars
-from pipeplan.model import Floats, Kind
+from pipeplan.model import Floats, Kind, tolerances
 
 Edges = Mapping[LanePart, tuple[float, float]]
 
@@ -37,14 +37,14 @@ EDGES: Edges = {
 
 _LANE = EDGES[LanePart.FULL][1] - EDGES[LanePart.FULL][0]
 
-_ABOVE_LANES: Edges = {**EDGES, LanePart.UPPER: (-0.43, -0.135), LanePart.LOWER: (-0.135, 0.16)}
+_ABOVE_LANES: Edges = {**EDGES, LanePart.UPPER: (-0.43, -0.11), LanePart.LOWER: (-0.11, 0.21)}
 """Edges of the parts if the lanes of overlapped pairs are drawn below them."""
 
-_PAIR_LANES = ((0.2, 0.3), (0.33, 0.43))
+_PAIR_LANES = ((0.24, 0.325), (0.345, 0.43))
 """Top and bottom of the compute lane and the communication lane of a pair."""
 
-_NARROWEST, _LOWEST = 30.0, 24.0
-"""Width of the shortest pair and height of a lane in points from which on the lanes of pairs are drawn."""
+_NARROWEST = 3.0
+"""Width of the shortest pair from which on the lanes of pairs are drawn, relative to the font size."""
 
 _TOUCHING = 7.0
 """Lane height in points below which lanes touch, because such narrow gaps would look like idle time."""
@@ -67,11 +67,14 @@ def draw_lanes(view: View, ax: Axes, theme: Theme, size: Size, end: float, *, na
         draw_shares(view, ax, theme, per_lane, together)
     else:
         fill = _LANE if per_lane >= _TOUCHING else 1.0
-        edges = _ABOVE_LANES if shows_pair_lanes(view, per_time, per_lane) else EDGES
+        with_lanes = per_lane * (1 + tolerances.DRAWN) >= height_with_pairs(size) and has_wide_pairs(
+            view, per_time, size
+        )
+        edges = _ABOVE_LANES if with_lanes else EDGES
         half = (edges[LanePart.UPPER][1] - edges[LanePart.UPPER][0]) / _LANE
         _draw_idle(view, ax, theme, fill / _LANE)
-        _draw_bars(view, ax, theme, fill / _LANE, per_time, edges)
-        if edges is not EDGES:
+        _draw_bars(view, ax, theme, per_time, fill / _LANE * np.array([edges[part] for part in LanePart]))
+        if with_lanes:
             _draw_pair_lanes(view, ax, theme)
         labels = fit_labels(view.bars, per_time, fill * per_lane, size.font, size.smallest, half=half)
         _draw_labels(view, ax, theme, labels, edges)
@@ -79,12 +82,17 @@ def draw_lanes(view: View, ax: Axes, theme: Theme, size: Size, end: float, *, na
     _label_lanes(_names(view, together) if named else [], ax, theme, size, per_lane)
 
 
-def shows_pair_lanes(view: View, per_time: float, per_lane: float) -> bool:
-    """Return True if the lanes of all overlapped pairs are wide and high enough to see."""
-    if view.pairs is None or per_lane < _LOWEST:
-        return False
+def has_wide_pairs(view: View, per_time: float, size: Size) -> bool:
+    """Return True if the lanes of all overlapped pairs are wide enough to see."""
     pairs = view.bars.part == LanePart.UPPER
-    return bool((view.bars.end - view.bars.start)[pairs].min() * per_time >= _NARROWEST)
+    lengths = (view.bars.end - view.bars.start)[pairs]
+    return view.pairs is not None and float(lengths.min()) * per_time >= _NARROWEST * size.font
+
+
+def height_with_pairs(size: Size) -> float:
+    """Return the height of a lane in points in which pairs have labels above their lanes."""
+    top, bottom = _ABOVE_LANES[LanePart.UPPER]
+    return size.smallest / TALL / (bottom - top)
 
 
 def measures(ax: Axes, end: float) -> tuple[float, float]:
@@ -119,11 +127,11 @@ def _draw_idle(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
             _fill(ax, boxes, theme.reasons[reason])
 
 
-def _draw_bars(view: View, ax: Axes, theme: Theme, stretch: float, per_time: float, edges_of: Edges) -> None:
+def _draw_bars(view: View, ax: Axes, theme: Theme, per_time: float, of_parts: Floats) -> None:
     bars = view.bars
     compute = bars.compute
     narrow = float(np.quantile((bars.end - bars.start)[compute] * per_time, 0.05)) if compute.any() else 0.0
-    edges = stretch * np.array([edges_of[part] for part in LanePart])[bars.part]
+    edges = of_parts[bars.part]
     for fill, chosen in colored(view, theme):
         top, bottom = edges[chosen].T
         collection = _fill(ax, _boxes(bars.start[chosen], bars.end[chosen], bars.lane[chosen], (top, bottom)), fill)

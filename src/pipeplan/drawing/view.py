@@ -225,8 +225,8 @@ class PairLanes:
     offsets
         Shape (pairs + 1,): the pieces of pair i are ``offsets[i]`` to ``offsets[i + 1]``.
     lane, kind, begin, end
-        Lane of each piece (0: computation, 1: communication), kind of its op, and its times from the start of the pair;
-        shape (pieces,).
+        Lane of each piece (0: computation, 1: communication), kind of its op, and its times from the start of the pair, by
+        which the pieces of a pair are sorted; shape (pieces,).
     """
 
     communication: str

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
-from pipeplan.costs import COMPUTE, OpSegments, Segments
+from pipeplan.costs import COMPUTE, Segment, Segments
 from pipeplan.model import Floats, Kind, Timeline
 
 _OPS = {Kind.F: "forward", Kind.I: "backward_input", Kind.W: "backward_weight"}
@@ -29,7 +30,7 @@ def inner_communication(timeline: Timeline, segments: Segments) -> InnerCommunic
     schedule, columns = timeline.schedule, timeline.schedule.columns
     exposed, hidden = np.zeros((2, len(Kind), schedule.stages))
     for kind, op in _OPS.items():
-        exposed[kind] = [communication_of(stage, op) / stage.time(op) for stage in segments.stages]
+        exposed[kind] = [_communication(getattr(stage, op)) / stage.time(op) for stage in segments.stages]
     alone = segments.alone()
     exposed[Kind.B], hidden[Kind.B] = alone.exposed / alone.time, alone.hidden / alone.time
     of_op = [table[columns.kind, columns.stage] for table in (exposed, hidden)]
@@ -39,10 +40,9 @@ def inner_communication(timeline: Timeline, segments: Segments) -> InnerCommunic
     for share, of_pairs in zip(of_op, (together.exposed, together.hidden), strict=True):
         share[forward], share[backward] = of_pairs / together.time, 0.0
     taken = timeline.end - timeline.start
-    return InnerCommunication(*(np.bincount(schedule.rank, share * taken, schedule.ranks) for share in of_op))
+    of_ranks: list[Floats] = [np.bincount(schedule.rank, share * taken, schedule.ranks) for share in of_op]
+    return InnerCommunication(*of_ranks)
 
 
-def communication_of(stage: OpSegments, op: str) -> float:
-    """Return the time of the communications of one of the three ops of a stage."""
-    return sum(time for kind, time in getattr(stage, op) if kind != COMPUTE)
-
+def _communication(segments: Iterable[Segment]) -> float:
+    return sum(time for kind, time in segments if kind != COMPUTE)

@@ -129,11 +129,11 @@ def _pairs(timeline: Timeline, halves: Mapping[Kind, tuple[float, ...] | None]) 
         for kind in (Kind.F, Kind.B):
             times = np.maximum(times, halves[kind] or 0.0)
         return tuple(times.tolist())
-    both = np.array(halves[Kind.F])[:, None], full
-    measured = np.ma.masked_equal(count, 0)
-    share = total / measured / (both[0] + both[1])
-    filled = share.filled(np.ma.filled(share.mean(axis=1), share.mean())[:, None])
-    table = np.maximum(filled * (both[0] + both[1]), np.maximum(*both))
+    first, seen = np.array(halves[Kind.F])[:, None], count > 0
+    alone = first + full
+    share = np.divide(total, count * alone, out=np.zeros_like(alone), where=seen)
+    usual = np.where(seen.any(axis=1), share.sum(axis=1) / np.maximum(seen.sum(axis=1), 1), share[seen].mean())
+    table = np.maximum(np.where(seen, share, usual[:, None]) * alone, np.maximum(first, full))
     return tuple(map(tuple, table.tolist()))
 
 

@@ -151,5 +151,7 @@ def _balanced(costs: Costs, stages: list[int]) -> Costs:
         backward_input=even(costs.backward_input),
         backward_weight=even(costs.backward_weight),
     )
-    of_forward = costs.overlap is not None and costs.overlap.ndim == 1
-    return replace(balanced, recompute=even(costs.recompute), overlap=even(costs.overlap) if of_forward else balanced.overlap)
+    overlap = balanced.overlap
+    if costs.overlap is not None and costs.overlap.ndim == 1:
+        overlap = even(costs.overlap)
+    return replace(balanced, recompute=even(costs.recompute), overlap=overlap)

@@ -305,7 +305,8 @@ def _reasons(explanation: Explanation, shown: Sequence[int], times: Times) -> Pa
     totals = explanation.totals
     occurring = [reason for reason in Reason if totals[:, reason].any()]
     unit, in_ops = f" ({times.unit})" if times.unit else "", in_columns(explanation.explain.communication)
-    table = columns("rank", f"idle{unit}", *(reason.key for reason in occurring), *(title.replace(" ", "\n", 1) for title in in_ops), padding=1)
+    titles = [*(reason.key for reason in occurring), *(title.replace(" ", "\n", 1) for title in in_ops)]
+    table = columns("rank", f"idle{unit}", *titles, padding=1)
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")

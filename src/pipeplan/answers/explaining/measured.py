@@ -66,10 +66,13 @@ def on_fitted_costs(timeline: Timeline, settings: Settings, measured: Result, al
     error = now.makespan / measured.makespan - 1 if measured.makespan else 0.0
     times = Times.of((now.makespan, measured.makespan), measured.time_unit)
     halves = "" if order.has(Kind.W) else "; each half of a backward is assumed to take half of it"
-    pairs = "; pairs of stages that never ran are assumed to save the mean share of the others" * _are_unseen(order, fitted)
+    pairs = "; pairs of stages that never ran are assumed to save the mean share of the others" * _are_unseen(
+        order, fitted
+    )
     sentence = (
         "What would help is simulated on costs fitted to this run: the times of its ops by stage and kind, of its transfers "
-        f"and gaps{halves}{pairs}. On them its own order takes {times.text(now.makespan)} ({change(error)} against measured)."
+        f"and gaps{halves}{pairs}. On them its own order takes {times.text(now.makespan)} "
+        f"({change(error)} against measured)."
     )
     if error < -UNEXPLAINED:
         sentence += " The rest is waiting beyond these times, such as slow messages: 'pipeplan diff PLAN RUN' finds it."
