@@ -40,7 +40,9 @@ def inner_communication(timeline: Timeline, segments: Segments) -> InnerCommunic
     for share, of_pairs in zip(of_op, (together.exposed, together.hidden), strict=True):
         share[forward], share[backward] = of_pairs / together.time, 0.0
     taken = timeline.end - timeline.start
-    of_ranks: list[Floats] = [np.bincount(schedule.rank, share * taken, schedule.ranks) for share in of_op]
+    of_ranks: list[Floats] = [
+        np.bincount(schedule.rank, share * taken, schedule.ranks).astype(np.float64) for share in of_op
+    ]
     return InnerCommunication(*of_ranks)
 
 

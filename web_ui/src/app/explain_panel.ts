@@ -83,7 +83,12 @@ function moreText({ explain: { faster_with_more: faster }, fits, time_unit: unit
   return texts.length > 0 ? `${fits ? "Faster" : "Within the memory limit"} with more: ${texts.join("; ")}.` : "";
 }
 
-function idle({ explain: { reasons, communication }, idle: totals, makespan, time_unit: unit }: Explanation): HTMLElement {
+function idle({
+  explain: { reasons, communication },
+  idle: totals,
+  makespan,
+  time_unit: unit,
+}: Explanation): HTMLElement {
   const ranks = totals.map((_, rank) => Object.values(reasons).map((times) => times[rank] ?? 0));
   const inOps = communication === undefined ? [] : [communication.exposed, communication.hidden];
   const times = Times.of([...ranks.flat(), ...ranks.map(sum), ...inOps.flat()], unit);
