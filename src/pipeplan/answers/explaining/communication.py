@@ -33,10 +33,8 @@ def communication_in_ops(result: Result) -> CommunicationInOps | UnsetType:
     segments = result.costs.segments
     if segments is None or not segments.communication or result.timeline.source == "measured":
         return UNSET
-    times = inner_communication(result.timeline, segments)
-    return CommunicationInOps(
-        kinds=segments.communication, exposed=times.exposed.tolist(), hidden=times.hidden.tolist()
-    )
+    exposed, hidden = inner_communication(result.timeline, segments)
+    return CommunicationInOps(kinds=segments.communication, exposed=exposed.tolist(), hidden=hidden.tolist())
 
 
 def in_columns(communication: CommunicationInOps | UnsetType) -> dict[str, list[float]]:
