@@ -98,7 +98,7 @@ class SettingsTable(Options):
     )
     segments: tuple[OpSegments, ...] | None = option(
         kind="segments", group="details", shell="none", in_form=False, default="none",
-        help="Parts of F, I and W in order, computing or communicating, which determine the times of overlapped pairs.",
+        help="Computing and communicating parts of F, I and W, which determine the times of overlapped pairs.",
     )
     pair_slowdown: float | None = option(
         kind="number", title="Slowdown beside communication", group="details", shell="none", default="1",
