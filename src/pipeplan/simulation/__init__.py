@@ -4,10 +4,11 @@ from pipeplan.foundation.lazy import lazy_names
 
 _HOMES = {
     "bounds": "Bound earliest_starts lower_bound span_bound",
+    "communication": "inner_communication",
     "critical": "Cause CriticalPath cause_of_delay compute_only critical_ops critical_path timed_only",
     "idle": "IdleTimes idle_times",
     "idle_gaps": "WAITS",
-    "communication": "inner_communication",
+    "op_classes": "pair_savings",
     "own_times": "TIMED_KINDS gap_of settings_measured transfer_of with_op_times",
     "posting": "post_in_order post_messages",
     "simulator": "Simulation memory_use recomputed_stages simulate step_time",
