@@ -46,6 +46,15 @@ def test_each_rank_has_its_own_and_slices_and_factors_scale_it():
     assert communication(text, microbatch_factors=[1.0, 3.0])[:2] == ([8.0, 8.0], [0.0, 0.0])
 
 
+def test_one_entry_is_for_all_chunks_of_a_rank_as_one_time_is():
+    shape: dict[str, Any] = {"ranks": 2, "microbatches": 4, "segments": SEGMENTS}
+    work = {name: pipeplan.simulate(name, **shape).work for name in ("1f1b", "zbv")}
+    assert work["zbv"] == pytest.approx(work["1f1b"])
+    assert pipeplan.simulate("zbv", **shape, times_per="stage").work == pytest.approx(
+        [2 * time for time in work["1f1b"]]
+    )
+
+
 def test_faster_and_free_communication_are_among_what_ifs_and_balanced_stages_keep_their_segments():
     schedule = parse_schedule("0F0 0F1 0B0 0B1\n1F0 (1F1;1B0)OVERLAP_F_B 1B1")
     for delayed in (False, True):
