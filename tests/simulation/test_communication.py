@@ -93,10 +93,12 @@ def test_own_times_of_pairs_are_a_list_or_a_table_of_both_stages():
 
     def fitted(text):
         schedule = parse_schedule(text)
-        return with_op_times(simulate(schedule, settings.costs(schedule.placement)).timeline, Settings())
+        timeline = simulate(schedule, settings.costs(schedule.placement)).timeline
+        return with_op_times(timeline, Settings(segments=SEGMENTS, delayed_weights=True))
 
     one = fitted("0F0 1F0 (0F1;1B0)OVERLAP_F_B (1F1;0B0)OVERLAP_F_B 1B1 0B1")
     assert one.overlap_times == (4.5, 4.0)  # at least the backward of the same stage
+    assert one.segments is None
     both = fitted("0F0 1F0 (0F1;1B0)OVERLAP_F_B (0F2;0B0)OVERLAP_F_B 1F1 (1F2;1B1)OVERLAP_F_B 0B1 1B2 0B2")
     assert both.overlap_times is not None
     # 1F never ran beside 0B: a sixth of their time is saved, as beside 1B.

@@ -61,7 +61,7 @@ def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
 
     An op of an overlapped pair counts as half of the pair, and only where no op of its kind runs alone on the stage. A kind
     that some stage lacks is derived from the others, as for costs without that kind. Copies to the host and back are of
-    one kind. Pairs have a time per stage of the forward, or of both stages where these differ.
+    one kind. Pairs have a time per stage of the forward, or of both stages where these differ; segments are left out.
     """
     copies = _copies(timeline)
     timeline = compute_only(timeline)
@@ -76,6 +76,9 @@ def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
         backward_weight_times=times[Kind.W],
         recompute_times=times[Kind.R],
         overlap_times=_pairs(timeline, times),
+        segments=None,
+        pair_slowdown=None,
+        delayed_weights=False,
         offload_times=settings.offload_times if copies is None else copies,
         offload_bandwidth=settings.offload_bandwidth if copies is None else None,
         time_unit=timeline.unit,
