@@ -59,6 +59,7 @@ from pipeplan.costs.settings import (
     SETTINGS,
     Communication,
     ConfiguredSettings,
+    PairTable,
     SettingsLike,
     SettingsTable,
     ShellSettings,

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.costs import Segment
 from pipeplan.extensions.training.traces.activities import COMPUTE, LANES
 from pipeplan.model import Floats
-
-Segment = tuple[str, float]
 
 LAUNCH_GAP = 5.0
 """Longest gap between two kernels that counts as computation, in microseconds, although communication goes on in it."""

@@ -1,0 +1,115 @@
+"""Segments of the ops of a run, from the kernels of those that ran alone.
+
+Where a stage ran no I and W alone, its backward stands for both: I has its communications, and each has half of its
+computations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pipeplan.costs import OPS, OpSegments, Segment, Segments, Spread
+from pipeplan.extensions.training.traces import MeasuredRun, segments_of
+from pipeplan.model import Kind, Timeline
+
+_COMPUTE = "compute"
+
+_MOST_SLOWDOWN = 4.0
+"""Largest factor on computation beside communication that pairs of a run are explained by."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSegments:
+    """Segments of the stages of a run; None if its ops do not communicate, or some stage's are unknown.
+
+    ``remarks`` are sentences on what they leave out and on how well pairs agree with them.
+    """
+
+    segments: Segments | None = None
+    remarks: tuple[str, ...] = ()
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the segments and of the times that are their sums."""
+        if self.segments is None:
+            return {}
+        times = {f"{op}_times": tuple(stage.time(op) for stage in self.segments.stages) for op in OPS}
+        slowdown = {"pair_slowdown": self.segments.slowdown} if self.segments.slowdown > 1 else {}
+        # A pair is as long as its segments say: overlap times beside them are an error.
+        backward = {"backward_times": tuple(self.segments.alone().tolist()), "overlap_times": None}
+        return {**times, **backward, "segments": self.segments.stages, **slowdown}
+
+
+def run_segments(run: MeasuredRun, timelines: Sequence[Timeline], times: Sequence[Mapping[str, Spread]]) -> RunSegments:
+    """Return the segments of a run's ops.
+
+    Parameters
+    ----------
+    run
+        The run, whose ``pieces`` are the kernels of its ops.
+    timelines
+        Its compute ops in milliseconds.
+    times
+        Times of each stage's ops in milliseconds by the name of their kind, to which segments add up.
+    """
+    if not any(any(row) for row in run.exposed):
+        return RunSegments()
+    remarks: list[str] = []
+    found = [_of_stage(run, stage, of_stage, remarks) for stage, of_stage in enumerate(times)]
+    unknown = [stage for stage, segments in enumerate(found) if segments is None]
+    stages = tuple(segments for segments in found if segments is not None)
+    if unknown:
+        return RunSegments(
+            remarks=(f"no segments: stage {unknown[0]} ran no forward or no backward alone, with kernels",)
+        )
+    if not any(name != _COMPUTE for stage in stages for op in OPS for name, _ in getattr(stage, op)):
+        return RunSegments()
+    segments, remark = _beside_each_other(Segments(stages), timelines)
+    return RunSegments(segments, (*remarks, *remark))
+
+
+def _of_stage(run: MeasuredRun, stage: int, times: Mapping[str, Spread], remarks: list[str]) -> OpSegments | None:
+    """Return the segments of a stage, and add remarks; None if F, or B and one of its halves, never ran alone."""
+    lists: dict[Kind, tuple[Segment, ...]] = {}
+    for kind in (Kind.F, Kind.B, Kind.I, Kind.W):
+        if ops := run.pieces.get((kind, stage)):
+            lists[kind], count = segments_of(ops, times[kind.name].median)
+            if count < len(ops):
+                others = f"{len(ops) - count} of {len(ops)} {kind.name} have other communications and do not count"
+                remarks.append(f"segments of stage {stage}: {others}")
+    inputs, weights = lists.get(Kind.I), lists.get(Kind.W)
+    if (inputs is None or weights is None) and (full := lists.get(Kind.B)):
+        inputs = tuple((name, time / 2 if name == _COMPUTE else time) for name, time in full)
+        weights = tuple((name, time / 2) for name, time in full if name == _COMPUTE)
+    if Kind.F not in lists or not inputs or not weights:
+        return None
+    return OpSegments(forward=lists[Kind.F], backward_input=inputs, backward_weight=weights)
+
+
+def _beside_each_other(segments: Segments, timelines: Sequence[Timeline]) -> tuple[Segments, tuple[str, ...]]:
+    """Return the segments with the slowdown with which pairs take as long as in the run, and a remark on those.
+
+    Without a pair, or if pairs took less than their segments say, there is no slowdown.
+    """
+    schedule = timelines[0].schedule
+    second = np.flatnonzero(schedule.joined)
+    if not second.size:
+        return segments, ()
+    kind, stage = schedule.columns.kind[second], schedule.columns.stage
+    pairs = stage[second - 1], stage[second], kind == Kind.I
+    measured = float(np.median([(timeline.end - timeline.start)[second] for timeline in timelines], axis=0).mean())
+
+    def predicted(slowdown: float) -> float:
+        return float(replace(segments, slowdown=slowdown).together(*pairs).time.mean())
+
+    low, high = 1.0, _MOST_SLOWDOWN
+    while high - low > 1e-4:
+        middle = (low + high) / 2
+        low, high = (middle, high) if predicted(middle) < measured else (low, middle)
+    slowdown = low if 1 + 1e-3 < low < _MOST_SLOWDOWN - 1e-3 else 1.0
+    remark = f"overlapped pairs: {measured:.4g} ms in the mean, by their segments {predicted(slowdown):.4g} ms"
+    factor = f" with computation beside communication {slowdown:.3g} times as long" if slowdown > 1 else ""
+    return replace(segments, slowdown=slowdown), (remark + factor,)
