@@ -154,9 +154,10 @@ def _event(category: str, name: str, start: float, duration: float, process: int
     return {"ph": "X", "cat": category, "name": name, "pid": process, "tid": thread, "ts": start, "dur": duration}
 
 
-def parts_of(timeline: Timeline, segments: Segments) -> dict[int, Iterable[Part]]:
-    """The parts of the ops of a simulation on these segments: one after the other, or those of a pair as the model has them."""
-    schedule, parts = timeline.schedule, {}
+def parts_of(timeline: Timeline, segments: Segments) -> dict[int, list[Part]]:
+    """The parts of the ops of a simulation on these segments: one after the other; of a pair, where the model has them."""
+    schedule = timeline.schedule
+    parts: dict[int, list[Part]] = {}
     for position in range(len(schedule)):
         op = schedule.op(position)
         stage = segments.stages[op.stage]

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from pipeplan.costs import OPS, OpSegments, Segment, Segments, Spread
-from pipeplan.extensions.training.traces import MeasuredRun, segments_of
+from pipeplan.extensions.training.traces import MeasuredRun
+from pipeplan.extensions.training.traces.pieces import segments_of
 from pipeplan.model import Kind, Timeline
 
 _COMPUTE = "compute"

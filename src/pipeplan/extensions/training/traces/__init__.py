@@ -4,7 +4,6 @@ from pipeplan.foundation.lazy import lazy_names
 
 _HOMES = {
     "kineto": "parse_kineto",
-    "pieces": "segments_of",
     "run_files": "holds_run read_run",
     "traced_run": "MeasuredRun median_step",
 }

@@ -8,8 +8,7 @@ process group does, or if the host launched it before or after all computation o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,8 +58,7 @@ class Activities:
         return np.arange(*np.searchsorted(self.launched, (start, end + RESOLUTION / 2)))
 
 
-@dataclass(frozen=True, slots=True)
-class GpuWork:
+class GpuWork(NamedTuple):
     """A kernel or copy on a GPU, in microseconds.
 
     ``name`` is None for a copy; ``collective`` is PyTorch's name of what an NCCL kernel does, if known.
@@ -96,36 +94,49 @@ def gpu_activities(work: Sequence[GpuWork], marks: Sequence[AnnotatedOp]) -> tup
     Its work is computation and all-to-alls. Copies count only on streams that also compute: a stream with copies alone
     moves data.
     """
-    computing = {item.stream for item in work if item.name is not None and not is_message(item.name)}
-    lanes = _lanes(work, marks)
+    messages_named = {name for name in {item.name for item in work} if name is not None and is_message(name)}
+    computing = {item.stream for item in work if item.name is not None and item.name not in messages_named}
     kernels: list[Activity] = []
     messages: list[Activity] = []
-    for item, lane in zip(work, lanes, strict=True):
+    for item, lane in zip(work, _lanes(work, messages_named, marks), strict=True):
         activity = Activity(item.stream, item.launched, item.start, item.end, lane)
-        if item.name is not None and is_message(item.name) and lane != ALL_TO_ALL:
+        if item.name in messages_named and lane != ALL_TO_ALL:
             messages.append(activity)
         elif item.stream in computing or lane == ALL_TO_ALL:
             kernels.append(activity)
     return Activities(kernels), Activities(messages)
 
 
-def _lanes(work: Sequence[GpuWork], marks: Sequence[AnnotatedOp]) -> list[int]:
-    """Return the lane of each kernel or copy."""
-    lanes = np.array([COMPUTE if item.name is None else lane_of(item.name, item.collective) for item in work], int)
-    unnamed = np.flatnonzero(lanes == _UNNAMED)
-    if not unnamed.size:
-        return lanes.tolist()
+def _lanes(work: Sequence[GpuWork], messages: Container[str | None], marks: Sequence[AnnotatedOp]) -> list[int]:
+    """Return the lane of each kernel or copy; ``messages`` are the names of kernels that transfer messages."""
+    names = {(item.name, item.collective) for item in work}
+    of_names = {
+        (name, collective): COMPUTE if name is None else lane_of(name, collective) for name, collective in names
+    }
+    lanes = [of_names[item.name, item.collective] for item in work]
+    unnamed = [number for number, lane in enumerate(lanes) if lane == _UNNAMED]
+    if not unnamed:
+        return lanes
+    op = _ops_launching(work, marks)
     launched = np.array([item.launched for item in work])
-    starts, ends = (np.array([getattr(mark.span, side) for mark in marks]) for side in ("start", "end"))
-    op = np.searchsorted(starts, launched, side="right") - 1
-    op[(op >= 0) & ((launched > ends[op]) | ~np.array([mark.computes for mark in marks])[op])] = -1
-    computes = np.array([item.name is None or not is_message(item.name) for item in work]) & (op >= 0)
+    computes = [number for number, item in enumerate(work) if lanes[number] == COMPUTE and item.name not in messages]
+    # What no op launches counts as launched by one more op, behind the others.
     first, last = np.full(len(marks) + 1, np.inf), np.full(len(marks) + 1, -np.inf)
     np.minimum.at(first, op[computes], launched[computes])
     np.maximum.at(last, op[computes], launched[computes])
-    pipeline = {work[number].stream for number in unnamed[op[unnamed] < 0].tolist()}
-    between = (first[op] < launched) & (launched < last[op])
-    for number in unnamed.tolist():
-        inside = between[number] and work[number].stream not in pipeline
-        lanes[number] = ALL_TO_ALL if inside else COMPUTE
-    return lanes.tolist()
+    outside = op == len(marks)
+    pipeline = {work[number].stream for number in unnamed if outside[number]}
+    between = ~outside & (first[op] < launched) & (launched < last[op])
+    for number in unnamed:
+        lanes[number] = ALL_TO_ALL if between[number] and work[number].stream not in pipeline else COMPUTE
+    return lanes
+
+
+def _ops_launching(work: Sequence[GpuWork], marks: Sequence[AnnotatedOp]) -> NDArray[np.intp]:
+    """Return the number of the compute op in which the host launched each kernel or copy; that behind the last for none."""
+    ops = [number for number, mark in enumerate(marks) if mark.computes]
+    spans = np.array([marks[number].span[1:3] for number in ops], np.float64).reshape(-1, 2)
+    launched = np.array([item.launched for item in work])
+    which = np.searchsorted(spans[:, 0], launched, side="right") - 1
+    inside = (which >= 0) & (launched <= np.append(spans[:, 1], -np.inf)[which])
+    return np.where(inside, np.append(ops, len(marks))[which], len(marks)).astype(np.intp)

@@ -57,7 +57,7 @@ class MeasuredRun:
         Pieces of all ops that ran alone, by kind and stage; without those of ranks whose traces have no kernels.
     exposed
         Milliseconds in which each rank communicates inside ops and does not compute, for each timeline. None for a rank
-        whose trace has no kernels; empty if no trace was read.
+        whose trace has no kernels; empty if no op of any rank is known to communicate.
     """
 
     timelines: tuple[Timeline, ...]
@@ -77,7 +77,7 @@ class MeasuredRun:
 
     @property
     def typical_exposed(self) -> tuple[float | None, ...]:
-        """Exposed communication of each rank in the timeline of median length; empty if no trace was read."""
+        """Exposed communication of each rank in the timeline of median length; empty if unknown."""
         typical = self.typical
         pairs = zip(self.timelines, self.exposed, strict=False)
         return next((exposed for timeline, exposed in pairs if timeline is typical), ())
@@ -129,9 +129,7 @@ def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
         tuple(pauses),
         copies_timed=False,
         pieces=_pieces_alone([trace for pipeline in pipelines for trace in pipeline]),
-        exposed=tuple(
-            tuple(_exposed(trace, step) for trace in pipeline) for step in range(steps) for pipeline in pipelines
-        ),
+        exposed=_exposed(pipelines, steps),
     )
 
 
@@ -147,8 +145,18 @@ def _pieces_alone(ranks: Sequence[RankTrace]) -> Mapping[tuple[Kind, int], Seque
     return alone
 
 
-def _exposed(trace: RankTrace, step: int) -> float | None:
-    """Return the milliseconds of exposed communication of a rank in a step; None without kernels."""
+def _exposed(pipelines: Sequence[Sequence[RankTrace]], steps: int) -> tuple[tuple[float | None, ...], ...]:
+    """Return the exposed communication of each rank in milliseconds, for each step and replica.
+
+    It is not known of a run whose ops show none at all: kernels that communicate may have other names.
+    """
+    pieces = (part for pipeline in pipelines for trace in pipeline for part in trace.pieces)
+    if not any(part is not None and part.lanes for part in pieces):
+        return ()
+    return tuple(tuple(_exposed_in(trace, step) for trace in ranks) for step in range(steps) for ranks in pipelines)
+
+
+def _exposed_in(trace: RankTrace, step: int) -> float | None:
     pieces = [trace.pieces[number] for number in trace.steps[step]]
     known = [part.exposed for part in pieces if part is not None]
     return sum(known) / 1e3 if known else None
