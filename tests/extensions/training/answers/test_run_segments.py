@@ -9,13 +9,14 @@ import pytest
 
 import pipeplan
 from pipeplan.costs import OpSegments, Segment, Segments
-from pipeplan.extensions.training.answers.run_costs import RunCosts, run_costs
+from pipeplan.extensions.training.answers.run_costs import RunCosts, read_run_costs, run_costs
 from pipeplan.extensions.training.traces.activities import ALL_TO_ALL, COMPUTE
 from pipeplan.extensions.training.traces.kineto import parse_rank
 from pipeplan.extensions.training.traces.pieces import pieces_of, segments_of
 from pipeplan.extensions.training.traces.traced_run import traced_run
 from pipeplan.model import Timeline
 from tests.extensions.training.traces.gpu_traces import DEEP_EP, KERNELS, Part, parts_of, trace_of_parts
+from tests.extensions.training.traces.traces import rank_trace
 
 NOTHING: Mapping[str, Any] = {}
 
@@ -65,15 +66,17 @@ def assert_same(found: tuple[Segment, ...], written: tuple[Segment, ...], within
 
 
 @pytest.mark.parametrize("kernels", [KERNELS, KERNELS | {"all_to_all": DEEP_EP, "compute": ("gemm", "elementwise")}])
-@pytest.mark.parametrize("name", ["interleaved-1f1b-overlap", "dualpipev"])
-def test_a_run_made_of_segments_gives_their_pair_times_back(tmp_path, name, kernels):
-    timeline, segments = simulated(name, chunks=2)
+@pytest.mark.parametrize(
+    ("name", "delayed"), [("interleaved-1f1b-overlap", False), ("dualpipev", False), ("dualpipev", True)]
+)
+def test_a_run_made_of_segments_gives_their_pair_times_back(tmp_path, name, delayed, kernels):
+    timeline, segments = simulated(name, chunks=2, delayed_weights=delayed)
     costs = costs_of(timeline, segments, kernels=kernels)
     settings = costs.settings()
     assert settings.segments is not None
     for found, written in zip(settings.segments, STAGES, strict=True):
         assert_same(found.forward, written.forward, 0.003)
-    assert (settings.overlap_times, settings.pair_slowdown) == (None, None)
+    assert (settings.overlap_times, settings.pair_slowdown, settings.delayed_weights) == (None, None, delayed)
     pipeplan.CostProfile.of(costs).save(tmp_path / "costs.yaml")
     again = pipeplan.simulate(name, config=tmp_path / "costs.yaml")
     pairs = timeline.schedule.joined
@@ -101,6 +104,18 @@ def test_communication_behind_computation_is_no_segment():
     assert segments_of([pieces], 10)[0] == (("compute", 4.0), ("all_to_all", 1.0), ("compute", 5.0))
     hidden = pieces_of(0, 100, np.array([[0, 30, 54], [51, 50, 100.0]]), lanes)
     assert segments_of([hidden], 10)[0] == (("compute", 10.0),)
+
+
+def test_without_kernels_of_a_rank_there_are_no_segments_and_a_remark_says_so(tmp_path):
+    timeline, segments = simulated("1f1b", chunks=1, ranks=4)
+    for rank, trace in enumerate([*traced(timeline, segments)[:3], rank_trace(timeline, 3)]):
+        (tmp_path / f"{rank}.json").write_text(trace)
+    costs = read_run_costs(tmp_path)
+    assert costs.segments.remarks == ("no segments: stage 3 ran no forward or no backward alone, with kernels",)
+    assert costs.settings().segments is None
+    result = pipeplan.diff("1f1b", tmp_path, segments=STAGES, time_unit="ms")
+    assert [rank.exposed_measured is None for rank in result.ranks] == [False, False, False, True]
+    assert "the trace of rank 3 shows no kernels" in " ".join(result.sentences)
 
 
 def test_computations_that_take_longer_in_pairs_are_a_slowdown():

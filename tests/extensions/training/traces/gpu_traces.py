@@ -166,6 +166,8 @@ def parts_of(timeline: Timeline, segments: Segments) -> dict[int, list[Part]]:
             pieces = segments.lanes(op.stage, after.stage, after.kind == Kind.I)
             ordered = sorted(pieces, key=lambda piece: (piece.begin, piece.lane))
             parts[position] = [(piece.lane, piece.begin, piece.end) for piece in ordered]
+        elif op.kind == Kind.B and segments.delayed_weights:
+            parts[position] = [("compute", 0.0, timeline.end[position] - timeline.start[position])]
         elif not schedule.joined[position]:
             names = {Kind.F: ("forward",), Kind.B: ("backward_input", "backward_weight")}
             names |= {Kind.I: ("backward_input",), Kind.W: ("backward_weight",)}

@@ -1,7 +1,7 @@
 """Segments of the ops of a run, from the kernels of those that ran alone.
 
 Where a stage ran no I and W alone, its backward stands for both: I has its communications, and each has half of its
-computations.
+computations. An op that only computes is one segment; a W is divided among the computations of I, in proportion to them.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ class RunSegments:
         if self.segments is None:
             return {}
         times = {f"{op}_times": tuple(stage.time(op) for stage in self.segments.stages) for op in OPS}
-        slowdown = {"pair_slowdown": self.segments.slowdown} if self.segments.slowdown > 1 else {}
+        pairs: dict[str, Any] = {"delayed_weights": self.segments.delayed_weights}
+        if self.segments.slowdown > 1:
+            pairs["pair_slowdown"] = self.segments.slowdown
         # A pair is as long as its segments say: overlap times beside them are an error.
         backward = {"backward_times": tuple(self.segments.alone().tolist()), "overlap_times": None}
-        return {**times, **backward, "segments": self.segments.stages, **slowdown}
+        return {**times, **backward, "segments": self.segments.stages, **pairs}
 
 
 def run_segments(run: MeasuredRun, timelines: Sequence[Timeline], times: Sequence[Mapping[str, Spread]]) -> RunSegments:
@@ -68,7 +70,8 @@ def run_segments(run: MeasuredRun, timelines: Sequence[Timeline], times: Sequenc
         )
     if not any(name != _COMPUTE for stage in stages for op in OPS for name, _ in getattr(stage, op)):
         return RunSegments()
-    segments, remark = _beside_each_other(Segments(stages), timelines)
+    split = all((kind, stage) in run.pieces for kind in (Kind.I, Kind.W) for stage in range(len(stages)))
+    segments, remark = _beside_each_other(Segments(stages), timelines, may_delay=split)
     return RunSegments(segments, (*remarks, *remark))
 
 
@@ -85,15 +88,21 @@ def _of_stage(run: MeasuredRun, stage: int, times: Mapping[str, Spread], remarks
     if (inputs is None or weights is None) and (full := lists.get(Kind.B)):
         inputs = tuple((name, time / 2 if name == _COMPUTE else time) for name, time in full)
         weights = tuple((name, time / 2) for name, time in full if name == _COMPUTE)
+    elif inputs and weights and len(weights) == 1:
+        computes = [time for name, time in inputs if name == _COMPUTE]
+        weights = tuple((_COMPUTE, weights[0][1] * time / sum(computes)) for time in computes)
     if Kind.F not in lists or not inputs or not weights:
         return None
     return OpSegments(forward=lists[Kind.F], backward_input=inputs, backward_weight=weights)
 
 
-def _beside_each_other(segments: Segments, timelines: Sequence[Timeline]) -> tuple[Segments, tuple[str, ...]]:
-    """Return the segments with the slowdown with which pairs take as long as in the run, and a remark on those.
+def _beside_each_other(
+    segments: Segments, timelines: Sequence[Timeline], *, may_delay: bool
+) -> tuple[Segments, tuple[str, ...]]:
+    """Return the segments with which pairs take about as long as in the run, and a remark on those.
 
-    Without a pair, or if pairs took less than their segments say, there is no slowdown.
+    Weights are delayed if that is nearer to the run, and ``may_delay`` says that I and W are known. If pairs took longer
+    than that, computation beside communication is slower.
     """
     schedule = timelines[0].schedule
     second = np.flatnonzero(schedule.joined)
@@ -103,14 +112,17 @@ def _beside_each_other(segments: Segments, timelines: Sequence[Timeline]) -> tup
     pairs = stage[second - 1], stage[second], kind == Kind.I
     measured = float(np.median([(timeline.end - timeline.start)[second] for timeline in timelines], axis=0).mean())
 
-    def predicted(slowdown: float) -> float:
-        return float(replace(segments, slowdown=slowdown).together(*pairs).time.mean())
+    def predicted(delayed: bool, slowdown: float = 1.0) -> float:
+        changed = replace(segments, delayed_weights=delayed, slowdown=slowdown)
+        return float(changed.together(*pairs).time.mean())
 
+    delayed = may_delay and abs(predicted(True) - measured) < abs(predicted(False) - measured)
     low, high = 1.0, _MOST_SLOWDOWN
     while high - low > 1e-4:
         middle = (low + high) / 2
-        low, high = (middle, high) if predicted(middle) < measured else (low, middle)
+        low, high = (middle, high) if predicted(delayed, middle) < measured else (low, middle)
     slowdown = low if 1 + 1e-3 < low < _MOST_SLOWDOWN - 1e-3 else 1.0
-    remark = f"overlapped pairs: {measured:.4g} ms in the mean, by their segments {predicted(slowdown):.4g} ms"
-    factor = f" with computation beside communication {slowdown:.3g} times as long" if slowdown > 1 else ""
-    return replace(segments, slowdown=slowdown), (remark + factor,)
+    remark = f"overlapped pairs: {measured:.4g} ms in the mean, by their segments {predicted(delayed, slowdown):.4g} ms"
+    factor = f", computation beside communication {slowdown:.3g} times as long" if slowdown > 1 else ""
+    weights = " with delayed weights" if delayed else ""
+    return replace(segments, slowdown=slowdown, delayed_weights=delayed), (remark + weights + factor,)
