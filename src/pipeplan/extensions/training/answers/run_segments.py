@@ -41,9 +41,8 @@ class RunSegments:
         pairs: dict[str, Any] = {"delayed_weights": self.segments.delayed_weights}
         if self.segments.slowdown > 1:
             pairs["pair_slowdown"] = self.segments.slowdown
-        # A pair is as long as its segments say: overlap times beside them are an error.
-        backward = {"backward_times": tuple(self.segments.alone().tolist()), "overlap_times": None}
-        return {**times, **backward, "segments": self.segments.stages, **pairs}
+        # A full backward and a pair take what their segments say; overlap times beside them are an error.
+        return {**times, "backward_times": None, "overlap_times": None, "segments": self.segments.stages, **pairs}
 
 
 def run_segments(run: MeasuredRun, timelines: Sequence[Timeline], times: Sequence[Mapping[str, Spread]]) -> RunSegments:
