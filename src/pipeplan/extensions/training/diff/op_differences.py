@@ -196,7 +196,7 @@ def exposed_of(planned: Timeline, segments: Segments | None, measured: Exposed) 
     """Return the exposed communication in the plan and in the run; None if neither is known to have any."""
     unknown = [None] * planned.schedule.ranks
     in_run = measured or unknown
-    in_plan = unknown if segments is None else inner_communication(planned, segments).exposed.tolist()
+    in_plan = unknown if segments is None else inner_communication(planned, segments)[0].tolist()
     return (in_plan, in_run) if any(in_plan) or any(in_run) else None
 
 
