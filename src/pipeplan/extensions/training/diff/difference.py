@@ -122,8 +122,8 @@ class Diff(HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
     departure
         The first op at which the run departs from the planned order; None if it never does.
     planned_exposed, measured_exposed
-        Time of all ranks in which ops communicate and do not compute, in the plan and in the run; None if it is not known,
-        left out if neither is known to have any.
+        Time of all ranks in which ops communicate and do not compute, in the plan and in the run. None: it is not known;
+        both are left out if neither is known to have any.
     """
 
     headline: str

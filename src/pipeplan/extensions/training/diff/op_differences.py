@@ -137,8 +137,8 @@ class OpDifference(Record, frozen=True, kw_only=True):
 class RankDifference(Record, frozen=True, kw_only=True):
     """One rank: how long it was busy and idle, until the last op ended on any rank; in the unit of the measured timeline.
 
-    ``exposed_planned`` and ``exposed_measured`` are parts of the former in which it communicated and did not compute: None
-    where that is not known, left out where neither is known to be any.
+    ``exposed_planned`` and ``exposed_measured`` are the parts of its busy time in which it communicates and does not
+    compute. None: it is not known; both are left out if no rank is known to have any.
     """
 
     rank: int

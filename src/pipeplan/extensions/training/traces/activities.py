@@ -1,8 +1,8 @@
 """Activities of a host and its GPU, and which kernels of a GPU communicate inside ops.
 
-NCCL names kernels by collective, except that an all-to-all and a message between stages are both ``SendRecv``. Such a kernel
-is a message if PyTorch says so (``Collective name``), if its stream also runs some outside ops, as that of the pipeline's
-process group does, or if the host launched it before or after all computation of its op.
+NCCL names kernels by collective, but an all-to-all and a message between stages are both ``SendRecv``. Such a kernel is a
+message if PyTorch says so (``Collective name``), or if its stream also runs some outside ops, as the pipeline's own does. It
+is also one if the host launched it before or after all computation of its op. Any other is an all-to-all.
 """
 
 from __future__ import annotations
