@@ -164,8 +164,7 @@ def parts_of(timeline: Timeline, segments: Segments) -> dict[int, list[Part]]:
         if schedule.begins_pair[position]:
             after = schedule.op(position + 1)
             pieces = segments.lanes(op.stage, after.stage, after.kind == Kind.I)
-            ordered = sorted(pieces, key=lambda piece: (piece.begin, piece.lane))
-            parts[position] = [(piece.lane, piece.begin, piece.end) for piece in ordered]
+            parts[position] = [(piece.lane, piece.begin, piece.end) for piece in pieces]
         elif op.kind == Kind.B and segments.delayed_weights:
             parts[position] = [("compute", 0.0, timeline.end[position] - timeline.start[position])]
         elif not schedule.joined[position]:
