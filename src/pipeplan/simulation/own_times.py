@@ -140,4 +140,3 @@ def _pairs(timeline: Timeline, halves: Mapping[Kind, tuple[float, ...] | None]) 
     usual = np.where(seen.any(axis=1), share.sum(axis=1) / np.maximum(seen.sum(axis=1), 1), share[seen].mean())
     table = np.maximum(np.where(seen, share, usual[:, None]) * alone, np.maximum(first, full))
     return tuple(map(tuple, table.tolist()))
-

@@ -17,14 +17,12 @@ from pipeplan.model import Kind, Placement
 from pipeplan.simulation import simulate
 from tests.extensions.search.problems import PLACEMENTS
 from tests.extensions.search.walks import annealed
-from tests.overlapping import overlapping
-
-KINDS = ["list", "matrix", "segments"]
+from tests.overlapping import PAIR_KINDS, overlapping
 
 
 @pytest.mark.parametrize("more", [{}, {"communication": "contended"}, {"choices": Choices(split=False)}, {"slices": 2}])
 @pytest.mark.parametrize("number", range(len(PLACEMENTS)))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PAIR_KINDS)
 def test_the_value_is_the_simulators(kind, number, more):
     """Flat and wide problems, pairs with I and with full backwards."""
     problem = Problem(PLACEMENTS[number], 4, overlapping(kind, PLACEMENTS[number], number), **more)
@@ -43,7 +41,7 @@ def test_the_value_is_the_simulators(kind, number, more):
     assert joined
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PAIR_KINDS)
 def test_stages_whose_backwards_gain_are_those_with_a_forward_that_saves(kind):
     for seed, placement in enumerate(PLACEMENTS):
         costs = overlapping(kind, placement, seed)
