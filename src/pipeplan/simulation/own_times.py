@@ -114,8 +114,8 @@ def _mean(timeline: Timeline, chosen: NDArray[np.bool_]) -> Floats:
 def _pairs(timeline: Timeline, halves: Mapping[Kind, tuple[float, ...] | None]) -> PairTable | None:
     """Return the mean times of pairs: by the forward's stage, or a table if forwards of a stage ran with several stages.
 
-    A pair is at least as long as its longer half. Without a table, None unless every stage has a pair. In a table, a pair
-    of stages that never ran saves the mean share of those with the same stage of the forward, or if there are none, of all.
+    A pair is at least as long as its longer half. Without a table, None unless every stage has a pair. In a table, pairs of
+    stages that never ran save the mean share of the others.
     """
     stages, stage = timeline.schedule.stages, timeline.schedule.columns.stage.astype(np.int64)
     forward, backward = timeline.schedule.pairs
@@ -137,6 +137,5 @@ def _pairs(timeline: Timeline, halves: Mapping[Kind, tuple[float, ...] | None]) 
     first, seen = np.array(halves[Kind.F])[:, None], count > 0
     alone = first + np.array(full)
     share = np.divide(total, count * alone, out=np.zeros_like(alone), where=seen)
-    usual = np.where(seen.any(axis=1), share.sum(axis=1) / np.maximum(seen.sum(axis=1), 1), share[seen].mean())
-    table = np.maximum(np.where(seen, share, usual[:, None]) * alone, np.maximum(first, full))
+    table = np.maximum(np.where(seen, share, share[seen].mean()) * alone, np.maximum(first, full))
     return tuple(map(tuple, table.tolist()))
