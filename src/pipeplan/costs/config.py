@@ -165,13 +165,13 @@ def _plain_op_segments(entry: Any) -> Any:
     if isinstance(entry, OpSegments):
         return asdict(entry)
     if not isinstance(entry, Mapping):
-        raise CostError(f"segments: expected a list for each op, not {shortened(repr(entry), 60)}", field="segments")
-    for key in entry:
+        words = f"segments: expected lists for {', '.join(OPS)}, not {shortened(repr(entry), 60)}"
+        raise CostError(words, field="segments")
+    for key in (*entry, *OPS):
         if key not in OPS:
             raise UnknownNameError("key of segments", str(key), OPS, field="segments")
-    missing = [op for op in OPS if op not in entry]
-    if missing:
-        raise CostError(f"segments: the key '{missing[0]}' is missing", field="segments")
+        if key not in entry:
+            raise CostError(f"segments: the key '{key}' is missing", field="segments")
     return {op: segments_in(parts, op) for op, parts in entry.items()}
 
 
