@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain, zip_longest
-from numbers import Real
 from operator import attrgetter, itemgetter
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -117,11 +116,11 @@ def _segment(part: Any, words: str) -> Segment:
     name, time = pair
     if name not in get_args(Lane):
         raise UnknownNameError(f"part in {words}:", name, get_args(Lane), field="segments")
-    if not isinstance(time, Real) or isinstance(time, bool):
+    if isinstance(time, bool) or not isinstance(time, int | float | np.integer | np.floating):
         fault = f": {number_fault(time, 'time')}" if isinstance(time, str) else f" must be a number, not {time!r}"
         raise CostError(f"{words}: {name}{fault}", field="segments")
-    if fault := NOT_NEGATIVE.fault(float(time)):
-        raise CostError(f"{words}: {name}{fault}", field="segments")
+    if wrong := NOT_NEGATIVE.fault(float(time)):
+        raise CostError(f"{words}: {name}{wrong}", field="segments")
     return name, float(time)
 
 
@@ -328,7 +327,9 @@ class Segments:
         own, other = (self._chains.content[int(number)] for (number,) in numbers)
         kind = Kind.I if inputs else Kind.B
         # The order of the turns of PairResults; in a turn without a piece, no time passes.
-        turns = [(of, COMPUTE) for _ in range(max(len(own), len(other))) for of in (kind, Kind.W, Kind.F)]
+        turns: list[tuple[Kind, str]] = [
+            (of, COMPUTE) for _ in range(max(len(own), len(other))) for of in (kind, Kind.W, Kind.F)
+        ]
         for steps in zip_longest(other, own, fillvalue=_Step()):
             turns += [(of, step.lane) for of, step in zip((kind, Kind.F), steps, strict=True)]
         times = zip(turns, results.begin.tolist(), results.end.tolist(), strict=False)
