@@ -193,12 +193,11 @@ def _with_weights(op: OpSegments, *, apart: bool) -> list[tuple[str, float, bool
     inputs, weights = op.backward_input, op.backward_weight
     aligned = _computes(inputs) == _computes(weights)
     # Behind computation n of I comes computation n of W with what it sends, then what I sends.
-    placed = [
-        ((number, 0 if lane == COMPUTE else 2), (lane, time, False)) for number, (lane, time) in _numbered(inputs)
-    ]
+    placed = [(number, 0 if lane == COMPUTE else 2, lane, time, False) for number, (lane, time) in _numbered(inputs)]
     for number, (lane, time) in _numbered(weights):
-        placed.append(((max(number, 1) if aligned else len(inputs) + 1, 1), (lane, time, apart and lane == COMPUTE)))
-    return [segment for _, segment in sorted(placed, key=itemgetter(0))]
+        behind = max(number, 1) if aligned else len(inputs)
+        placed.append((behind, 1 if aligned else 3, lane, time, apart and lane == COMPUTE))
+    return [(lane, time, late) for _, _, lane, time, late in sorted(placed, key=itemgetter(0, 1))]
 
 
 def _numbered(segments: Sequence[Segment]) -> Iterator[tuple[int, Segment]]:
