@@ -102,9 +102,7 @@ def test_own_times_of_pairs_are_a_list_or_a_table_of_both_stages():
     both = fitted("0F0 1F0 (0F1;1B0)OVERLAP_F_B (0F2;0B0)OVERLAP_F_B 1F1 (1F2;1B1)OVERLAP_F_B 0B1 1B2 0B2")
     assert both.overlap_times is not None
     # 1F never ran beside 0B.
-    np.testing.assert_allclose(
-        np.array(both.overlap_times), [[2.5, 4.5], [4 * (2.5 / 3 + 4.5 / 5 + 5 / 6) / 3, 5.0]]
-    )
+    np.testing.assert_allclose(np.array(both.overlap_times), [[2.5, 4.5], [4 * (2.5 / 3 + 4.5 / 5 + 5 / 6) / 3, 5.0]])
 
 
 def test_explanations_have_it_by_rank_and_in_a_sentence():

@@ -433,9 +433,9 @@ class Costs:
         times: Floats = table.ravel()[schedule.cost_index]
         if self._vary(schedule):
             times *= self._factors_of(schedule)
-        second = np.flatnonzero(schedule.joined)
-        if second.size:
-            times[second] = times[second - 1] = self._pair_times(schedule, second, times)
+        forward, backward = schedule.pairs
+        if forward.size:
+            times[forward] = times[backward] = self._pair_times(schedule, times)
         return times / schedule.slices if schedule.slices > 1 else times
 
     def times_collectives(self, schedule: Schedule) -> bool:
@@ -491,12 +491,11 @@ class Costs:
             )
         return self.offload
 
-    def _pair_times(self, schedule: Schedule, second: NDArray[np.intp], times: Floats) -> Floats:
-        first = second - 1
-        if not self.has_pair_times:
-            pairs: Floats = times[first] + times[second]
-            return pairs
+    def _pair_times(self, schedule: Schedule, times: Floats) -> Floats:
         stage, (forward, backward) = schedule.columns.stage, schedule.pairs
+        if not self.has_pair_times:
+            pairs: Floats = times[forward] + times[backward]
+            return pairs
         inputs = schedule.columns.kind[backward] == Kind.I
         if not self._vary(schedule):
             return self.pair_times(stage[forward], stage[backward], times[backward], inputs)

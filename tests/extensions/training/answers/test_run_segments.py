@@ -111,7 +111,9 @@ def test_without_kernels_of_a_rank_there_are_no_segments_and_a_remark_says_so(tm
     for rank, trace in enumerate([*traced(timeline, segments)[:3], rank_trace(timeline, 3)]):
         (tmp_path / f"{rank}.json").write_text(trace)
     costs = read_run_costs(tmp_path)
-    assert costs.segments.remarks == ("no segments: stage 3 ran no forward or no backward alone, with kernels",)
+    assert costs.segments.remarks == (
+        "no segments: no trace has the kernels of a forward and a backward of stage 3 alone",
+    )
     assert costs.settings().segments is None
     result = pipeplan.diff("1f1b", tmp_path, segments=STAGES, time_unit="ms")
     assert [rank.exposed_measured is None for rank in result.ranks] == [False, False, False, True]

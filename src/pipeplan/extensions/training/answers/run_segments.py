@@ -60,7 +60,7 @@ def run_segments(run: MeasuredRun, timelines: Sequence[Timeline], times: Sequenc
     remarks: list[str] = []
     found = [_of_stage(run, stage, of_stage, remarks) for stage, of_stage in enumerate(times)]
     if None in found:
-        remark = f"no segments: stage {found.index(None)} ran no forward or no backward alone, with kernels"
+        remark = f"no segments: no trace has the kernels of a forward and a backward of stage {found.index(None)} alone"
         return RunSegments(remarks=(remark,))
     segments = Segments(tuple(filter(None, found)))
     if not segments.communication:
@@ -117,7 +117,8 @@ def _beside_each_other(
         middle = (low + high) / 2
         low, high = (middle, high) if predicted(delayed, middle) < measured else (low, middle)
     slowdown = low if 1 + 1e-3 < low < _MOST_SLOWDOWN - 1e-3 else 1.0
-    remark = f"overlapped pairs: {measured:.4g} ms in the mean, by their segments {predicted(delayed, slowdown):.4g} ms"
-    factor = f", computation beside communication {slowdown:.3g} times as long" if slowdown > 1 else ""
+    modelled = f"{predicted(delayed, slowdown):.4g} ms by their segments"
+    remark = f"overlapped pairs take {measured:.4g} ms on average, and {modelled}"
+    factor = f", if computation beside communication takes {slowdown:.3g} times as long" if slowdown > 1 else ""
     weights = " with delayed weights" if delayed else ""
     return replace(segments, slowdown=slowdown, delayed_weights=delayed), (remark + weights + factor,)
