@@ -16,6 +16,7 @@ import numpy as np
 from pipeplan.costs import Overhead
 from pipeplan.extensions.search.layouts.branch import LayoutBranching, StageArcs, least_by, possible
 from pipeplan.extensions.search.layouts.order import OrderGraph
+from pipeplan.extensions.search.layouts.pairs import StagePairs, pairs_of
 from pipeplan.extensions.search.layouts.problem import Clock, Deadline, Laid, LayoutProblem, descend, walk
 from pipeplan.extensions.search.layouts.stages import (
     TIMES,
@@ -206,6 +207,8 @@ def best_layout(
     limits: float | Sequence[float] | None = None,
     host_bandwidth: float = inf,
     some_layers: Sequence[str] = (),
+    slowdown: float = 1.0,
+    delayed_weights: bool = False,
     seconds: float = 1.0,
     clock: Clock = monotonic,
 ) -> BestLayout:
@@ -229,6 +232,8 @@ def best_layout(
     some_layers
         Names of options that may also apply to only the first layers of a stage (Megatron's ``--recompute-method block``, by
         stage); other options apply to all layers of a stage.
+    slowdown, delayed_weights
+        How pairs of layers with segments run, as in :class:`~pipeplan.costs.Segments`.
     seconds
         Time budget; the best even split and the first steps of the descent are evaluated in any case.
 
@@ -250,11 +255,24 @@ def best_layout(
             "embedding or the head needs one",
             field="layers",
         )
-    choices = choices_of(parts, some_layers, made.stages)
-    problem = LayoutProblem(
-        OrderGraph(made, transfer, overhead), StageTables(parts, choices, host_bandwidth), RankPeaks(made, limits)
-    )
+    tables = StageTables(parts, choices_of(parts, some_layers, made.stages), host_bandwidth)
+    pairs = pairs_of(tables, made.stages, slowdown=slowdown, delayed_weights=delayed_weights)
+    problem = problem_of(made, tables, RankPeaks(made, limits), pairs, transfer, overhead)
     return search(problem, Deadline.after(seconds, clock))
+
+
+def problem_of(
+    schedule: Schedule,
+    tables: StageTables,
+    peaks: RankPeaks,
+    pairs: StagePairs | None,
+    transfer: float = 0.0,
+    overhead: Overhead | None = None,
+) -> LayoutProblem:
+    """Return the layout problem of a schedule; without overlapped ops, pairs do not matter."""
+    if pairs is not None and not (schedule.joined.any() or pairs.delayed_weights):
+        pairs = None
+    return LayoutProblem(OrderGraph(schedule, transfer, overhead, segmented=pairs is not None), tables, peaks, pairs)
 
 
 def layout_peaks(
@@ -300,6 +318,9 @@ def choices_of(parts: LayerParts, some_layers: Sequence[str], stages: int) -> tu
 def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
     """Return the best layout of a problem; see :func:`best_layout`."""
     # Even split first, as the reference; then descents, branch and bound in turns with walks, and ties by simplicity.
+    if problem.pairs is not None:
+        evens = filter(problem.fits, _evens(problem))
+        problem.restrict(min(map(problem.makespan_alone, evens), default=inf))
     even = next(iter(best_evens(problem)), None)
     best = start_of(problem, even, deadline)
     if not problem.fits(best):
@@ -329,7 +350,7 @@ def _plainest(problem: LayoutProblem, best: Laid) -> Laid:
             choices = (*best.choices[:stage], choice, *best.choices[stage + 1 :])
             other = Laid(best.counts, choices)
             takes, now = problem.of(other)[stage, TIMES], problem.of(best)[stage, TIMES]
-            if (takes <= now).all() and problem.fits(other):
+            if (takes <= now).all() and problem.fits(other) and not problem.is_longer(other, best):
                 best = other
                 break
     return best
