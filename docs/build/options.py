@@ -69,6 +69,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
+from pipeplan.costs.segments import OpSegments
 from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
 from pipeplan.costs.work_options import Device
 from pipeplan.model import Sharding, Streams
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
         GivenSizes,
         GivenTimes,
         Layer,
+        OpSegments,
         SettingsLike,
         TimesPer,
     )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.build import options
-from pipeplan.costs import SETTINGS, Costs, Settings, SettingsKeywords, settings_given, settings_of
+from pipeplan.costs import OPS, SETTINGS, Costs, Settings, SettingsKeywords, settings_given, settings_of
 from pipeplan.formats import costs_json
 from pipeplan.foundation.errors import CostError, InputError, ShapeError, UnknownNameError
 from pipeplan.model import Placement
@@ -23,6 +23,8 @@ SAMPLES = {
     "count": 3,
     "number": 1.5,
     "per_stage": [0.5, 1.0],
+    "pair_times": [[3.0, 4.0], [3.5, 4.5]],
+    "segments": {op: [{"compute": 1.0}, {"all_to_all": 0.5}] for op in OPS},
     "text": "x",
     "flag": True,
     "limit": ["8act", 7.0],

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         GivenSizes,
         GivenTimes,
         Layer,
+        OpSegments,
         SettingsLike,
         TimesPer,
     )
@@ -101,7 +102,10 @@ class SweepKeywords(SweepOptionsKeywords, total=False):
     backward_times: Varied[GivenTimes | None]
     backward_input_times: Varied[GivenTimes | None]
     backward_weight_times: Varied[GivenTimes | None]
-    overlap_times: Varied[GivenTimes | None]
+    overlap_times: Varied[GivenTimes | GivenLengths | None]
+    segments: Varied[Mapping[str, Any] | Sequence[OpSegments | Mapping[str, Any]] | None]
+    pair_slowdown: Varied[float | None]
+    delayed_weights: Varied[bool | None]
     recompute: Varied[str | Sequence[int] | None]
     recompute_times: Varied[GivenTimes | None]
     offload: Varied[str | Sequence[int] | None]

@@ -52,6 +52,7 @@ from pipeplan.costs.options import (
     table_of,
 )
 from pipeplan.costs.overhead import MACHINES, Machine, Overhead
+from pipeplan.costs.segments import OPS, OpSegments, PairTimes, Piece, Segment, Segments, in_sequence, require_sum
 from pipeplan.costs.setting import FOLDED_GROUPS, GROUPS, SETTING_GROUPS, Group, Setting, SettingKind, Shell
 from pipeplan.costs.settings import (
     SETTING_NAMES,
@@ -79,4 +80,4 @@ from pipeplan.costs.work_options import (
 )
 from pipeplan.costs.written_numbers import SIZE_UNIT
 
-__all__ = ["Layer", "Limits", "balanced_layers", "stage_settings"]
+__all__ = ["Layer", "Limits", "OpSegments", "balanced_layers", "stage_settings"]

@@ -17,6 +17,7 @@ import msgspec
 from pipeplan.costs.kinds import check_value, text_fault
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths
+from pipeplan.costs.segments import OpSegments
 from pipeplan.costs.setting import Setting
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.written_numbers import parse_number, parse_size
@@ -55,13 +56,11 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
                 require_text(value, name.replace("_", " "), longest=_LONGEST_TEXT, field=name)
                 if setting.choices:
                     check_value(setting, value)
-            if setting.kind in ("count", "number", "per_stage"):
+            if setting.kind in ("count", "number", "per_stage", "pair_times"):
                 plain[name] = _numbers(setting, value)
             if setting.kind == "flag" and isinstance(value, str):
                 raise CostError(f"{name}: invalid value '{shortened(value, 60)}': write true or false", field=name)
-        if isinstance(plain.get("layers"), Sequence):
-            plain["layers"] = [_plain_layer(layer) for layer in plain["layers"]]
-        converted = typed(plain, SettingsTable)
+        converted = typed(plain | _plain_records(plain), SettingsTable)
     except PipeplanError as error:
         if where:
             error.args = (f"{where}: {error}",)
@@ -126,6 +125,16 @@ def _number_of(setting: Setting, value: Any, where: str) -> Any:
     raise CostError(f"{where}: {text_fault(setting, value)}", field=setting.name)
 
 
+def _plain_records(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are lists of records, the records as mappings."""
+    records: dict[str, Any] = {}
+    if isinstance(values.get("layers"), Sequence):
+        records["layers"] = [_plain_layer(layer) for layer in values["layers"]]
+    if "segments" in values:
+        records["segments"] = _plain_segments(values["segments"])
+    return records
+
+
 def _plain_layer(layer: Any) -> Any:
     """Return a layer as a mapping, whose keys must be fields of :class:`~pipeplan.costs.layers.Layer`."""
     if isinstance(layer, Layer):
@@ -134,7 +143,56 @@ def _plain_layer(layer: Any) -> Any:
     for key in layer if isinstance(layer, Mapping) else ():
         if key not in names:
             raise UnknownNameError("layer key", str(key), names, field="layers")
-    return {key: _number_in_layer(key, value) for key, value in layer.items()} if isinstance(layer, Mapping) else layer
+    return {key: _value_in_layer(key, value) for key, value in layer.items()} if isinstance(layer, Mapping) else layer
+
+
+def _value_in_layer(key: str, value: Any) -> Any:
+    return _plain_op_segments(value) if key == "segments" else _number_in_layer(key, value)
+
+
+def _plain_segments(value: Any) -> Any:
+    """Return the segments of each stage, from a list of them or those of all stages; one entry stands for all stages."""
+    entries = value if isinstance(value, list | tuple) else [value]
+    if not entries:
+        raise CostError("segments: the list is empty", field="segments")
+    return [_plain_op_segments(entry) for entry in entries]
+
+
+def _plain_op_segments(entry: Any) -> Any:
+    """Return a stage's segments as a mapping of its ops to lists of names and times."""
+    if isinstance(entry, OpSegments):
+        return asdict(entry)
+    names = [field.name for field in fields(OpSegments)]
+    if not isinstance(entry, Mapping) or (missing := [name for name in names if name not in entry]):
+        lacks = f" without {missing[0]}" if isinstance(entry, Mapping) else f", not {shortened(repr(entry), 60)}"
+        raise CostError(f"segments must be a mapping of {', '.join(names)} to lists{lacks}", field="segments")
+    for key in entry:
+        if key not in names:
+            raise UnknownNameError("key of segments", str(key), names, field="segments")
+    return {op: _plain_parts(op, parts) for op, parts in entry.items()}
+
+
+def _plain_parts(op: str, parts: Any) -> Any:
+    """Return the segments of an op as pairs of a name and a time."""
+    if not isinstance(parts, list | tuple):
+        raise CostError(
+            f"segments of {op}: expected a list such as [{{compute: 1.2}}, {{all_to_all: 0.4}}], not "
+            f"{shortened(repr(parts), 60)}",
+            field="segments",
+        )
+    return [_plain_part(op, part) for part in parts]
+
+
+def _plain_part(op: str, part: Any) -> Any:
+    named = next(iter(part.items())) if isinstance(part, Mapping) and len(part) == 1 else part
+    number = isinstance(named, list | tuple) and len(named) == 2 and type(named[1]) in (int, float)
+    if not number or not isinstance(named[0], str):
+        raise CostError(
+            f"segments of {op}: expected one name with its time, such as {{compute: 1.2}}, not "
+            f"{shortened(repr(part), 60)}",
+            field="segments",
+        )
+    return [named[0], float(named[1])]
 
 
 def _number_in_layer(key: str, value: Any) -> Any:

@@ -58,6 +58,8 @@ def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = (
     values = settings.changed
     if settings.layers is not None:
         values["layers"] = [_changed(layer) for layer in settings.layers]
+    if settings.segments is not None:
+        values["segments"] = [stage.in_files() for stage in settings.segments]
     if path.suffix == ".json":
         write_text(path, json_text(_rounded(values), indent=2) + "\n")
         return
@@ -68,7 +70,8 @@ def write_costs_file(path: Path, settings: Settings, comments: Iterable[str] = (
 def _changed(layer: Layer) -> dict[str, Any]:
     """Return the fields of a layer that have no default, or another value."""
     pairs = ((field, getattr(layer, field.name)) for field in fields(layer))
-    return {field.name: value for field, value in pairs if value != field.default}
+    changed = {field.name: value for field, value in pairs if value != field.default}
+    return changed if layer.segments is None else changed | {"segments": layer.segments.in_files()}
 
 
 def _rounded(value: Any) -> Any:
@@ -106,6 +109,9 @@ def settings_of(costs: Costs) -> dict[str, Any]:
     for name in ("overlap", "offload", "unshard", "reduce"):
         if (times := getattr(costs, name)) is not None:
             settings[f"{name}_times"] = _tuple(times)
+    if (segments := costs.segments) is not None:
+        settings |= {"segments": segments.stages, "delayed_weights": segments.delayed_weights}
+        settings |= {"pair_slowdown": segments.slowdown} if segments.slowdown > 1 else {}
     if np.isfinite(transfer.bandwidth):
         settings["p2p_bandwidth"] = float(transfer.bandwidth)
     lost = costs.overhead
@@ -131,6 +137,7 @@ def settings_of(costs: Costs) -> dict[str, Any]:
 IN_COSTS = frozenset({
     "ranks", "stages", "layers", "layers_per_stage", "times_per", "pad_times", "time_unit", "costs_name",
     "forward_times", "backward_times", "backward_input_times", "backward_weight_times", "overlap_times", "recompute_times",
+    "segments", "pair_slowdown", "delayed_weights",
     "offload_times", "offload_bandwidth", "unshard_times", "reduce_times",
     "p2p_time", "p2p_bytes", "p2p_bandwidth", "communication", "streams", "machine", "op_gap", "message_time", "step_time",
     "activation_bytes", "weight_activation_bytes", "recompute_bytes", "offload_bytes", "static_bytes", "parameter_bytes",
@@ -150,5 +157,6 @@ def settings_beside(costs: Costs) -> dict[str, Any]:
     return {item.name: value for item, value in values if value != item.default}
 
 
-def _tuple(values: Floats) -> tuple[float, ...]:
-    return tuple(values.tolist())
+def _tuple(values: Floats) -> tuple[Any, ...]:
+    """Return an array as a tuple; one of two dimensions as a tuple of tuples."""
+    return tuple(tuple(row) if isinstance(row, list) else row for row in values.tolist())

@@ -6,15 +6,16 @@ import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
 from pipeplan.costs.config import known_names, settings_given
-from pipeplan.costs.layers import Layout, balanced_layers, blocks_of, stage_settings
+from pipeplan.costs.layers import Layout, StageSettings, balanced_layers, blocks_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors, attention_share_of, factors_of_lengths, tokens_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE, Overhead
+from pipeplan.costs.segments import OPS, Segments, require_sum
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.slice_attention import SliceAttention
 from pipeplan.costs.table import Costs, Transfer, per_stage
@@ -89,6 +90,9 @@ class Settings(SettingsTable):
         """
         name = self.costs_name or ("" if self.times_given else _ASSUMED)
         settings = _of_layers(self, placement)
+        segments = _segments(settings, placement.stages)
+        if segments is not None:
+            settings = replace(settings, **_of_segments(settings, segments, placement))
         forward = _times(settings, "forward_times", placement)
         if forward is None:
             forward = per_stage(1.0, placement, times_per=settings.times_per)
@@ -105,7 +109,7 @@ class Settings(SettingsTable):
             backward_weight=weights,
             recompute=forward if recompute is None else recompute,
             memory=memory,
-            overlap=_times(settings, "overlap_times", placement),
+            overlap=_overlap(settings, placement),
             transfer=Transfer(
                 latency=settings.p2p_time,
                 bytes=settings.p2p_bytes,
@@ -121,6 +125,7 @@ class Settings(SettingsTable):
             streams=settings.transfer_streams or "rank",
             factors=factors,
             slice_attention=SliceAttention.of(_shares(settings, "slice_attention", placement)),
+            segments=segments,
             settings=self,
         )
 
@@ -206,7 +211,8 @@ class Settings(SettingsTable):
     @property
     def times_given(self) -> bool:
         """True if any time of an op is set."""
-        return self.layers is not None or any(getattr(self, name) is not None for name in BASIC_TIMES)
+        given = self.layers is not None or self.segments is not None
+        return given or any(getattr(self, name) is not None for name in BASIC_TIMES)
 
 
 _EITHER = {"ranks": "stages", "stages": "ranks"}
@@ -339,6 +345,65 @@ def _times(settings: SettingsTable, name: str, placement: Placement) -> Floats |
     return per_stage(value, placement, name, times_per=settings.times_per, pad=settings.pad_times)
 
 
+def _segments(settings: SettingsTable, stages: int) -> Segments | None:
+    """Return the segments of the stages; None if none are set."""
+    if settings.segments is None:
+        unused = next((name for name in ("delayed_weights", "pair_slowdown") if getattr(settings, name)), None)
+        if unused is not None:
+            raise CostError(
+                f"{unused.replace('_', ' ')} needs segments, which say what overlapped pairs compute and communicate: set "
+                "segments, or leave it out",
+                field=unused,
+            )
+        return None
+    if settings.overlap_times is not None:
+        raise CostError(
+            "overlap times and segments both set the times of overlapped pairs: set only one of them", field="segments"
+        )
+    of_stages = settings.segments * stages if len(settings.segments) == 1 else settings.segments
+    slowdown = 1.0 if settings.pair_slowdown is None else settings.pair_slowdown
+    return Segments(of_stages, slowdown=slowdown, delayed_weights=settings.delayed_weights)
+
+
+def _of_segments(settings: SettingsTable, segments: Segments, placement: Placement) -> StageSettings:
+    """Return the times that follow from segments and are not set.
+
+    Raises
+    ------
+    CostError
+        If there is not one entry per stage, or the segments of an op do not add up to the time that is set.
+    """
+    if len(segments.stages) != placement.stages:
+        raise CostError(
+            f"segments: {len(segments.stages)} entries for {placement.stages} stages; set one for all, or one per stage",
+            field="segments",
+        )
+    follow = {f"{op}_times": tuple(stage.time(op) for stage in segments.stages) for op in OPS}
+    follow["backward_times"] = tuple(segments.alone().tolist())
+    for name, sums in follow.items():
+        given = _times(settings, name, placement)
+        for stage, (total, time) in enumerate(zip(sums, () if given is None else given.tolist(), strict=False)):
+            require_sum(total, time, name, f"stage {stage}")
+    return cast("StageSettings", {name: sums for name, sums in follow.items() if getattr(settings, name) is None})
+
+
+def _overlap(settings: SettingsTable, placement: Placement) -> Floats | None:
+    """Return the overlap times, per stage of the forward, or a table of the forward's and the backward's stage."""
+    value = settings.overlap_times
+    rows = value if isinstance(value, tuple) else ()
+    if not any(isinstance(row, tuple) for row in rows):
+        return _times(settings, "overlap_times", placement)
+    lengths = {len(row) if isinstance(row, tuple) else 0 for row in rows}
+    stages = placement.stages
+    if len(rows) != stages or lengths != {stages}:
+        raise CostError(
+            f"overlap times: expected a table of {stages} rows with {stages} values each for {stages} stages, a row per "
+            f"stage of the forward, a value per stage of the backward",
+            field="overlap_times",
+        )
+    return np.array(rows, np.float64)
+
+
 def _backward(settings: SettingsTable, placement: Placement, forward: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the times of I, W and B.
 
@@ -410,7 +475,7 @@ def _sizes(settings: SettingsTable, name: str, placement: Placement) -> Floats |
 def assumed_times(settings: SettingsTable, schedule: Schedule) -> Iterator[str]:
     """Yield the sentences of :meth:`Settings.assumed <pipeplan.costs.from_settings.Settings.assumed>`."""
     times = {name for name in BASIC_TIMES if getattr(settings, name) is not None}
-    if settings.layers is not None:
+    if settings.layers is not None or settings.segments is not None:
         times = set(BASIC_TIMES)
     if not times:
         yield UNIT_TIMES
@@ -424,7 +489,8 @@ def assumed_times(settings: SettingsTable, schedule: Schedule) -> Iterator[str]:
     if "backward_times" not in times and len(halves) == 1:
         other = "weights" if "backward_input_times" in halves else "inputs"
         yield f"the backward time for {other} is assumed to be the forward's"
-    if settings.overlap_times is None and schedule.joined.any():
+    segments = settings.segments is not None or any(layer.segments for layer in settings.layers or ())
+    if settings.overlap_times is None and not segments and schedule.joined.any():
         yield "overlapped forward and backward: assumed to take as long as both in sequence"
     recompute_given = settings.recompute_times is not None or any(layer.recompute for layer in settings.layers or ())
     if not recompute_given and schedule.has(Kind.R):

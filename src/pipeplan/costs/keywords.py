@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTables
+from pipeplan.costs.segments import OpSegments
 from pipeplan.costs.settings import Communication, SettingsLike, TimesPer
 from pipeplan.costs.work_options import Device
 from pipeplan.model import Sharding, Streams
@@ -38,7 +39,10 @@ class SettingsTableKeywords(TypedDict, total=False):
     backward_times: GivenTimes | None
     backward_input_times: GivenTimes | None
     backward_weight_times: GivenTimes | None
-    overlap_times: GivenTimes | None
+    overlap_times: GivenTimes | GivenLengths | None
+    segments: Mapping[str, Any] | Sequence[OpSegments | Mapping[str, Any]] | None
+    pair_slowdown: float | None
+    delayed_weights: bool | None
     recompute: str | Sequence[int] | None
     recompute_times: GivenTimes | None
     offload: str | Sequence[int] | None

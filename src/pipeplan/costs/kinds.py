@@ -162,7 +162,7 @@ def _paths(option: str, words: Sequence[str]) -> tuple[Path, ...]:
 
 def _check_numbers(setting: Setting, value: Any) -> None:
     assert setting.range is not None
-    several = setting.kind == "per_stage" and isinstance(value, tuple | list)
+    several = setting.kind in ("per_stage", "pair_times") and isinstance(value, tuple | list)
     if several and not value:
         raise CostError(f"{setting.name.replace('_', ' ')}: the list is empty", field=setting.name)
     for stage, entry in enumerate(value if several else [value]):
@@ -171,6 +171,11 @@ def _check_numbers(setting: Setting, value: Any) -> None:
         if fault is not None:
             place = f" of stage {stage}" if several else ""
             raise _error_of(setting)(f"{setting.noun}{place}{fault}", field=setting.name)
+
+
+def _check_pair_times(setting: Setting, value: Any) -> None:
+    table = isinstance(value, tuple | list) and any(isinstance(row, tuple | list) for row in value)
+    (_check_lists if table else _check_numbers)(setting, value)
 
 
 def _check_tables(setting: Setting, value: Any) -> None:
@@ -315,6 +320,7 @@ def _check_names(setting: Setting, value: Any) -> None:
         require_text(text, setting.noun, longest=setting.longest, field=setting.name)
 
 
+_SEGMENTS = "Mapping[str, Any] | Sequence[OpSegments | Mapping[str, Any]] | None"
 _LAYERS, _COUNTS = "Sequence[Layer | Mapping[str, Any]] | None", "Sequence[int] | None"
 
 # A table, read by columns: formatted, it would have a line for every argument.
@@ -323,6 +329,11 @@ KINDS: dict[SettingKind, OptionKind] = {
     "count": OptionKind("a whole number", int, _count, check=_check_numbers),
     "number": OptionKind("a number; in bytes also a size such as 2GiB", float, _number, check=_check_numbers),
     "per_stage": OptionKind("one number, or one per stage", tuple[float, ...], _numbers, True, _check_numbers),
+    "pair_times": OptionKind(
+        "one number, one per stage of the forward, or in a file a table: a list per stage of the forward",
+        tuple[float, ...], _numbers, True, _check_pair_times, keyword="GivenTimes | GivenLengths | None",
+    ),
+    "segments": OptionKind("a list of segments for each op of a stage", None, keyword=_SEGMENTS),
     "choice": OptionKind("one of the choices, in any case", str, check=_check_choice),
     "name": OptionKind("one of the choices, or a plugin's name", str, _text, check=_check_text),
     "text": OptionKind("text", str, _text, check=_check_text),

@@ -14,6 +14,7 @@ from typing import Literal, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.costs.segments import COMPUTE, OPS, OpSegments, in_sequence, require_sum
 from pipeplan.foundation.errors import CostError, InfeasibleError, InputError, UnknownNameError
 from pipeplan.model import LARGEST, Floats
 from pipeplan.model.tolerances import ROUNDING
@@ -58,11 +59,14 @@ class Layer:
         Number of consecutive layers like this.
     role
         Role in a trainer, so that the blocks of each stage follow from a layout; None if no layer has one, else ``block``.
+    segments
+        Computations and communications that F, I and W consist of; None: they only compute, where other layers have some.
 
     Raises
     ------
     CostError
-        If a time or size is negative, not finite or too large, the layer takes no time, or the count is below 1.
+        If a time or size is negative, not finite or too large, the layer takes no time, the count is below 1, or segments
+        do not add up to the times.
     UnknownNameError
         If the role is unknown.
     """
@@ -81,12 +85,13 @@ class Layer:
     offload_bytes: float | None = None
     input_bytes: float = 0.0
     role: Role | None = None
+    segments: OpSegments | None = None
 
     def __post_init__(self) -> None:
         if self.role is not None and self.role not in get_args(Role):
             raise UnknownNameError("role of a layer", str(self.role), get_args(Role), field="layers")
         for field in fields(self):
-            if field.name == "role":
+            if field.name in ("role", "segments"):
                 continue
             value = getattr(self, field.name)
             words = f"{field.name.replace('_', ' ')} of a layer"
@@ -98,6 +103,9 @@ class Layer:
             raise CostError("the times of a layer must add up to more than 0", field="layers")
         if not 1 <= self.count <= MOST_LAYERS:
             raise CostError(f"count of a layer must be 1 to {MOST_LAYERS:,}, not {self.count}", field="layers")
+        if self.segments is not None:
+            for op in OPS:
+                require_sum(self.segments.time(op), getattr(self, op), f"{op}_time", "a layer")
 
     @property
     def time(self) -> float:
@@ -139,6 +147,7 @@ class StageSettings(TypedDict, total=False):
     recompute_bytes: tuple[float, ...]
     offload_bytes: tuple[float, ...]
     static_bytes: tuple[float, ...]
+    segments: tuple[OpSegments, ...]
 
 
 def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
@@ -194,7 +203,17 @@ def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
             settings["offload_bytes"] = held("offloaded")
     if some("static_bytes"):
         settings["static_bytes"] = total("static_bytes")
+    if some("segments"):
+        segments = [_segments_of(layer) for layer in layers]
+        settings["segments"] = tuple(in_sequence(segments[first:stop]) for first, stop in bounds)
     return settings
+
+
+def _segments_of(layer: Layer) -> OpSegments:
+    """Return a layer's segments; without any, each op is one computation."""
+    if layer.segments is not None:
+        return layer.segments
+    return OpSegments(**{op: ((COMPUTE, getattr(layer, op)),) for op in OPS})
 
 
 def blocks_of(layers: Sequence[Layer], layout: Layout) -> tuple[tuple[int, ...], int] | None:

@@ -11,6 +11,8 @@ SettingKind = Literal[
     "count",
     "number",
     "per_stage",
+    "pair_times",
+    "segments",
     "choice",
     "name",
     "text",
@@ -184,7 +186,9 @@ class Setting:
     def noun(self) -> str:
         """Name of one value in messages: ``forward time`` for ``forward_times``."""
         words = self.name.replace("_", " ")
-        return words.removesuffix("s") if self.kind == "per_stage" and words.endswith("times") else words
+        return (
+            words.removesuffix("s") if self.kind in ("per_stage", "pair_times") and words.endswith("times") else words
+        )
 
     def spelled(self, value: Any) -> Any:
         """Return the choice that a text names in any case; any other value unchanged."""

@@ -22,12 +22,16 @@ from pipeplan.costs.microbatch_factors import (
 )
 from pipeplan.costs.options import Options, option, table_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE
-from pipeplan.costs.values import COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, SHARE, Range
+from pipeplan.costs.segments import OpSegments
+from pipeplan.costs.values import AT_LEAST_ONE, COUNT, DIVISOR, NOT_NEGATIVE, POSITIVE, RANKS, SHARE, Range
 from pipeplan.foundation.errors import CostError, ShapeError
 from pipeplan.model import Sharding, Streams
 
 Times = float | tuple[float, ...]
 """One number, one per stage, or one per rank."""
+
+PairTable = float | tuple[float | tuple[float, ...], ...]
+"""Times of pairs: one number, one per stage of the forward, or for each of these a list of one per stage of the backward."""
 
 TimesPer = Literal["rank", "stage"]
 Communication = Literal["edge", "contended", "streams", "blocking"]
@@ -87,9 +91,25 @@ class SettingsTable(Options):
         default="half the full backward", unit="time", range=POSITIVE, slider=(0.05, 5, 0.05),
         follows=(("backward_times", 0.5), ("forward_times", 1.0)),
     )
-    overlap_times: Times | None = option(
-        kind="per_stage", title="Overlapped F and B", group="details",
-        help="Time of a forward pass overlapped with a backward pass.", default="their sum", unit="time", range=POSITIVE,
+    overlap_times: PairTable | None = option(
+        kind="pair_times", title="Overlapped F and B", group="details",
+        help="Time of a forward pass overlapped with a backward pass; in a list, the time of the forward's stage with any.",
+        default="their sum", unit="time", range=POSITIVE,
+    )
+    segments: tuple[OpSegments, ...] | None = option(
+        kind="segments", group="details", shell="none", in_form=False, default="none",
+        help="Computations and communications of F, I and W, one entry for all stages or one per stage; they determine how "
+        "long an overlapped pair takes.",
+    )
+    pair_slowdown: float | None = option(
+        kind="number", title="Slowdown beside communication", group="details", shell="none", default="1",
+        help="Factor on the time of computation in an overlapped pair while a communication of its segments runs.",
+        range=AT_LEAST_ONE,
+    )
+    delayed_weights: bool = option(
+        False, kind="flag", title="Delayed weights", group="details", shell="none",
+        help="Let no communication of a full backward's segments wait for the computation of weight gradients.",
+        hint="No communication of a full backward waits for its weight gradients.",
     )
     recompute: str | tuple[int, ...] = option(
         "none", kind="stages", group="details",

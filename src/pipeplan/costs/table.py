@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pipeplan.costs.memory import Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors
 from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
+from pipeplan.costs.segments import Segments
 from pipeplan.costs.settings import Communication, SettingsTable
 from pipeplan.costs.slice_attention import SliceAttention, factors_of_slices
 from pipeplan.foundation.errors import CostError
@@ -74,7 +75,8 @@ class Costs:
     forward, backward, backward_input, backward_weight, recompute
         Times of F, B, I, W and R.
     overlap
-        Time of a forward of the stage together with the backward it overlaps with; None: the sum of the two.
+        Time of a forward and a backward that overlap, for each stage of the forward, or of shape (stages, stages) for the
+        forward's stage and the backward's. None: the segments determine it, or it is the sum of the two.
     transfer
         Message between different ranks.
     overhead
@@ -100,6 +102,8 @@ class Costs:
         alike.
     slice_attention
         Shares of attention, which make later slices of a sequence longer; None if slices take equally long.
+    segments
+        Computations and communications of which the ops consist, which determine the times of overlapped pairs; or None.
     settings
         Settings that the costs were made from, of which files of costs store those of the schedule and its limit; None if
         they come from elsewhere.
@@ -107,8 +111,8 @@ class Costs:
     Raises
     ------
     CostError
-        If a time is not positive and finite, or too large or too small; arrays differ in length; or an overlap is
-        shorter than its longer half.
+        If a time is not positive and finite, or too large or too small; arrays or segments differ in length; or an overlap
+        is shorter than its longer half.
     """
 
     forward: Floats
@@ -129,22 +133,46 @@ class Costs:
     streams: Streams = "rank"
     factors: MicrobatchFactors | None = None
     slice_attention: SliceAttention | None = None
+    segments: Segments | None = None
     settings: SettingsTable | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        computing = "forward", "backward", "backward_input", "backward_weight", "recompute", "overlap"
+        computing = "forward", "backward", "backward_input", "backward_weight", "recompute"
         for name in (*computing, *_BESIDE):
             times = getattr(self, name)
             if times is not None:
                 self._check_times(name.replace("_", " "), times)
         if self.overlap is not None:
+            self._check_overlap(self.overlap)
+        if self.segments is not None and len(self.segments.stages) != self.stages:
+            raise CostError(
+                f"segments: {len(self.segments.stages)} entries for {self.stages} stages; set one for all, or one per stage",
+                field="segments",
+            )
+
+    def _check_overlap(self, overlap: Floats) -> None:
+        if overlap.ndim == 1:
+            self._check_times("overlap", overlap)
             longer = np.maximum(self.forward, self.backward)
-            if (short := np.flatnonzero(self.overlap < longer)).size:
-                stage = int(short[0])
+        else:
+            if overlap.shape != (self.stages, self.stages):
                 raise CostError(
-                    f"overlap time {self.overlap[stage]:g} of stage {stage} is below its longer half, {longer[stage]:g}",
+                    f"overlap times: a table of {overlap.shape[0]} x {overlap.shape[1]} values for {self.stages} stages; "
+                    f"set a row for each stage of the forward, with a value for each stage of the backward",
                     field="overlap_times",
                 )
+            for row in overlap:
+                self._check_times("overlap", row)
+            longer = np.maximum(self.forward[:, None], self.backward)
+        short = np.argwhere(overlap < longer)
+        if len(short):
+            place = tuple(short[0])
+            stages = " and ".join(map(str, place))
+            raise CostError(
+                f"overlap time {overlap[place]:g} of stage{'s' * (len(place) > 1)} {stages} is below its longer half, "
+                f"{longer[place]:g}",
+                field="overlap_times",
+            )
 
     def _check_times(self, name: str, times: Floats) -> None:
         field = f"{name.replace(' ', '_')}_times"
@@ -171,13 +199,40 @@ class Costs:
         Transfers, host copies, collectives and overheads do not change.
         """
         return replace(
-            self,
-            forward=self.forward * factor,
-            backward=self.backward * factor,
-            backward_input=self.backward_input * factor,
-            backward_weight=self.backward_weight * factor,
+            self.retimed(
+                forward=self.forward * factor,
+                backward=self.backward * factor,
+                backward_input=self.backward_input * factor,
+                backward_weight=self.backward_weight * factor,
+            ),
             recompute=self.recompute * factor,
-            overlap=None if self.overlap is None else self.overlap * factor,
+        )
+
+    def retimed(self, *, forward: Floats, backward: Floats, backward_input: Floats, backward_weight: Floats) -> Costs:
+        """Return the same costs with other times of F, B, I and W, arrays of shape (stages,).
+
+        Overlapped pairs keep the share of their two ops that they save, and are at least as long as the longer one. Segments
+        keep their shares of their op.
+        """
+        overlap, segments = self.overlap, self.segments
+        if overlap is not None:
+            of_pair = slice(None) if overlap.ndim == 1 else (slice(None), None)
+            alone = self.forward[of_pair] + self.backward
+            overlap = overlap * (forward[of_pair] + backward) / alone
+            overlap = np.maximum(overlap, np.maximum(forward[of_pair], backward))
+        if segments is not None:
+            new = {Kind.F: forward, Kind.I: backward_input, Kind.W: backward_weight}
+            overheads = {kind: self._overhead_in(kind) for kind in new}
+            old = {kind: getattr(self, _FIELDS[kind]) - overheads[kind] for kind in new}
+            segments = segments.scaled(*((new[kind] - overheads[kind]) / old[kind] for kind in new))
+        return replace(
+            self,
+            forward=forward,
+            backward=backward,
+            backward_input=backward_input,
+            backward_weight=backward_weight,
+            overlap=overlap,
+            segments=segments,
         )
 
     def occupied(self, placement: Placement, slices: int = 1) -> Costs:
@@ -206,8 +261,8 @@ class Costs:
                 "backward_input": self.backward_input + lost[Kind.I],
                 "backward_weight": self.backward_weight + lost[Kind.W],
                 "recompute": self.recompute + lost[Kind.R],
-                "overlap": None if self.overlap is None else self.overlap + lost[Kind.F],
                 "overhead": Overhead(step_time=self.overhead.step_time),
+                "overlap": None if self.overlap is None else (self.overlap.T + lost[Kind.F]).T,
                 "of_overhead": lost,
                 "of_messages": messages[Kind.F],
             }
@@ -258,7 +313,15 @@ class Costs:
         if factors is not None:
             factors = replace(factors, **dict.fromkeys(("backward_input", "backward_weight"), self._factors_on(Kind.B)))
         memory = replace(self.memory, freed_by_weight=np.zeros(self.stages))
-        return replace(self, backward_input=self.backward, memory=memory, factors=factors, slice_attention=None)
+        segments = None if self.segments is None else self.segments.unsplit()
+        return replace(
+            self,
+            backward_input=self.backward,
+            memory=memory,
+            factors=factors,
+            slice_attention=None,
+            segments=segments,
+        )
 
     def _mean_halves(self) -> tuple[Floats, Floats]:
         """Return the times of I and W of factor 1, without overhead: two arrays of shape (stages, 1)."""
@@ -316,14 +379,10 @@ class Costs:
             return self
         computed = {name: reduce(self.times(kind), axis=1) for kind, name in _FIELDS.items()}
         size = reduce(self.factors.size, axis=1)
-        if self.overlap is not None:
-            # A pair keeps the share that it saves. Both of its ops bound it from below.
-            alone = self.forward + self.backward
-            overlap = self.overlap * (computed["forward"] + computed["backward"]) / alone
-            computed["overlap"] = np.maximum(overlap, np.maximum(computed["forward"], computed["backward"]))
+        recompute = computed.pop("recompute")
         return replace(
-            self,
-            **computed,  # type: ignore[arg-type]
+            self.retimed(**computed),
+            recompute=recompute,
             factors=None,
             memory=self.memory.uniform(reduce),
             offload=None if self.offload is None else self.offload * size,
@@ -354,7 +413,7 @@ class Costs:
         second = np.flatnonzero(schedule.joined)
         first = second - 1
         gap = np.where(among(columns.kind, COMPUTE_KINDS), overhead.op_gap, 0.0)
-        if self.overlap is not None:
+        if self.has_pair_times:
             gap[second] = 0.0
         where = columns.kind, columns.stage
         before: Floats = gap + overhead.message_time * messages_received(placement)[where]
@@ -449,25 +508,38 @@ class Costs:
 
     def _pair_times(self, schedule: Schedule, second: NDArray[np.intp], times: Floats) -> Floats:
         first = second - 1
-        if self.overlap is None:
+        if not self.has_pair_times:
             pairs: Floats = times[first] + times[second]
             return pairs
-        stage, turned = schedule.columns.stage, schedule.columns.kind[first] != Kind.F
+        kind, stage = schedule.columns.kind, schedule.columns.stage
+        turned = kind[first] != Kind.F
         forward, backward = np.where(turned, second, first), np.where(turned, first, second)
+        inputs = kind[backward] == Kind.I
         if not self._vary(schedule):
-            return self.pair_times(stage[forward], stage[backward], times[backward])
+            return self.pair_times(stage[forward], stage[backward], times[backward], inputs)
         # A pair of microbatches or slices that differ saves as much as the smaller one would with another of its size.
         factor = self._factors_of(schedule)
         alone = times[backward] / factor[backward]
-        saved = times[forward] / factor[forward] + alone - self.pair_times(stage[forward], stage[backward], alone)
+        together = self.pair_times(stage[forward], stage[backward], alone, inputs)
+        saved = times[forward] / factor[forward] + alone - together
         varied: Floats = times[forward] + times[backward] - saved * np.minimum(factor[forward], factor[backward])
         return varied
 
-    def pair_times(self, forward: NDArray[np.integer], backward: NDArray[np.integer], alone: Floats) -> Floats:
-        """Return the times of overlapped pairs.
+    @property
+    def has_pair_times(self) -> bool:
+        """True if a pair of a forward and a backward may take less time than both in sequence."""
+        return self.overlap is not None or self.segments is not None
 
-        A pair takes its forward's overlap time, and at least as long as its backward alone. The three arrays have one
-        shape or are broadcast against each other.
+    def pair_times(
+        self,
+        forward: NDArray[np.integer],
+        backward: NDArray[np.integer],
+        alone: Floats,
+        inputs: NDArray[np.bool_] | bool = False,
+    ) -> Floats:
+        """Return the times of overlapped pairs: of both stages, by their overlap time or segments.
+
+        A pair takes at least as long as its backward alone. The arrays have one shape or are broadcast against each other.
 
         Parameters
         ----------
@@ -475,16 +547,22 @@ class Costs:
             Stage of each pair's forward and of its backward.
         alone
             Time of each backward alone.
+        inputs
+            True where the backward is an I. Overlap times do not distinguish it from a full one, segments do.
 
         Raises
         ------
         ValueError
-            If these costs have no overlap times; a pair then takes the sum of its two ops.
+            If these costs have neither overlap times nor segments; a pair then takes the sum of its two ops.
         """
-        if self.overlap is None:
-            raise ValueError("the costs have no overlap times")
+        if self.segments is not None:
+            pairs = self.segments.together(forward, backward, inputs).time + self._overhead_in(Kind.F)[forward]
+        elif self.overlap is None:
+            raise ValueError("the costs have no overlap times and no segments")
+        else:
+            pairs = self.overlap[forward] if self.overlap.ndim == 1 else self.overlap[forward, backward]
         messages = self.messages
-        together: Floats = np.maximum(self.overlap[forward] + messages[backward], alone + messages[forward])
+        together: Floats = np.maximum(pairs + messages[backward], alone + messages[forward])
         return together
 
 
@@ -510,6 +588,9 @@ class _OccupiedCosts(Costs):
 
     of_overhead: Floats = field(default_factory=lambda: NOT_GIVEN)
     of_messages: Floats = field(default_factory=lambda: NOT_GIVEN)
+
+    def _check_overlap(self, overlap: Floats) -> None:
+        """Accept overlap times that include the overhead of the forward, but not that of the backward."""
 
     def _overhead_in(self, kind: Kind) -> Floats:
         """Return the overhead included in an op of a kind."""

@@ -119,5 +119,6 @@ RANKS = Range(1, most=MOST_RANKS)
 POSITIVE = Range(0, open=True, divides=True)
 NOT_NEGATIVE = Range(0)
 DIVISOR = Range(0, divides=True)
+AT_LEAST_ONE = Range(1)
 SHARE = Range(0, most=1)
 """Range of shares."""

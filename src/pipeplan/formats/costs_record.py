@@ -10,8 +10,9 @@
 Optional keys: ``offload`` (time of a copy to the host per stage), ``unshard`` and ``reduce`` (times to gather the parameters
 of a stage and to reduce its gradients), ``overhead`` (``op_gap``, ``message_time``, ``step_time``), ``communication``
 (default ``edge``), ``streams`` (default ``rank``), ``factors`` (of each microbatch on times and bytes, where microbatches
-differ: the setting ``microbatch_factors``), ``slice_attention`` (share per stage, where slices differ), ``settings`` (those
-of the schedule and its memory limit that differ from their defaults, by their names), and in ``memory``
+differ: the setting ``microbatch_factors``), ``slice_attention`` (share per stage, where slices differ), ``segments`` (of
+each stage's ops, with ``slowdown`` and ``delayed_weights``; then ``overlap`` is null), ``settings`` (those of the schedule
+and its memory limit that differ from their defaults, by their names), and in ``memory``
 ``recompute_keeps`` (default 0), ``offloaded`` (default the activation), ``parameters`` and ``gradients`` (default 0).
 ``bandwidth`` is null if a transfer takes only its latency. Unknown keys are errors. A config file (``--config``) is a
 shorter form for equal stages.
@@ -25,6 +26,7 @@ import msgspec
 import numpy as np
 
 from pipeplan.costs import (
+    OPS,
     Communication,
     Costs,
     FactorTable,
@@ -32,10 +34,13 @@ from pipeplan.costs import (
     Memory,
     MicrobatchFactors,
     Overhead,
+    Segments,
     Settings,
     SliceAttention,
     Transfer,
+    require_sum,
     settings_beside,
+    settings_given,
 )
 from pipeplan.formats.decoding import decoded
 from pipeplan.formats.format import Format
@@ -97,6 +102,22 @@ class SettingsBesideRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=T
     variant: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
+class OpSegmentsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Segments of the ops of a stage, each a mapping of its name to its time; see :class:`~pipeplan.costs.OpSegments`."""
+
+    forward: list[dict[str, float]]
+    backward_input: list[dict[str, float]]
+    backward_weight: list[dict[str, float]]
+
+
+class SegmentsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Segments of all stages; see :class:`~pipeplan.costs.Segments`."""
+
+    stages: list[OpSegmentsRecord]
+    slowdown: float = 1.0
+    delayed_weights: bool = False
+
+
 class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Costs in JSON; see :class:`~pipeplan.costs.Costs`."""
 
@@ -108,7 +129,7 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     backward_input: Times
     backward_weight: Times
     recompute: Times
-    overlap: Times | None
+    overlap: list[float | Times] | None
     transfer: TransferRecord
     memory: MemoryRecord
     overhead: OverheadRecord | msgspec.UnsetType = msgspec.UNSET
@@ -119,6 +140,7 @@ class CostsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     streams: Streams | msgspec.UnsetType = msgspec.UNSET
     factors: FactorTable | FactorTables | msgspec.UnsetType = msgspec.UNSET
     slice_attention: Times | msgspec.UnsetType = msgspec.UNSET
+    segments: SegmentsRecord | msgspec.UnsetType = msgspec.UNSET
     settings: SettingsBesideRecord | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -148,6 +170,7 @@ def costs_json(costs: Costs) -> str:
         streams=msgspec.UNSET if costs.streams == "rank" else costs.streams,
         factors=msgspec.UNSET if costs.factors is None else costs.factors.tables,
         slice_attention=msgspec.UNSET if attention is None else attention.forward.tolist(),
+        segments=msgspec.UNSET if costs.segments is None else _segments_record(costs.segments),
         settings=SettingsBesideRecord(**beside) if (beside := settings_beside(costs)) else msgspec.UNSET,
     )
     return json_text(record, compact=True) + "\n"
@@ -173,6 +196,14 @@ def _overhead_record(lost: Overhead) -> OverheadRecord | msgspec.UnsetType:
     if lost == Overhead():
         return msgspec.UNSET
     return OverheadRecord(op_gap=lost.op_gap, message_time=lost.message_time, step_time=lost.step_time)
+
+
+def _segments_record(segments: Segments) -> SegmentsRecord:
+    return SegmentsRecord(
+        stages=[OpSegmentsRecord(**stage.in_files()) for stage in segments.stages],
+        slowdown=segments.slowdown,
+        delayed_weights=segments.delayed_weights,
+    )
 
 
 def is_costs_json(text: str) -> bool:
@@ -201,7 +232,7 @@ def _costs(record: CostsRecord) -> Costs:
         backward_input=np.array(record.backward_input),
         backward_weight=np.array(record.backward_weight),
         recompute=np.array(record.recompute),
-        overlap=None if record.overlap is None else np.array(record.overlap),
+        overlap=_overlap(record),
         transfer=Transfer(
             latency=transfer.latency,
             bytes=transfer.bytes,
@@ -217,8 +248,32 @@ def _costs(record: CostsRecord) -> Costs:
         streams="rank" if record.streams is msgspec.UNSET else record.streams,
         factors=factors,
         slice_attention=None if attention is msgspec.UNSET else SliceAttention.of(_of_stages(attention, stages)),
+        segments=None if record.segments is msgspec.UNSET else _segments(record),
         settings=None if record.settings is msgspec.UNSET else _settings(record.settings),
     )
+
+
+def _overlap(record: CostsRecord) -> Floats | None:
+    """Return the overlap times, per stage of the forward or as a table."""
+    rows = record.overlap
+    if rows is None:
+        return None
+    lengths = {len(row) if isinstance(row, list) else None for row in rows}
+    if len(lengths) > 1:
+        raise CostError("overlap times: set one number per stage, or one list per stage", field="overlap_times")
+    return np.array(rows, np.float64)
+
+
+def _segments(record: CostsRecord) -> Segments:
+    """Return the segments; they must add up to the times beside them."""
+    written = record.segments
+    assert written is not msgspec.UNSET
+    settings = settings_given({"segments": [msgspec.structs.asdict(stage) for stage in written.stages]})
+    segments = Segments(settings["segments"], written.slowdown, written.delayed_weights)
+    for stage, of_stage in enumerate(segments.stages[: len(record.forward)]):
+        for op in OPS:
+            require_sum(of_stage.time(op), getattr(record, op)[stage], f"{op}_times", f"stage {stage}")
+    return segments
 
 
 def _of_stages(shares: Times, stages: int) -> Floats:

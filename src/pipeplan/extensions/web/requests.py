@@ -51,6 +51,8 @@ _TYPES: dict[SettingKind, Any] = {
     "count": int,
     "number": float,
     "per_stage": float | _Numbers,
+    "pair_times": float | _Tables,
+    "segments": list[dict[str, Any]],
     "choice": str,
     "name": str,
     "text": str,
@@ -123,7 +125,7 @@ def _check(setting: Setting, value: Any) -> None:
     for text in value if isinstance(value, list) else [value]:
         if isinstance(text, str) and len(text) > setting.longest and setting.kind != "schedules":
             raise msgspec.ValidationError(f"Expected `str` of length <= {setting.longest}")
-    if setting.in_bytes or setting.kind in ("layers", "per_microbatch"):
+    if setting.in_bytes or setting.kind in ("layers", "per_microbatch", "segments"):
         value = settings_given({setting.name: value})[setting.name]
     if setting.kind == "names" and len(value) > len(setting.choices):
         raise msgspec.ValidationError(f"Expected `array` of length <= {len(setting.choices)}")

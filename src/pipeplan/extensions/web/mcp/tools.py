@@ -122,6 +122,8 @@ _FORMS: dict[SettingKind, Json] = {
     "number": _NUMBER,
     "flag": {"type": "boolean"},
     "per_stage": {"type": ["number", "array"], "items": _NUMBER},
+    "pair_times": {"type": ["number", "array"]},
+    "segments": {"type": "array", "items": {"type": "object"}},
     "limit": _SIZES,
     "size": {"type": ["number", "string"]},
     "names": _TEXTS,
