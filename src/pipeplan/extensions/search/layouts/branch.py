@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.extensions.search.layouts.problem import RUN, Deadline, Laid, LayoutProblem, Numbers, of_curves
+from pipeplan.extensions.search.layouts.problem import Deadline, Laid, LayoutProblem, Numbers, of_curves
 from pipeplan.extensions.search.layouts.stages import BYTES, FEATURES, TIMES
 from pipeplan.model import Bools, Floats, tolerances
 

@@ -61,7 +61,6 @@ class StagePairs:
         self._stages: dict[int, OpSegments] = {}
         self._place = np.full(len(self._of_layers), -1)
         self._times: Floats = np.full((3, 0, 0), np.nan)
-        self._separated: dict[tuple[int, ...], tuple[Floats, Floats]] = {}
 
     def _numbered(self, tables: StageTables, stages: int) -> Runs:
         parts, layers = tables.parts, tables.layers
@@ -72,7 +71,9 @@ class StagePairs:
             start, end = parts.start if first else (), parts.end if last else ()
             for number, choice in enumerate(tables.choices):
                 base, chosen, before, behind = (
-                    np.array([self._layer(layer.option(name) if name else layer.options[0]) for layer in group], np.intp)
+                    np.array(
+                        [self._layer(layer.option(name) if name else layer.options[0]) for layer in group], np.intp
+                    )
                     for group, name in (
                         (parts.middle, None),
                         (parts.middle, choice.name),
@@ -138,25 +139,19 @@ class StagePairs:
             self._stages[run] = in_sequence([self._segments[layer] for layer in layers])
         return self._stages[run]
 
-    def own(self, kind: int, domain: Runs, role: int) -> Floats:
-        """Return the time of a pair of a stage with itself by its run, shape (runs,); infinite outside of the domain.
-
-        ``role`` identifies the domain.
-        """
-        key = kind, role
-        if key not in self._separated:
-            times = np.full(len(self.lanes), np.inf)
-            few = len(domain) <= MOST_TIMES // 10
-            times[domain] = self.times(kind, domain, domain) if few else self._by_lanes(kind)[domain].max(axis=1)
-            self._separated[key] = times, times
-        return self._separated[key][0]
+    def own(self, kind: int, domain: Runs) -> Floats:
+        """Return the time of a pair of a stage with itself by its run, shape (runs,); infinite outside of the domain."""
+        times = np.full(len(self.lanes), np.inf)
+        few = len(domain) <= MOST_TIMES // 10
+        times[domain] = self.times(kind, domain, domain) if few else self._by_lanes(kind)[domain].max(axis=1)
+        return times
 
     def _by_lanes(self, kind: int) -> Floats:
         forward, backward = self.lanes[:, [0, 3]], self.lanes[:, [1, 4] if kind != WITH_INPUT else [2, 5]]
         return backward if kind == ALONE else forward + backward
 
-    def separated(self, kind: int, at: tuple[int, int], domains: tuple[Runs, Runs], roles: tuple[int, int]) -> tuple[Floats, Floats]:
-        """Return a function of the forward's run and one of the backward's, shape (runs,) each, that bound their pair.
+    def separated(self, kind: int, at: tuple[int, int], domains: tuple[Runs, Runs]) -> Floats:
+        """Return a function of the forward's run and one of the backward's, shape (2, runs), that bound their pair.
 
         They add up to at most the time of a pair of any two runs of the domains, and are infinite elsewhere.
 
@@ -166,15 +161,10 @@ class StagePairs:
             Runs for which they add up to the time of the pair.
         domains
             Runs that the stages of the forward and of the backward can have.
-        roles
-            Numbers that identify the domains.
         """
-        key = (kind, *at, *roles)
-        if key not in self._separated:
-            functions = np.full((2, len(self.lanes)), np.inf)
-            functions[0, domains[0]], functions[1, domains[1]] = self._bounding(kind, at, domains)
-            self._separated[key] = functions[0], functions[1]
-        return self._separated[key]
+        functions = np.full((2, len(self.lanes)), np.inf)
+        functions[0, domains[0]], functions[1, domains[1]] = self._bounding(kind, at, domains)
+        return functions
 
     def _bounding(self, kind: int, at: tuple[int, int], domains: tuple[Runs, Runs]) -> tuple[Floats, Floats]:
         (first, second), (forward, backward) = at, domains

@@ -162,7 +162,11 @@ class LayoutProblem:
         """Let cuts hold for layouts of a makespan up to ``below`` alone; on others they are infinite."""
         placement = self.order.schedule.placement
         fast = self.order.schedule.microbatches // placement.copies * self._takes <= below * (1 + tolerances.ROUNDING)
-        self._domains = [np.unique(of_role[..., RUN][own]).astype(np.intp) for of_role, own in zip(self._of_role, fast & self._exists, strict=True)]
+        self._functions: dict[tuple[int, ...], Floats] = {}
+        self._domains = [
+            np.unique(of_role[..., RUN][own]).astype(np.intp)
+            for of_role, own in zip(self._of_role, fast & self._exists, strict=True)
+        ]
 
     @property
     def stages(self) -> int:
@@ -226,7 +230,11 @@ class LayoutProblem:
         self.constants = np.append(self.constants, path.constant)
         if self.pairs is None:
             return
-        runs, curves, lanes = features[:, RUN].astype(np.intp).tolist(), np.zeros(self.curves.shape[1:]), np.zeros((self.stages, 6))
+        runs, curves, lanes = (
+            features[:, RUN].astype(np.intp).tolist(),
+            np.zeros(self.curves.shape[1:]),
+            np.zeros((self.stages, 6)),
+        )
         for sort in np.flatnonzero(path.pairs).tolist():
             (kind, forward, backward), count = self.order.pairs[sort].tolist(), float(path.pairs[sort])
             at, roles = (runs[forward], runs[backward]), (int(self._role[forward]), int(self._role[backward]))
@@ -234,12 +242,15 @@ class LayoutProblem:
             lanes[backward, of_backward] += count
             if kind != ALONE:
                 lanes[forward, of_forward] += count
-            if forward == backward:
-                curves[forward] += count * self.pairs.own(kind, self._domains[roles[0]], roles[0])
-                continue
-            first, second = self.pairs.separated(kind, at, (self._domains[roles[0]], self._domains[roles[1]]), roles)
-            curves[forward] += count * first
-            curves[backward] += count * second
+            key = (kind, *roles) if forward == backward else (kind, *roles, *at)
+            if key not in self._functions:
+                domains = self._domains[roles[0]], self._domains[roles[1]]
+                alone = forward == backward
+                self._functions[key] = (
+                    self.pairs.own(kind, domains[0])[None] if alone else self.pairs.separated(kind, at, domains)
+                )
+            for stage, function in zip((forward, backward), self._functions[key], strict=False):
+                curves[stage] += count * function
         self.curves = np.concatenate((self.curves, curves[None]))
         self.lanes = np.concatenate((self.lanes, lanes[None]))
 
