@@ -257,22 +257,29 @@ def best_layout(
         )
     tables = StageTables(parts, choices_of(parts, some_layers, made.stages), host_bandwidth)
     pairs = pairs_of(tables, made.stages, slowdown=slowdown, delayed_weights=delayed_weights)
-    problem = problem_of(made, tables, RankPeaks(made, limits), pairs, transfer, overhead)
+    problem = layout_problem(made, tables, RankPeaks(made, limits), pairs, (transfer, overhead))
     return search(problem, Deadline.after(seconds, clock))
 
 
-def problem_of(
+def layout_problem(
     schedule: Schedule,
     tables: StageTables,
     peaks: RankPeaks,
     pairs: StagePairs | None,
-    transfer: float = 0.0,
-    overhead: Overhead | None = None,
+    between: tuple[float, Overhead | None],
 ) -> LayoutProblem:
-    """Return the layout problem of a schedule; without overlapped ops, pairs do not matter."""
+    """Return the layout problem of a schedule.
+
+    Parameters
+    ----------
+    pairs
+        Times of overlapped pairs, which do not matter without overlapped ops; None: they take the sum of their ops.
+    between
+        Seconds of a message between ranks, and overhead between ops.
+    """
     if pairs is not None and not (schedule.joined.any() or pairs.delayed_weights):
         pairs = None
-    return LayoutProblem(OrderGraph(schedule, transfer, overhead, segmented=pairs is not None), tables, peaks, pairs)
+    return LayoutProblem(OrderGraph(schedule, *between, segmented=pairs is not None), tables, peaks, pairs)
 
 
 def layout_peaks(

@@ -160,6 +160,8 @@ class LayoutProblem:
 
     def restrict(self, below: float) -> None:
         """Let cuts hold for layouts of a makespan up to ``below`` alone; on others they are infinite."""
+        if self.pairs is None:
+            return
         placement = self.order.schedule.placement
         fast = self.order.schedule.microbatches // placement.copies * self._takes <= below * (1 + tolerances.ROUNDING)
         self._functions: dict[tuple[int, ...], Floats] = {}
