@@ -106,7 +106,7 @@ class LeastBounds:
         if segments is not None and segments.delayed_weights:
             self._plain = False
         if self.paired or (segments is not None and segments.delayed_weights):
-            lanes = np.array([lanes_of(segments_of(layer)) for layer in space.layers])
+            lanes = np.array([lanes_of(segments_of(layer), segments.slowdown) for layer in space.layers])
             forward, both, inputs = lanes[:, 3:].T if lane == "communication" else lanes[:, :3].T
             of_lane = np.stack((forward, inputs, both - inputs, both), axis=1)
             of_lane[:, 3] = np.minimum(both, alone[1] + alone[2])
@@ -444,19 +444,21 @@ class LeastBounds:
         if not problem.split_backward:
             half = full
         pair = np.maximum(np.minimum(np.minimum(full, half + weights), forward + both), both)
-        pair_of_input = np.minimum(np.minimum(full, half), forward + inputs)
         head = (self.way[_F] + hop[:, None])[:, :, None]
-        alone = 1 / problem.slices
-        values = head + (count - alone) * pair + alone * (forward + both)
+        one = 1 / problem.slices
         if not self.onward:
-            return values - head
+            return (count - one) * pair + one * (forward + both)
         tail = (self.way[_I] + hop[:, None])[:, :, None] + self.last_weight
-        values = np.maximum(values, head + (count - alone) * pair_of_input + alone * (forward + inputs) + tail)
-        first = self.way[_F, -1] + self.way[_I, -1] - self.way[_I][None, None, :] + turn - hop[:, None, None]
+        turned = (self.way[_F, -1] + self.way[_I, -1] - self.way[_I])[None, None, :] + (turn - hop)[:, None, None]
         with np.errstate(divide="ignore", invalid="ignore"):
-            early = np.clip(np.where(forward > 0, (first - head) / forward, count), alone, count)
-        after = np.maximum(first, head + early * forward) + (count - early) * pair + early * both
-        arcs: Floats = np.maximum(values, after)
+            early = np.clip(np.where(forward > 0, (turned - head) / forward, count), one, count)
+
+        def end(pair: Floats, backward: Floats) -> Floats:
+            return np.maximum(turned, head + early * forward) + (count - early) * pair + early * backward
+
+        # Of backwards as a whole, and of their I, which the chain to the first stage follows.
+        of_inputs = np.minimum(np.minimum(full, half), forward + inputs)
+        arcs: Floats = np.maximum(end(pair, both), end(of_inputs, inputs) + tail)
         return arcs
 
 

@@ -45,7 +45,7 @@ class StagePairs:
         Number of the run of each stage (the first, those in between, the last), shape (3, choices, layers + 1, layers + 1)
         by choice, first layer and end; -1 if there is none.
     lanes
-        Computation of F, B and I of each run, and their communication, shape (runs, 6).
+        The :func:`lanes_of` each run, shape (runs, 6).
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class StagePairs:
         self._layers: dict[OpSegments, int] = {}
         self._of_layers: list[bytes] = []
         self.runs = self._numbered(tables, stages)
-        own = np.array([lanes_of(segments) for segments in self._layers])
+        own = np.array([lanes_of(segments, slowdown) for segments in self._layers])
         self.lanes: Floats = np.stack([own[np.frombuffer(run, np.intp)].sum(axis=0) for run in self._of_layers])
         self._segments = list(self._layers)
         self._stages: dict[int, OpSegments] = {}
@@ -95,7 +95,7 @@ class StagePairs:
 
     def of_layer(self, layer: LaidLayer) -> Floats:
         """Return the least of each lane over a layer's options, shape (6,)."""
-        least: Floats = np.array([lanes_of(segments_of(option)) for option in layer.options]).min(axis=0)
+        least: Floats = np.array([lanes_of(segments_of(option), self.slowdown) for option in layer.options]).min(axis=0)
         return least
 
     def least(self, runs: Runs) -> Floats:
@@ -196,13 +196,17 @@ def segments_of(option: LayerOption) -> OpSegments:
     )
 
 
-def lanes_of(segments: OpSegments) -> Floats:
-    """Return the computation of F, B and I, and their communication, shape (6,)."""
+def lanes_of(segments: OpSegments, slowdown: float) -> Floats:
+    """Return the computation of F, B and I, and their communication, shape (6,).
+
+    While a pair communicates, it computes at 1 / slowdown. The part of this time that is lost counts as computation.
+    """
     times = np.zeros((2, 3))
     for number, op in enumerate((segments.forward, segments.backward_weight, segments.backward_input)):
         for name, time in op:
             times[int(name != "compute"), number] += time
     times[:, 1] += times[:, 2]
+    times[0] += (1 - 1 / slowdown) * times[1]
     return times.ravel()
 
 

@@ -273,12 +273,12 @@ class LayoutProblem:
         options = (option for layer in self.tables.parts.middle for option in layer.options)
         if self.pairs is None:
             return min(option.time for option in options)
-        return min(float(busier_lane(lanes_of(segments_of(option)))) for option in options)
+        return min(float(busier_lane(lanes_of(segments_of(option), self.pairs.slowdown))) for option in options)
 
     @property
     def most_cuts(self) -> int:
         """Maximum number of cuts."""
-        return MOST_CUTS if self.pairs is None else max(min(MOST_CUTS, MOST_CURVES // self.curves[0].size), FEWEST_CUTS)
+        return MOST_CUTS if self.pairs is None else max(min(MOST_CUTS, MOST_CURVES // int(np.prod(self.curves.shape[1:]))), FEWEST_CUTS)
 
     def thin(self) -> None:
         """Drop the cuts that bound the recently simulated layouts least, if there are too many."""
