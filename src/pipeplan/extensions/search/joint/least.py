@@ -96,21 +96,21 @@ class LeastBounds:
         self.space = space
         problem = space.example
         costs, slices = problem.costs, problem.slices
-        sums = space.sums
-        segments = costs.segments
+        sums, segments = space.sums[:, :4].copy(), costs.segments
+        delayed = segments is not None and segments.delayed_weights
         self.paired = segments is not None and problem.choices.overlap
         """True if ops may overlap."""
         self.communication = LeastBounds(space, "communication") if self.paired and lane is None else None
-        times, self._plain = self._times(sums[:, :4])
+        if delayed:
+            sums[:, 3] = sums[:, 1]  # communication may hide all of W in a full backward
+        times, plain = self._times(sums)
+        self._plain = plain and not delayed
         alone = times
-        if segments is not None and segments.delayed_weights:
-            self._plain = False
-        if self.paired or (segments is not None and segments.delayed_weights):
+        if segments is not None and (self.paired or delayed):
             lanes = np.array([lanes_of(segments_of(layer), segments.slowdown) for layer in space.layers])
             forward, both, inputs = lanes[:, 3:].T if lane == "communication" else lanes[:, :3].T
-            of_lane = np.stack((forward, inputs, both - inputs, both), axis=1)
-            of_lane[:, 3] = np.minimum(both, alone[1] + alone[2])
-            times, _ = self._times(np.concatenate((np.zeros((1, 4)), np.cumsum(of_lane, axis=0))))
+            whole = both if delayed else np.minimum(both, alone[1] + alone[2])
+            times, _ = self._times(_sums(np.stack((forward, inputs, both - inputs, whole))).T)
         factors = costs.factors
         if factors is None:
             total, least = np.full(3, float(problem.microbatches)), np.ones(3)
@@ -438,11 +438,13 @@ class LeastBounds:
         assert space.pairs is not None
         count, hop, turn = problem.microbatches, self.hop * self.hops, 2 * self.hop * self.hops[-1]
         times = self.way * problem.slices  # of a microbatch, as they are alike
-        forward, inputs, weights = times[:, None, :] - times[:, :, None]
-        both = inputs + weights
-        full, half = space.own_pairs
-        if not problem.split_backward:
-            half = full
+        forward, inputs, _ = times[:, None, :] - times[:, :, None]
+        weights = space.sums[None, :, 2] - space.sums[:, None, 2]
+        full, half, whole = space.own_pairs
+        if problem.split_backward:
+            both = np.minimum(whole, inputs + weights)
+        else:
+            both, half = whole, full
         pair = np.maximum(np.minimum(np.minimum(full, half + weights), forward + both), both)
         head = (self.way[_F] + hop[:, None])[:, :, None]
         one = 1 / problem.slices
@@ -463,5 +465,5 @@ class LeastBounds:
 
 
 def _sums(times: Floats) -> Floats:
-    """Return the sums over the layers before each one, shape (3, layers + 1), of times of shape (3, layers)."""
-    return np.concatenate((np.zeros((3, 1)), np.cumsum(times, axis=1)), axis=1)
+    """Return the sums over the layers before each one, shape (kinds, layers + 1), of times of shape (kinds, layers)."""
+    return np.concatenate((np.zeros((len(times), 1)), np.cumsum(times, axis=1)), axis=1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeplan.costs import Costs, Layer, Layout, Limits, balanced
 from pipeplan.extensions.search import Problem
-from pipeplan.extensions.search.layouts.order import WITH_FULL, WITH_INPUT
+from pipeplan.extensions.search.layouts.order import ALONE, WITH_FULL, WITH_INPUT
 from pipeplan.extensions.search.layouts.pairs import StagePairs
 from pipeplan.extensions.search.layouts.problem import Numbers
 from pipeplan.extensions.search.layouts.stages import (
@@ -199,10 +199,10 @@ class LayoutSpace:
         return StagePairs(self.tables, self.stages, slowdown=how[0], delayed_weights=how[1])
 
     @cached_property
-    def own_pairs(self) -> tuple[Floats, Floats]:
-        """Times of a pair of a stage with itself, with a B and with an I, for each run of layers.
+    def own_pairs(self) -> tuple[Floats, Floats, Floats]:
+        """Times of a pair of a stage with itself, with a B and with an I, and of a B alone, for each run of layers.
 
-        Shape (stages, layers + 1, layers + 1), by first layer and end; 0 where there is no such stage.
+        Each of shape (stages, layers + 1, layers + 1), by first layer and end; 0 where there is no such stage.
         """
         assert self.tables is not None
         assert self.pairs is not None
@@ -213,8 +213,10 @@ class LayoutSpace:
         runs[0, 0, middle] = pairs.runs[0, 0, 0]
         runs[-1, middle, -1] = pairs.runs[2, 0, :, -1]
         domain = np.unique(runs[runs >= 0])
-        full, half = (np.where(runs >= 0, pairs.own(kind, domain)[runs], 0.0) for kind in (WITH_FULL, WITH_INPUT))
-        return full, half
+        full, half, alone = (
+            np.where(runs >= 0, pairs.own(kind, domain)[runs], 0.0) for kind in (WITH_FULL, WITH_INPUT, ALONE)
+        )
+        return full, half, alone
 
     def excess(self, bounds: Numbers) -> Floats:
         """Return the bytes by which one microbatch alone exceeds the limits, summed over ranks; shape (layouts,).

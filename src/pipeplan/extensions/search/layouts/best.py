@@ -30,7 +30,7 @@ from pipeplan.extensions.search.layouts.stages import (
 )
 from pipeplan.foundation.errors import InfeasibleError, ShapeError
 from pipeplan.foundation.files import GIBIBYTE
-from pipeplan.model import Floats, Placement, Schedule, tolerances
+from pipeplan.model import Floats, Kind, Placement, Schedule, tolerances
 from pipeplan.strategies import Shape, Strategy, strategy
 
 
@@ -273,11 +273,11 @@ def layout_problem(
     Parameters
     ----------
     pairs
-        Times of overlapped pairs, which do not matter without overlapped ops; None: they take the sum of their ops.
+        Times of overlapped pairs, which matter only with overlapped ops or delayed weights; None: they take the sum of their ops.
     between
         Seconds of a message between ranks, and overhead between ops.
     """
-    if pairs is not None and not (schedule.joined.any() or pairs.delayed_weights):
+    if pairs is not None and not (schedule.joined.any() or (pairs.delayed_weights and schedule.has(Kind.B))):
         pairs = None
     return LayoutProblem(OrderGraph(schedule, *between, segmented=pairs is not None), tables, peaks, pairs)
 
