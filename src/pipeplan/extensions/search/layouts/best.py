@@ -273,7 +273,7 @@ def layout_problem(
     Parameters
     ----------
     pairs
-        Times of overlapped pairs, which matter only with overlapped ops or delayed weights; None: they take the sum of their ops.
+        Times of overlapped pairs; None: they take the sum of their ops. Without overlapped ops, they do not matter.
     between
         Seconds of a message between ranks, and overhead between ops.
     """

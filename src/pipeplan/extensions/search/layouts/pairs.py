@@ -24,7 +24,7 @@ Runs = NDArray[np.intp]
 """Numbers of runs of layers; equal layers in the same order have the same number."""
 
 MOST_TIMES = 100_000
-"""Maximum number of pairs of runs of two stages whose times are computed for a bound, which takes about a tenth of a second."""
+"""Maximum number of pairs of runs of two stages whose times are computed for a bound: about a tenth of a second."""
 
 
 class StagePairs:

@@ -278,7 +278,11 @@ class LayoutProblem:
     @property
     def most_cuts(self) -> int:
         """Maximum number of cuts."""
-        return MOST_CUTS if self.pairs is None else max(min(MOST_CUTS, MOST_CURVES // int(np.prod(self.curves.shape[1:]))), FEWEST_CUTS)
+        return (
+            MOST_CUTS
+            if self.pairs is None
+            else max(min(MOST_CUTS, MOST_CURVES // int(np.prod(self.curves.shape[1:]))), FEWEST_CUTS)
+        )
 
     def thin(self) -> None:
         """Drop the cuts that bound the recently simulated layouts least, if there are too many."""
