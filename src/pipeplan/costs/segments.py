@@ -148,11 +148,15 @@ def _aligned(layer: OpSegments) -> tuple[tuple[Segment, ...], tuple[Segment, ...
     inputs, weights = layer.backward_input, layer.backward_weight
     if _computes(inputs) == _computes(weights):
         return inputs, weights
+    if any(name != COMPUTE for name, _ in weights):
+        raise CostError(
+            f"segments of a layer: its backward_weight communicates, and has {_computes(weights)} computations beside "
+            f"{_computes(inputs)} of backward_input: write as many, with compute: 0 where W does nothing",
+            field="layers",
+        )
     if inputs[-1][0] != COMPUTE:
         inputs = (*inputs, (COMPUTE, 0.0))
-    whole = (COMPUTE, sum(time for name, time in weights if name == COMPUTE))
-    communications = (segment for segment in weights if segment[0] != COMPUTE)
-    return inputs, (*((COMPUTE, 0.0),) * (_computes(inputs) - 1), whole, *communications)
+    return inputs, (*((COMPUTE, 0.0),) * (_computes(inputs) - 1), (COMPUTE, sum(time for _, time in weights)))
 
 
 def _computes(segments: Iterable[Segment]) -> int:
