@@ -3,6 +3,7 @@
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,13 +48,17 @@ def random_layer(random):
     parts = int(random.integers(1, 4))
     weights = tuple(("compute", float(random.integers(1, 3))) for _ in range(int(random.integers(1, 4))))
     own = OpSegments(forward=segments(parts), backward_input=segments(parts), backward_weight=weights)
-    return Layer(**{op: own.time(op) for op in OPS}, segments=own)
+    times: dict[str, Any] = {op: own.time(op) for op in OPS}
+    return Layer(**times, segments=own)
 
 
 def random_settings(random):
     """Layers, and how their pairs run."""
     layers = [random_layer(random) for _ in range(5)] + [random_layer(np.random.default_rng(1))]
-    how = {"pair_slowdown": float(random.choice([1.0, 1.2])), "delayed_weights": bool(random.random() < 0.5)}
+    how: dict[str, Any] = {
+        "pair_slowdown": float(random.choice([1.0, 1.2])),
+        "delayed_weights": bool(random.random() < 0.5),
+    }
     return layers, how
 
 
@@ -78,7 +83,10 @@ def test_of_every_layout_it_is_the_best_and_no_bound_is_above(name, fallback, mo
         random = np.random.default_rng(seed)
         layers, how = random_settings(random)
         layers += [random_layer(random) for _ in range(count - len(layers))]
-        between = {"op_gap": float(random.choice([0, 0.1])), "message_time": float(random.choice([0, 0.05]))}
+        between: dict[str, Any] = {
+            "op_gap": float(random.choice([0, 0.1])),
+            "message_time": float(random.choice([0, 0.05])),
+        }
         settings = Settings(layers=layers, ranks=shape.ranks, chunks=shape.chunks, p2p_time=0.3, **between, **how)
         least = min(
             simulate(schedule, settings.replace(layers_per_stage=layout).costs(schedule.placement)).timeline.makespan
@@ -120,7 +128,7 @@ def test_functions_of_one_stage_never_exceed_a_pair_and_meet_it_at_their_layout(
 
 
 def test_without_overlapped_ops_segments_change_nothing():
-    layers, how = random_settings(np.random.default_rng(2))
+    layers, _ = random_settings(np.random.default_rng(2))
     plain = [Layer(**{op: getattr(layer, op) for op in OPS}) for layer in layers]
     one, other = (
         best_layout([laid(layer) for layer in some], "1f1b", Shape(ranks=3, microbatches=4), seconds=20)
@@ -141,14 +149,14 @@ PLACEMENTS = (Placement.linear(3), Placement.v(2), Placement.loop(2, 2), Placeme
 @pytest.mark.parametrize("leave", [[], ["split"], ["overlap"]], ids=str)
 def test_bounds_over_all_layouts_and_orders_are_not_above_any_schedule(placement, leave):
     choices = Choices.of([], leave) if leave else USUAL
-    for seed in range(4):
+    for seed in range(2):
         layers, how = random_settings(np.random.default_rng(seed))
         space = LayoutSpace(tuple(layers), partial(problem_of, layers, placement, choices, how), placement, None)
         bounds, values = LeastBounds(space), []
         for layout in layouts_of(len(layers), placement.stages):
             problem = space.problem(layout)
             assert problem is not None
-            values.append(search(problem, evaluations=150, seed=1).value)
+            values.append(search(problem, evaluations=60, seed=1).value)
             assert bounds.quick(bounds_of(layout)[None])[0] <= values[-1] * (1 + 1e-9)
         assert bounds.least.value <= min(values) * (1 + 1e-9)
         if seed == 0:
@@ -159,11 +167,11 @@ def test_bounds_over_all_layouts_and_orders_are_not_above_any_schedule(placement
 
 def test_overlap_reverses_the_best_layout_of_deepseek_v3():
     """Without overlap, a layer with experts takes nearly twice as long as a dense one; with overlap, both take the same."""
-    shape = {"config": DEEPSEEK_V3, "placement": "linear", "layout": "auto", "evaluations": 500, "workers": 1}
-    alone = pipeplan.search(leave="split,overlap", **shape)
-    overlapped = pipeplan.search(leave="split", **shape)
-    assert alone.gap < 0.02
-    assert overlapped.gap < 0.02
+    alone, overlapped = (
+        pipeplan.search(config=DEEPSEEK_V3, placement="linear", layout="auto", leave=leave, evaluations=500, workers=1)
+        for leave in ("split,overlap", "split")
+    )
+    assert max(found.makespan / found.lower_bound for found in (alone, overlapped)) < 1.02
 
     def seconds(schedule, found):
         layout = found.search.layers_per_stage

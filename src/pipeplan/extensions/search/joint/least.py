@@ -449,18 +449,18 @@ class LeastBounds:
         head = (self.way[_F] + hop[:, None])[:, :, None]
         one = 1 / problem.slices
         if not self.onward:
-            return (count - one) * pair + one * (forward + both)
+            spans: Floats = (count - one) * pair + one * (forward + both)
+            return spans
         tail = (self.way[_I] + hop[:, None])[:, :, None] + self.last_weight
         turned = (self.way[_F, -1] + self.way[_I, -1] - self.way[_I])[None, None, :] + (turn - hop)[:, None, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             early = np.clip(np.where(forward > 0, (turned - head) / forward, count), one, count)
 
-        def end(pair: Floats, backward: Floats) -> Floats:
-            return np.maximum(turned, head + early * forward) + (count - early) * pair + early * backward
-
-        # Of backwards as a whole, and of their I, which the chain to the first stage follows.
-        of_inputs = np.minimum(np.minimum(full, half), forward + inputs)
-        arcs: Floats = np.maximum(end(pair, both), end(of_inputs, inputs) + tail)
+        begun = np.maximum(turned, head + early * forward)
+        whole_ends = begun + (count - early) * pair + early * both
+        # The chain to the first stage follows the last I.
+        of_input = np.minimum(np.minimum(full, half), forward + inputs)
+        arcs: Floats = np.maximum(whole_ends, begun + (count - early) * of_input + early * inputs + tail)
         return arcs
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import OpSegments, Segments, in_sequence
+from pipeplan.costs import Layer, OpSegments, Segments, in_sequence
 from pipeplan.extensions.search.layouts.order import ALONE, WITH_INPUT
 from pipeplan.extensions.search.layouts.stages import LaidLayer, LayerOption, StageTables
 from pipeplan.model import Floats
@@ -118,9 +118,10 @@ class StagePairs:
             stages = tuple(self._stage(run) for run in own.tolist())
             segments = Segments(stages=stages, slowdown=self.slowdown, delayed_weights=self.delayed_weights)
             alone = kind == ALONE
-            made = segments.alone()[second] if alone else segments.together(first, second, kind == WITH_INPUT).time
+            made = segments.alone().time[second] if alone else segments.together(first, second, kind == WITH_INPUT).time
             self._times[kind, self._place[own[first]], self._place[own[second]]] = made
-        return self._times[at]
+        times: Floats = self._times[at]
+        return times
 
     def _make_places(self, *runs: Runs) -> None:
         fresh = np.unique([run for group in runs for run in np.unique(group).tolist() if self._place[run] < 0])
@@ -185,8 +186,8 @@ class StagePairs:
         return longer, longer + of_backward
 
 
-def segments_of(option: LayerOption) -> OpSegments:
-    """Return the segments of a layer's option; without any, each op only computes."""
+def segments_of(option: LayerOption | Layer) -> OpSegments:
+    """Return the segments of a layer, or of its option; without any, each op only computes."""
     if option.segments is not None:
         return option.segments
     return OpSegments(

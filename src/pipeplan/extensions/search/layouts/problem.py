@@ -278,11 +278,9 @@ class LayoutProblem:
     @property
     def most_cuts(self) -> int:
         """Maximum number of cuts."""
-        return (
-            MOST_CUTS
-            if self.pairs is None
-            else max(min(MOST_CUTS, MOST_CURVES // int(np.prod(self.curves.shape[1:]))), FEWEST_CUTS)
-        )
+        if self.pairs is None:
+            return MOST_CUTS
+        return max(min(MOST_CUTS, MOST_CURVES // (self.stages * len(self.pairs.lanes))), FEWEST_CUTS)
 
     def thin(self) -> None:
         """Drop the cuts that bound the recently simulated layouts least, if there are too many."""
