@@ -44,3 +44,16 @@ def test_pictures_show_them_below_pairs_that_are_wide_enough():
     narrow = view(microbatches=60)
     assert not any("below pairs" in text.get_text() for text in figure_of(narrow).texts)
     assert len(np.unique(narrow.bars.part)) == 3
+
+
+@pytest.mark.parametrize("size", ["slide", "page", "column"])
+def test_the_note_on_lanes_stands_where_they_are_drawn(size):
+    for ranks in (2, 4, 24):
+        result = pipeplan.simulate("1f1b-overlap", ranks=ranks, microbatches=ranks, segments=SEGMENTS)
+        figure = figure_of(view_of_result(result), size=size)
+        edges = {
+            round(float(box[3]) % 1, 3)
+            for paths in fills(figure.axes[0]).values()
+            for box in np.vstack(list(map(boxes, paths)))
+        }
+        assert (0.325 in edges) == any("below pairs" in text.get_text() for text in figure.texts)

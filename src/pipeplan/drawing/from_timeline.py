@@ -193,7 +193,7 @@ def _gaps(timeline: Timeline, idle: IdleReasons) -> IdleGaps:
 
 def _pairs(schedule: Schedule, segments: Segments) -> PairLanes | None:
     forward, backward = schedule.pairs
-    if not len(forward):
+    if not len(forward) or not segments.communication:
         return None
     stage, inputs = schedule.columns.stage, schedule.columns.kind[backward] == Kind.I
     of_stages = np.unique(np.column_stack((stage[forward], stage[backward], inputs)), axis=0)

@@ -25,6 +25,7 @@ from pipeplan.drawing.style import drawable, width_of, wrapped
 from pipeplan.drawing.table import FEWEST, Sheet, drawn_table, is_wide
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import View
+from pipeplan.model import tolerances
 
 _LINE = 1.4
 """Distance of lines above a view, relative to the font size."""
@@ -80,7 +81,8 @@ class _Stack(Sheet):
             top += of_view + (more if self.views[place].memory is not None else 0.0)
         assert lowest is not None
         draw_time_axis(lowest, self.views, size, self.theme)
-        draw_legend(figure, entries, size, self.theme, self._note)
+        shown = self._narrow or lane * (1 + tolerances.DRAWN) >= height_with_pairs(size)
+        draw_legend(figure, entries, size, self.theme, self._note if shown else "")
         return figure
 
     @cached_property

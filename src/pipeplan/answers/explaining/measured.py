@@ -80,12 +80,21 @@ def on_fitted_costs(timeline: Timeline, settings: Settings, measured: Result, al
 
 
 def _fitted(timeline: Timeline, settings: Settings) -> Settings:
-    """Return the settings with the times of a measured timeline: medians as ``profile --from`` takes them, else means."""
+    """Return the settings with the times of a measured timeline: medians as ``profile --from`` takes them, else means.
+
+    A table of the times of pairs has means, and at least the medians of their longer half.
+    """
+    means = settings_measured(timeline, settings)
     fit = service("training", "settings_of_timeline")
     if fit is None:
-        return settings_measured(timeline, settings)
+        return means
     times: Settings = fit(timeline)
-    return replace(settings, **{name: getattr(times, name) for name in _TIMES})
+    medians = replace(settings, **{name: getattr(times, name) for name in _TIMES})
+    if not _is_table(means.overlap_times) or medians.forward_times is None or medians.backward_times is None:
+        return medians
+    longer = np.maximum(np.array(medians.forward_times)[:, None], medians.backward_times)
+    table = np.maximum(np.array(means.overlap_times, np.float64), longer)
+    return replace(medians, overlap_times=tuple(map(tuple, table.tolist())))
 
 
 def _are_unseen(order: Schedule, fitted: Settings) -> bool:
