@@ -93,7 +93,7 @@ def _fitted(timeline: Timeline, settings: Settings) -> Settings:
     if not _is_table(means.overlap_times) or medians.forward_times is None or medians.backward_times is None:
         return medians
     longer = np.maximum(np.array(medians.forward_times)[:, None], medians.backward_times)
-    table = np.maximum(np.array(means.overlap_times, np.float64), longer)
+    table = np.maximum(np.asarray(means.overlap_times, np.float64), longer)
     return replace(medians, overlap_times=tuple(map(tuple, table.tolist())))
 
 
