@@ -14,6 +14,7 @@ from pipeplan.costs import Limits, Overhead
 from pipeplan.extensions.planning.choice.bounds import state_of_one
 from pipeplan.extensions.planning.choice.candidates import savings
 from pipeplan.extensions.planning.choice.describing import described
+from pipeplan.extensions.planning.choice.legality import excludes
 from pipeplan.extensions.planning.choice.request import PlanRequest, written
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory_rules import memory_rules
@@ -225,7 +226,8 @@ def _with_lighter_ends(request: PlanRequest, start: Estimate) -> Estimate:
 def _sets(request: PlanRequest, configuration: Configuration) -> list[tuple[str, ...]]:
     """Return the sets of modules that a stage could recompute, the configuration's own first."""
     legal = [saving["recompute"] for saving in savings(request, {"software": configuration.software})]
-    return list(dict.fromkeys((configuration.recompute, *legal)))
+    runs = (modules for modules in legal if not excludes(configuration.schedule, modules))
+    return list(dict.fromkeys((configuration.recompute, *runs)))
 
 
 def _with_layout(

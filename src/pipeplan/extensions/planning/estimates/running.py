@@ -86,10 +86,14 @@ PAIRED = frozenset({*OVERLAPPED.values(), "dualpipe", "dualpipev"})
 """Strategies that run forwards and backwards as pairs."""
 
 
+def may_hide(configuration: Configuration) -> bool:
+    """Return True if a schedule with pairs would hide a configuration's exchanges with experts."""
+    return configuration.expert > 1 and "expert" in software(configuration.software).hides
+
+
 def hides_exchanges(configuration: Configuration) -> bool:
     """Return True if the pairs of a configuration's schedule hide its exchanges with experts."""
-    hides = configuration.expert > 1 and "expert" in software(configuration.software).hides
-    return hides and strategy(configuration.schedule).name in PAIRED
+    return may_hide(configuration) and strategy(configuration.schedule).name in PAIRED
 
 
 def schedule_of(

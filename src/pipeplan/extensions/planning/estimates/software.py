@@ -68,6 +68,7 @@ _MEGATRON_CORE = Software(
     name="megatron-core",
     title="Megatron Core with Transformer Engine",
     hides=_OF_CORE,
+    delayed_weights=True,
     launch=MEGATRON_LAUNCH,
     expert_launch=EXPERT_LAUNCH,
     source="Megatron-LM docs: overlap-grad-reduce, overlap-param-gather, context parallelism by p2p ring",
