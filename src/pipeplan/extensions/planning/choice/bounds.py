@@ -310,9 +310,10 @@ class Bounds:
         in the largest microbatch.
         """
         frame, total = self.frame, self._sums(()).total
-        work = self._in_pairs(total[FORWARD] + total[INPUT] + total[WEIGHT], total[HIDDEN]) / frame.microbatch_size
+        work = self._in_pairs(total[FORWARD] + total[INPUT] + total[WEIGHT], total[HIDDEN])
+        work_of_sequence = float(work) / frame.microbatch_size
         optimizer = self._optimizer(total[DENSE] / frame.pipeline, total[EXPERT] / frame.pipeline)
-        return frame.global_batch / (frame.data * frame.pipeline) * work + optimizer
+        return frame.global_batch / (frame.data * frame.pipeline) * work_of_sequence + optimizer
 
     def of_orders(self, orders: Sequence[Mapping[str, Any]]) -> float:
         """Return the bound on a step with any of these orders, without savings of memory.
@@ -353,7 +354,7 @@ class Bounds:
         # all layers forward and backward.
         total = sums.total
         way = float(total[FORWARD] + total[INPUT])
-        work = self._in_pairs(way + total[WEIGHT], total[HIDDEN] if pairs else 0.0)
+        work = float(self._in_pairs(way + total[WEIGHT], total[HIDDEN] if pairs else 0.0))
         longest = sums.longest[pairs]
         seconds = max((frame.microbatches / frame.pipeline + fill) * work, frame.microbatches * longest, way)
         seconds += (1 if pairs and self._hides else 2) * frame.microbatches * self._trainer.op_gap
