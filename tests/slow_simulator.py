@@ -14,6 +14,7 @@ import numpy as np
 from pipeplan.costs import Costs, Settings
 from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import NO_GROUP, Kind, Op, Schedule, Timeline
+from tests.costs.two_lanes import pair
 
 Key = tuple[Kind, int, int, int]
 Done = dict[Key, tuple[float, int]]
@@ -226,11 +227,24 @@ def duration(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float:
     alike = [float(times[op.kind][op.stage]) for op in turn]
     factors = [longer(op, schedule, costs) for op in turn]
     alone = sum(one * more for one, more in zip(alike, factors, strict=True))
-    if len(turn) == 2 and costs.overlap is not None:
-        forward = next(op for op in turn if op.kind == Kind.F)
-        saved = sum(alike) - max(float(costs.overlap[forward.stage]), *alike)
+    if len(turn) == 2 and (costs.overlap is not None or costs.segments is not None):
+        forward, backward = sorted(turn, key=lambda op: op.kind != Kind.F)
+        saved = sum(alike) - pair_time(forward, backward, costs)
         return (alone - saved * min(factors)) / schedule.slices
     return alone / schedule.slices
+
+
+def pair_time(forward: Op, backward: Op, costs: Costs) -> float:
+    """How long a whole forward and a whole B or I take together, on two lanes or by a list or matrix of times."""
+    if costs.segments is not None:
+        stages = costs.segments.stages
+        weights = stages[backward.stage].backward_weight if backward.kind == Kind.B else ()
+        lists = stages[forward.stage].forward, stages[backward.stage].backward_input, weights
+        return float(pair(*lists, costs.segments.slowdown, delayed=costs.segments.delayed_weights).time)
+    assert costs.overlap is not None
+    times = costs.backward if backward.kind == Kind.B else costs.backward_input
+    together = costs.overlap[forward.stage] if costs.overlap.ndim == 1 else costs.overlap[forward.stage, backward.stage]
+    return float(max(together, costs.forward[forward.stage], times[backward.stage]))
 
 
 def longer(op: Op, schedule: Schedule, costs: Costs) -> float:
@@ -278,7 +292,7 @@ def lost_before(turn: tuple[Op, ...], schedule: Schedule, costs: Costs) -> float
 
     A pair with a cost of its own has one gap.
     """
-    gaps = len(turn) if costs.overlap is None else 1
+    gaps = len(turn) if costs.overlap is None and costs.segments is None else 1
     return gaps * costs.overhead.op_gap + sum(_received(op, schedule, costs) for op in turn)
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import pipeplan
-from pipeplan.foundation.errors import InputError
+from pipeplan.foundation.errors import InputError, PipeplanError
 
 
 def rows_of(section: str) -> list[tuple[str, str]]:
@@ -59,6 +60,16 @@ def test_a_config_file_is_refused_with_its_place_and_remedy(run, file, sentence)
     name, _, content = file.partition(" ")
     Path(name).write_bytes(written(content))
     assert run(f"simulate -c {name}") == (2, "", f"pipeplan: {sentence}\n")
+
+
+OF_PAIRS = [row for row in rows_of("config files") if any(name in row[0] for name in ("segments", "pair_", "overlap_"))]
+
+
+@pytest.mark.parametrize(("file", "sentence"), OF_PAIRS)
+def test_times_of_pairs_are_refused_in_python_with_the_sentence_of_the_file(file, sentence):
+    with pytest.raises(PipeplanError) as caught:
+        pipeplan.simulate(**yaml.safe_load(written(file.partition(" ")[2])))
+    assert str(caught.value) == sentence.removeprefix("config file a.yaml: ")
 
 
 @pytest.mark.parametrize(("content", "sentence"), rows_of("schedules in JSON"))

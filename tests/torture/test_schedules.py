@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pipeplan import checking
+from pipeplan.costs import Costs
 from pipeplan.extensions.search.op_layout import flatten
 from pipeplan.foundation.kernels import Kernel
 from pipeplan.model import Kind, memory_levels, parse_schedule
@@ -19,7 +20,7 @@ TIMES_AS_MANY = int(os.environ.get("TORTURE", "1"))
 FIRST = int(os.environ.get("TORTURE_SEED", "0"))
 """Cases of each suite relative to its sample, and the first seed; ``make torture`` sets both."""
 
-SAMPLES = {"mutants": 40, "simulations": 40, "streams": 150, "kernels": 12, "bounds": 8, "searches": 10}
+SAMPLES = {"mutants": 40, "simulations": 40, "pairs": 1100, "streams": 150, "kernels": 12, "bounds": 8, "searches": 10}
 """Number of cases of each suite that the tests try."""
 
 
@@ -83,6 +84,12 @@ def test_a_bound_that_is_too_high_is_found(monkeypatch):
 
     monkeypatch.setattr(round_trips, "_trip", long_trips(round_trips._trip))
     assert_found("bounds", "round trips")
+
+
+def test_pairs_that_take_no_account_of_the_backwards_stage_are_found(monkeypatch):
+    right = Costs.pair_times
+    monkeypatch.setattr(Costs, "pair_times", lambda self, forward, _, *more: right(self, forward, forward, *more))
+    assert_found("pairs", "by the slow simulator")
 
 
 def assert_found(suite: str, message: str) -> None:

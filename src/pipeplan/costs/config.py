@@ -17,7 +17,7 @@ import msgspec
 from pipeplan.costs.kinds import check_value, text_fault
 from pipeplan.costs.layers import Layer
 from pipeplan.costs.microbatch_factors import FactorTable, FactorTables, Lengths
-from pipeplan.costs.segments import OpSegments
+from pipeplan.costs.segments import OPS, OpSegments, segments_in
 from pipeplan.costs.setting import Setting
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.written_numbers import parse_number, parse_size
@@ -143,11 +143,13 @@ def _plain_layer(layer: Any) -> Any:
     for key in layer if isinstance(layer, Mapping) else ():
         if key not in names:
             raise UnknownNameError("layer key", str(key), names, field="layers")
-    return {key: _value_in_layer(key, value) for key, value in layer.items()} if isinstance(layer, Mapping) else layer
-
-
-def _value_in_layer(key: str, value: Any) -> Any:
-    return _plain_op_segments(value) if key == "segments" else _number_in_layer(key, value)
+    if not isinstance(layer, Mapping):
+        return layer
+    plain = {key: _number_in_layer(key, value) for key, value in layer.items()}
+    if plain.get("segments") is not None:
+        plain["segments"] = _plain_op_segments(layer["segments"])
+        plain = {op: sum(time for _, time in plain["segments"][op]) for op in OPS} | plain
+    return plain
 
 
 def _plain_segments(value: Any) -> Any:
@@ -162,37 +164,15 @@ def _plain_op_segments(entry: Any) -> Any:
     """Return a stage's segments as a mapping of its ops to lists of names and times."""
     if isinstance(entry, OpSegments):
         return asdict(entry)
-    names = [field.name for field in fields(OpSegments)]
-    if not isinstance(entry, Mapping) or (missing := [name for name in names if name not in entry]):
-        lacks = f" without {missing[0]}" if isinstance(entry, Mapping) else f", not {shortened(repr(entry), 60)}"
-        raise CostError(f"segments must be a mapping of {', '.join(names)} to lists{lacks}", field="segments")
+    if not isinstance(entry, Mapping):
+        raise CostError(f"segments: expected a list for each op, not {shortened(repr(entry), 60)}", field="segments")
     for key in entry:
-        if key not in names:
-            raise UnknownNameError("key of segments", str(key), names, field="segments")
-    return {op: _plain_parts(op, parts) for op, parts in entry.items()}
-
-
-def _plain_parts(op: str, parts: Any) -> Any:
-    """Return the segments of an op as pairs of a name and a time."""
-    if not isinstance(parts, list | tuple):
-        raise CostError(
-            f"segments of {op}: expected a list such as [{{compute: 1.2}}, {{all_to_all: 0.4}}], not "
-            f"{shortened(repr(parts), 60)}",
-            field="segments",
-        )
-    return [_plain_part(op, part) for part in parts]
-
-
-def _plain_part(op: str, part: Any) -> Any:
-    named = next(iter(part.items())) if isinstance(part, Mapping) and len(part) == 1 else part
-    number = isinstance(named, list | tuple) and len(named) == 2 and type(named[1]) in (int, float)
-    if not number or not isinstance(named[0], str):
-        raise CostError(
-            f"segments of {op}: expected one name with its time, such as {{compute: 1.2}}, not "
-            f"{shortened(repr(part), 60)}",
-            field="segments",
-        )
-    return [named[0], float(named[1])]
+        if key not in OPS:
+            raise UnknownNameError("key of segments", str(key), OPS, field="segments")
+    missing = [op for op in OPS if op not in entry]
+    if missing:
+        raise CostError(f"segments: the key '{missing[0]}' is missing", field="segments")
+    return {op: segments_in(parts, op) for op, parts in entry.items()}
 
 
 def _number_in_layer(key: str, value: Any) -> Any:

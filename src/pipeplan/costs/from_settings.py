@@ -351,8 +351,8 @@ def _segments(settings: SettingsTable, stages: int) -> Segments | None:
         unused = next((name for name in ("delayed_weights", "pair_slowdown") if getattr(settings, name)), None)
         if unused is not None:
             raise CostError(
-                f"{unused.replace('_', ' ')} needs segments, which say what overlapped pairs compute and communicate: set "
-                "segments, or leave it out",
+                f"{unused} is set, but no segments, which say what overlapped pairs compute and communicate: set segments, "
+                f"or leave out {unused}",
                 field=unused,
             )
         return None

@@ -6,7 +6,7 @@ The costs of a stage are the sums over its layers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate, pairwise
 from typing import Literal, TypedDict, get_args
@@ -104,6 +104,8 @@ class Layer:
         if not 1 <= self.count <= MOST_LAYERS:
             raise CostError(f"count of a layer must be 1 to {MOST_LAYERS:,}, not {self.count}", field="layers")
         if self.segments is not None:
+            if isinstance(self.segments, Mapping):
+                object.__setattr__(self, "segments", OpSegments(**self.segments))
             for op in OPS:
                 require_sum(self.segments.time(op), getattr(self, op), f"{op}_time", "a layer")
 

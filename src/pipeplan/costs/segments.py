@@ -14,19 +14,21 @@ to count. Layer i of the forward runs beside the i-th last layer of the backward
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs.pair_kernel import Chains, PairResults, Pairs, run_pairs
+from pipeplan.costs.values import NOT_NEGATIVE
+from pipeplan.costs.written_numbers import number_fault
 from pipeplan.foundation.errors import CostError, UnknownNameError
 from pipeplan.foundation.kernels import Kernel
-from pipeplan.model import LARGEST, Floats, Kind
+from pipeplan.model import Floats, Kind, shortened
 
 Lane = Literal["compute", "all_to_all", "all_gather", "reduce_scatter", "all_reduce"]
 COMPUTE: Lane = "compute"
@@ -61,15 +63,7 @@ class OpSegments:
 
     def __post_init__(self) -> None:
         for op in OPS:
-            words = f"segments of {op.replace('_', ' ')}"
-            segments = getattr(self, op)
-            if not segments:
-                raise CostError(f"{words} must have at least one entry, such as compute: 1.2", field="segments")
-            for name, time in segments:
-                if name not in get_args(Lane):
-                    raise UnknownNameError(f"part in {words}:", name, get_args(Lane), field="segments")
-                if not 0 <= time < np.inf or time > LARGEST:
-                    raise CostError(f"{words}: {name} must be a time of at least 0, not {time:g}", field="segments")
+            object.__setattr__(self, op, segments_in(getattr(self, op), op))
 
     def time(self, op: str) -> float:
         """Return the time of one of the three ops alone."""
@@ -97,6 +91,38 @@ OPS = ("forward", "backward_input", "backward_weight")
 """Ops that have segments: F, I and W. A full backward has those of I and W."""
 
 
+def segments_in(parts: Any, op: str) -> tuple[Segment, ...]:
+    """Return the segments of an op from a list of pairs, or of mappings of one name to its time.
+
+    Raises the errors of :class:`OpSegments`.
+    """
+    words = f"segments of {op.replace('_', ' ')}"
+    if not isinstance(parts, list | tuple) or not parts:
+        raise CostError(
+            f"{words}: expected a list such as [{{compute: 1.2}}, {{all_to_all: 0.4}}], not {shortened(repr(parts), 60)}",
+            field="segments",
+        )
+    return tuple(_segment(part, words) for part in parts)
+
+
+def _segment(part: Any, words: str) -> Segment:
+    pair = next(iter(part.items())) if isinstance(part, Mapping) and len(part) == 1 else part
+    if not isinstance(pair, list | tuple) or len(pair) != 2 or not isinstance(pair[0], str):
+        raise CostError(
+            f"{words}: expected a name with its time, such as {{compute: 1.2}}, not {shortened(repr(part), 60)}",
+            field="segments",
+        )
+    name, time = pair
+    if name not in get_args(Lane):
+        raise UnknownNameError(f"part in {words}:", name, get_args(Lane), field="segments")
+    if type(time) not in (int, float):
+        fault = f": {number_fault(time, 'time')}" if isinstance(time, str) else f" must be a number, not {time!r}"
+        raise CostError(f"{words}: {name}{fault}", field="segments")
+    if fault_of_range := NOT_NEGATIVE.fault(time):
+        raise CostError(f"{words}: {name}{fault_of_range}", field="segments")
+    return name, float(time)
+
+
 def _times(segments: Iterable[Segment], factor: float) -> tuple[Segment, ...]:
     return tuple((name, time * factor) for name, time in segments)
 
@@ -106,7 +132,7 @@ def in_sequence(layers: Sequence[OpSegments]) -> OpSegments:
 
     Each layer keeps its computations of W behind its own of I.
     """
-    back = [(layer.backward_input, _aligned(layer)) for layer in reversed(layers)]
+    back = [_aligned(layer) for layer in reversed(layers)]
     return OpSegments(
         forward=tuple(chain.from_iterable(layer.forward for layer in layers)),
         backward_input=tuple(chain.from_iterable(inputs for inputs, _ in back)),
@@ -114,14 +140,23 @@ def in_sequence(layers: Sequence[OpSegments]) -> OpSegments:
     )
 
 
-def _aligned(layer: OpSegments) -> tuple[Segment, ...]:
-    """Return a layer's W with as many computations as its I has: computations of no time stand before it if it has fewer."""
-    inputs, weights = _computes(layer.backward_input), _computes(layer.backward_weight)
-    if inputs == weights:
-        return layer.backward_weight
-    whole = (COMPUTE, sum(time for name, time in layer.backward_weight if name == COMPUTE))
-    communications = (segment for segment in layer.backward_weight if segment[0] != COMPUTE)
-    return (*((COMPUTE, 0.0),) * (inputs - 1), whole, *communications)
+def _aligned(layer: OpSegments) -> tuple[tuple[Segment, ...], tuple[Segment, ...]]:
+    """Return a layer's I and W with as many computations each, without a change of their order.
+
+    If all of W follows I, computations of no time stand for those that W lacks.
+    """
+    inputs, weights = layer.backward_input, layer.backward_weight
+    if _computes(inputs) == _computes(weights):
+        return inputs, weights
+    if any(name != COMPUTE for name, _ in weights):
+        raise CostError(
+            f"segments of a layer: its backward_weight communicates, and has {_computes(weights)} computations beside "
+            f"{_computes(inputs)} of backward_input: write as many, with compute: 0 where W does nothing",
+            field="layers",
+        )
+    if inputs[-1][0] != COMPUTE:
+        inputs = (*inputs, (COMPUTE, 0.0))
+    return inputs, (*((COMPUTE, 0.0),) * (_computes(inputs) - 1), (COMPUTE, sum(time for _, time in weights)))
 
 
 def _computes(segments: Iterable[Segment]) -> int:

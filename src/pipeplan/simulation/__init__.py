@@ -7,6 +7,7 @@ _HOMES = {
     "critical": "Cause CriticalPath cause_of_delay compute_only critical_ops critical_path timed_only",
     "idle": "IdleTimes idle_times",
     "idle_gaps": "WAITS",
+    "op_classes": "pair_savings",
     "own_times": "TIMED_KINDS gap_of settings_measured transfer_of with_op_times",
     "posting": "post_in_order post_messages",
     "simulator": "Simulation memory_use recomputed_stages simulate step_time",

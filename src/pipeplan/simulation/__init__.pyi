@@ -14,6 +14,7 @@ from pipeplan.simulation.critical import timed_only as timed_only
 from pipeplan.simulation.idle import IdleTimes as IdleTimes
 from pipeplan.simulation.idle import idle_times as idle_times
 from pipeplan.simulation.idle_gaps import WAITS as WAITS
+from pipeplan.simulation.op_classes import pair_savings as pair_savings
 from pipeplan.simulation.own_times import TIMED_KINDS as TIMED_KINDS
 from pipeplan.simulation.own_times import gap_of as gap_of
 from pipeplan.simulation.own_times import settings_measured as settings_measured

@@ -93,22 +93,29 @@ def lower_bound(
     costs = costs.occupied(placement, slices)
     if gathered and limits is not None:
         limits = _beside_parameters(placement, costs, limits)
-    classes = rank_classes(placement, microbatches, costs, slices)
+    ways = rank_classes(placement, microbatches, costs, slices)
     if len(recomputed):
         times = costs.times(Kind.R) / slices
         times[np.setdiff1d(np.arange(placement.stages), recomputed)] = 0.0
         least = costs.first_slice(Kind.I, slices) if costs.unequal(slices) else np.ones(placement.stages)
-        classes = [_recomputing(rank, times, least) for rank in classes]
+        ways = [[_recomputing(rank, times, least) for rank in classes] for classes in ways]
     groups = alike_microbatches(placement, microbatches, costs)
     chains = (classes_of(placement, costs, group, slices) for group in groups)
     longest = max(float((chain.head + chain.time + chain.tail).max()) for chain in chains)
     bounds = [Bound(longest, "the chain of one microbatch through all stages")]
-    bounds += [Bound(_one_machine(rank), f"the work of rank {number}") for number, rank in enumerate(classes)]
+    bounds += [
+        Bound(_one_machine(rank), f"the work of rank {number}")
+        for classes in ways
+        for number, rank in enumerate(classes)
+    ]
     bounds += [
         Bound(value, f"microbatch {large}, which every other one delays or follows on rank {rank}")
         for value, large, rank in large_microbatch_bounds(placement, costs, slices)
     ]
-    bounds += _under_limits(placement, costs, limits, classes, slices, onward=True)
+    for classes in ways:
+        bounds += _under_limits(placement, costs, limits, classes, slices, onward=True)
+        if not len(recomputed):
+            bounds += _alone_first(costs, classes, slices, onward=True)
     best = max(bounds, key=attrgetter("value"))
     nothing = np.zeros(placement.stages)
     unshard = costs.unshard if gathered and costs.unshard is not None else nothing
@@ -146,14 +153,16 @@ def span_bound(
     placement: Placement, microbatches: int, costs: Costs, *, slices: int = 1, limits: Limits | None = None
 ) -> Bound:
     """Return a lower bound on the longest span (:attr:`Timeline.spans`) of every schedule; see :func:`lower_bound`."""
-    classes = [rank.since_start() for rank in rank_classes(placement, microbatches, costs, slices)]
     bounds = []
-    for number, rank in enumerate(classes):
-        # A span contains all work of its rank, and the way of each microbatch from the rank's F to its W.
-        bounds.append(Bound(float(rank.work.sum()), f"the work of rank {number}"))
-        way = float((rank.head[WEIGHT] + rank.time[WEIGHT] - rank.head[FORWARD]).max())
-        bounds.append(Bound(way, f"the way of one microbatch from rank {number} and back"))
-    bounds += _under_limits(placement, costs, limits, classes, slices, onward=False)
+    for way_of_saving in rank_classes(placement, microbatches, costs, slices):
+        classes = [rank.since_start() for rank in way_of_saving]
+        for number, rank in enumerate(classes):
+            # A span contains all work of its rank, and the way of each microbatch from the rank's F to its W.
+            bounds.append(Bound(float(rank.work.sum()), f"the work of rank {number}"))
+            way = float((rank.head[WEIGHT] + rank.time[WEIGHT] - rank.head[FORWARD]).max())
+            bounds.append(Bound(way, f"the way of one microbatch from rank {number} and back"))
+        bounds += _under_limits(placement, costs, limits, classes, slices, onward=False)
+        bounds += _alone_first(costs, classes, slices, onward=False)
     return max(bounds, key=attrgetter("value"))
 
 
@@ -232,7 +241,7 @@ def _under_limits(
     for rank in classes:
         np.minimum.at(least, rank.stage, rank.time[:3].T)
     slowest: Floats = np.maximum.accumulate(least.T[:, ::-1], axis=1)[:, ::-1]
-    pairs = costs.overlap is not None
+    pairs = costs.has_pair_times
     for number, memory in enumerate(rank_memory(placement, costs, limits, classes, slices)):
         rank = classes[number]
         before = rank.first_head if onward else 0.0
@@ -241,9 +250,22 @@ def _under_limits(
         if trips is not None:
             yield Bound(before + trips.length, trips.reason, trips)
         yield Bound(
-            before + idle_ends(rank, memory, onward=onward),
+            before + idle_ends(rank, memory, onward=onward, pairs=pairs),
             f"the work of rank {number}, which idles at both ends under its memory limit",
         )
+
+
+def _alone_first(costs: Costs, classes: list[RankClasses], slices: int, *, onward: bool) -> Iterator[Bound]:
+    """Yield the bounds of ranks whose ops may overlap: until its first backward, a rank runs forwards alone."""
+    if not costs.has_pair_times or costs.unequal(slices):
+        return
+    from pipeplan.simulation.memory_bounds import RankMemory, idle_ends
+
+    for number, rank in enumerate(classes):
+        nothing = np.zeros(len(rank.stage))
+        length = idle_ends(rank, RankMemory(np.inf, nothing, nothing), onward=onward, pairs=True)
+        before = rank.first_head if onward else 0.0
+        yield Bound(before + length, f"the work of rank {number}, whose first forwards run alone")
 
 
 _LARGE = 16
@@ -276,7 +298,7 @@ def large_microbatch_bounds(placement: Placement, costs: Costs, slices: int = 1)
     costs
         Costs that include what ops lose between each other.
     """
-    if costs.factors is None or placement.copies > 1 or slices > 1 or costs.overlap is not None:
+    if costs.factors is None or placement.copies > 1 or slices > 1 or costs.has_pair_times:
         return
     chains = [op_classes(placement, costs.of_microbatch(number)) for number in range(costs.factors.microbatches)]
     lengths = np.array([float((chain.head + chain.time + chain.tail).max()) for chain in chains])

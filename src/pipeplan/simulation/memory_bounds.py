@@ -113,15 +113,20 @@ def rank_memory(
     ]
 
 
-def idle_ends(rank: RankClasses, memory: RankMemory, *, onward: bool) -> float:
+def idle_ends(rank: RankClasses, memory: RankMemory, *, onward: bool, pairs: bool) -> float:
     """Return a lower bound on the span of a rank that idles while it waits for its first and for its last microbatch.
 
-    With ``onward`` the span lasts until the last microbatch has also been through the ranks after this one.
+    With ``onward`` the span lasts until the last microbatch has also been through the ranks after this one. ``pairs``: a
+    forward and a backward may overlap in less time than both take.
     """
     # Forwards that can arrive, and fit, before the first backward.
     wait = rank.head[INPUT].min() - rank.head[FORWARD]
     room: Floats = np.clip(wait / rank.time[FORWARD], 0.0, rank.count)
     before = min(rank.first_way, most_that_fits(rank.time[FORWARD], memory.activation, room, memory.limit))
+    if pairs:
+        # They run alone, in their whole times: less of the least work is done meanwhile.
+        things = zip(rank.time[FORWARD].tolist(), rank.least[FORWARD].tolist(), room.tolist(), strict=True)
+        before = min(before, most_work(by_worth(things), rank.first_way))
     # Weight backwards that can be left, and fitted, after the last input backward.
     tail = float((rank.tail if onward else rank.time)[INPUT if onward else WEIGHT].min())
     after = min(

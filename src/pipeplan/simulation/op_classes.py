@@ -10,6 +10,7 @@ before it, its *tail* the shortest chain that must follow it. For three stages a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +21,9 @@ from pipeplan.model import Floats, Ints, Kind, Placement
 
 FORWARD, INPUT, WEIGHT = 0, 1, 2
 """Rows of arrays of classes."""
+
+MANY_STAGES = 256
+"""Number of stages on a rank beyond which no best pairing is computed: its time grows with the cube."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,8 @@ class RankClasses:
     head, time, tail
         As in :class:`OpClasses`.
     work
-        Least time of all ops of a class together: overlapping them with others saves as much as possible.
+        Least time of all ops of a class together. What pairs save is divided between their ops, so that the classes of any
+        set take at least the sum of theirs; see :func:`divisions`.
     count
         Number of ops of each class, shape (classes,).
     microbatch
@@ -105,6 +110,11 @@ class RankClasses:
     work: Floats
     count: Ints
     microbatch: NDArray[np.intp]
+
+    @property
+    def least(self) -> Floats:
+        """Return the least time of an op of each class, its part of what pairs save left out; of the shape of ``work``."""
+        return self.work / np.maximum(self.count, 1)
 
     def by_group(self) -> list[list[int]]:
         """Return the columns of each group that has microbatches, in the order of its stages."""
@@ -171,19 +181,21 @@ def op_classes(placement: Placement, costs: Costs, copy: int = 0, slices: int = 
     )
 
 
-def rank_classes(placement: Placement, microbatches: int, costs: Costs, slices: int = 1) -> list[RankClasses]:
-    """Return the classes of every rank."""
+def rank_classes(placement: Placement, microbatches: int, costs: Costs, slices: int = 1) -> list[list[RankClasses]]:
+    """Return the classes of every rank, for each way of :func:`divisions` to divide what pairs save.
+
+    Every way gives valid bounds; none is best for all of them.
+    """
     costs = costs.occupied(placement, slices)
     groups = alike_microbatches(placement, microbatches, costs)
-    arrays = []
-    for group in groups:
-        classes = classes_of(placement, costs, group, slices)
-        least = classes.time.copy()
-        # Least time of a forward: it may overlap a backward.
-        least[FORWARD] -= _gains(placement, costs, group.microbatch) / slices
-        arrays.append(np.stack((classes.head, classes.time, classes.tail, least)))
+    classes = (classes_of(placement, costs, group, slices) for group in groups)
+    arrays = [np.stack((group.head, group.time, group.tail)) for group in classes]
     shares = np.array([(slices * group.count, group.microbatch) for group in groups], np.int64).T
-    return [_on_rank(rank, placement, groups, shares, arrays) for rank in range(placement.ranks)]
+    ranks = [_on_rank(rank, placement, groups, shares, arrays) for rank in range(placement.ranks)]
+    if not costs.has_pair_times:
+        return [ranks]
+    saving = [_paired(rank, costs, slices) for rank in ranks]
+    return [list(way) for way in zip(*saving, strict=True)]
 
 
 def classes_of(placement: Placement, costs: Costs, group: Alike, slices: int = 1) -> OpClasses:
@@ -192,10 +204,10 @@ def classes_of(placement: Placement, costs: Costs, group: Alike, slices: int = 1
 
 
 def _on_rank(rank: int, placement: Placement, groups: list[Alike], shares: Ints, arrays: list[Floats]) -> RankClasses:
-    """Return the classes of a rank.
+    """Return the classes of a rank whose ops do not overlap.
 
-    For each group, ``shares`` has its number of slices and first microbatch, and ``arrays`` the heads, times, tails and
-    least times of its classes.
+    For each group, ``shares`` has its number of slices and first microbatch, and ``arrays`` the heads, times and tails of
+    its classes.
     """
     number, stage, own = list[int](), list[int](), list[Floats]()
     for place, (group, values) in enumerate(zip(groups, arrays, strict=True)):
@@ -204,30 +216,92 @@ def _on_rank(rank: int, placement: Placement, groups: list[Alike], shares: Ints,
         stage += here
         own.append(values[:, :, np.array(here, np.intp)])
     count, microbatch = shares[:, number]
-    head, time, tail, least = np.concatenate(own, axis=2)
+    head, time, tail = np.concatenate(own, axis=2)
     return RankClasses(
         group=np.array(number, np.intp),
         stage=np.array(stage, np.intp),
         head=head,
         time=time,
         tail=tail,
-        work=count * least,
+        work=count * time,
         count=count,
         microbatch=microbatch,
     )
 
 
-def _gains(placement: Placement, costs: Costs, microbatch: int) -> Floats:
-    """Return the most time that overlapping a microbatch's forward with a backward can save, shape (stages,)."""
-    gains = np.zeros(costs.stages)
-    if costs.overlap is None:
-        return gains
-    for rank in range(placement.ranks):
-        here = sorted({stage for copy in range(placement.copies) for stage in placement.stages_on(rank, copy)})
-        stages = np.array(here)
-        forward, backward = costs.forward[here, None], costs.backward[None, here]
-        together = costs.pair_times(stages[:, None], stages[None, :], backward)
-        gains[here] = np.maximum(gains[here], (forward + backward - together).max(axis=1))
-    # A pair saves its one gap, and of the times of its ops no more than its forward's factor times what equal ones do.
-    factor = np.ones(costs.stages) if costs.factors is None else np.maximum(costs.factors.forward[:, microbatch], 1.0)
-    return np.maximum(gains, 0.0) * factor
+def _paired(rank: RankClasses, costs: Costs, slices: int) -> Iterator[RankClasses]:
+    """Yield the classes of a rank with the least work of ops that may overlap, for each way of :func:`divisions`."""
+    stages, column = np.unique(rank.stage, return_inverse=True)
+    halves = costs.backward_input[stages] + costs.backward_weight[stages]
+    # Beside its halves, a full backward that is longer saves less.
+    longer = np.maximum(costs.backward[stages] - halves, 0.0) if costs.factors is None else 0.0
+    saving = np.maximum(pair_savings(costs, stages, Kind.I), pair_savings(costs, stages, Kind.B) - longer)
+    ways = divisions(np.maximum(saving, 0.0))
+    # A pair saves its one gap and, of the times of its ops, no more than either one's factor times what equal ones do.
+    factors = np.ones((2, len(column)))
+    if costs.factors is not None:
+        backward = np.maximum(costs.factors.backward_input, costs.factors.backward_weight)
+        both = np.stack((costs.factors.forward, backward))[:, rank.stage, rank.microbatch]
+        factors = np.maximum(both, 1.0)
+    # Of slices that differ, each forward saves its own part.
+    for way in ways[:1] if costs.unequal(slices) else ways:
+        forward, backward = (part[column] / slices * factor for part, factor in zip(way, factors, strict=True))
+        least = rank.time.copy()
+        least[FORWARD] -= forward
+        # I saves first, as it may overlap alone; W the rest, in a full backward.
+        least[INPUT] = np.maximum(rank.time[INPUT] - backward, 0.0)
+        least[WEIGHT] -= np.clip(backward - rank.time[INPUT], 0.0, rank.time[WEIGHT])
+        yield replace(rank, work=rank.count * least)
+
+
+def pair_savings(costs: Costs, stages: Ints, kind: Kind) -> Floats:
+    """Return how much less a forward and a backward of ``kind``, B or I, take as a pair than one after the other.
+
+    The array has a row for the forward of each of the stages, and a column for the backward. The costs have pair times.
+    """
+    backward = (costs.backward_input if kind is Kind.I else costs.backward)[stages]
+    together = costs.pair_times(stages[:, None], stages[None, :], backward[None, :], kind is Kind.I)
+    saving: Floats = costs.forward[stages, None] + backward[None, :] - together
+    return saving
+
+
+def divisions(saving: Floats) -> list[tuple[Floats, Floats]]:
+    """Return ways to divide what each pair saves between its forward, the row, and its backward, the column.
+
+    In each way, the two parts of any pair sum to at least what it saves. So ops that take their own times less their parts
+    never take less together, however they are paired. The first way gives all to forwards: the most that any pair of
+    theirs saves. In the other two, the parts sum to what the best pairing saves: they are dual solutions of the assignment
+    problem, one with the most for forwards and one with the most for backwards (Kuhn, "The Hungarian method for the
+    assignment problem", Naval Research Logistics Quarterly 2, 1955). Of very many stages there is only the first.
+    """
+    size = len(saving)
+    all_to_forwards = saving.max(axis=1), np.zeros(size)
+    if size > MANY_STAGES:
+        return [all_to_forwards]
+    forward, backward = np.zeros(size), np.zeros(size + 1)
+    # Row that each column is assigned to, -1: none. The last column starts the search for one that is free.
+    row_of = np.full(size + 1, -1)
+    for row in range(size):
+        row_of[size], column = row, size
+        reached, slack, source = np.zeros(size + 1, np.bool_), np.full(size + 1, np.inf), np.zeros(size, np.intp)
+        while row_of[column] >= 0:
+            reached[column] = True
+            here = row_of[column]
+            excess = forward[here] + backward[:size] - saving[here]
+            closer = ~reached[:size] & (excess < slack[:size])
+            slack[:size][closer], source[closer] = excess[closer], column
+            nearest = int(np.where(reached, np.inf, slack)[:size].argmin())
+            step = slack[nearest]
+            forward[row_of[reached]] -= step
+            backward[reached] += step
+            slack[~reached] -= step
+            column = nearest
+        while column != size:
+            row_of[column], column = row_of[source[column]], int(source[column])
+    backward = backward[:size]
+    most_forward, most_backward = backward.min(), forward.min()
+    return [
+        all_to_forwards,
+        (forward + most_forward, backward - most_forward),
+        (forward - most_backward, backward + most_backward),
+    ]

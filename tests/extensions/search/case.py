@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, lcm
 from typing import Any
@@ -26,6 +26,8 @@ class Case:
     """Everything that a search is told, per stage; ``None`` is what nobody gives.
 
     ``inputs`` and ``weights`` are the times of I and W; ``kept`` is the part of the activation that only W frees.
+    ``pairs[kind][forward][backward]`` is what stages take together, instead of ``overlap``, with B and with I, and
+    ``pair_settings`` says so to pipeplan.
     """
 
     placement: str
@@ -36,6 +38,7 @@ class Case:
     inputs: Numbers
     weights: Numbers
     overlap: Numbers | None = None
+    pairs: Mapping[str, tuple[Numbers, ...]] | None = None
     transfer: Fraction = Fraction(0)
     activation: Numbers | None = None
     kept: Numbers | None = None
@@ -44,6 +47,7 @@ class Case:
     in_activations: bool = True
     objective: Objective = "makespan"
     split: bool = True
+    pair_settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ranks(self) -> int:
@@ -82,7 +86,8 @@ class Case:
     def settings(self) -> dict[str, Any]:
         """The same as keywords of pipeplan's functions."""
         lists = {name: tuple(map(float, value)) for name, value in self._lists().items() if value is not None}
-        return {name: value for name, value in {**self._shape(), **lists, **self._rest()}.items() if value is not None}
+        given = {**self._shape(), **lists, **self._rest(), **self.pair_settings}
+        return {name: value for name, value in given.items() if value is not None}
 
     def options(self, **budget: Any) -> dict[str, Any]:
         """The same as options of a search."""
@@ -98,6 +103,7 @@ class Case:
                 text = ",".join(map(_text, values)) if isinstance(values, tuple) else _text(values)
                 words.append(f"--{name.replace('_', '-')} {text}")
         words += [f"--objective {self.objective}"] * (self.objective != "makespan")
+        words += [f"with {dict(self.pair_settings)}"] * bool(self.pair_settings)
         return " ".join(words + ["--leave split"] * (not self.split))
 
     def _shape(self) -> dict[str, Any]:
@@ -135,7 +141,7 @@ class WholeCase:
     case: Case
     unit: Fraction
     times: dict[str, tuple[int, ...]]
-    overlap: tuple[int, ...] | None
+    pairs: dict[str, tuple[tuple[int, ...], ...]] | None
     transfer: int
     activation: tuple[int, ...]
     kept: tuple[int, ...]
@@ -144,7 +150,7 @@ class WholeCase:
     def pair_time(self, forward: int, kind: str, backward: int) -> int:
         """How long a forward of one stage takes together with a backward (B or I) of another."""
         alone = self.times["F"][forward], self.times[kind][backward]
-        return sum(alone) if self.overlap is None else max(self.overlap[forward], *alone)
+        return sum(alone) if self.pairs is None else self.pairs[kind][forward][backward]
 
     def transfer_between(self, stage: int, other: int) -> int:
         ranks = self.case.rank_of
@@ -155,14 +161,24 @@ class WholeCase:
         """Long enough for everything one after the other."""
         each = zip(*(self.times[kind] for kind in "FBIW"), strict=True)
         work = sum(forward + max(full, inputs + weights) for forward, full, inputs, weights in each)
-        together = sum(self.overlap or ())
+        together = sum(max(row) for rows in (self.pairs or {}).values() for row in rows)
         return int(self.case.microbatches * (work + together + 2 * self.transfer * self.case.stages))
 
 
 def whole(case: Case) -> WholeCase:
     """The case in whole numbers; nothing is rounded, except that a limit gets its slack and loses what no sum can fill."""
     times = {"F": case.forward, "B": case.backward, "I": case.inputs, "W": case.weights}
-    per_time = _common([*times.values(), case.overlap or (), (case.transfer,)])
+    pairs = case.pairs
+    if case.overlap is not None:
+        pairs = {
+            kind: tuple(
+                tuple(max(together, forward, backward) for backward in times[kind])
+                for together, forward in zip(case.overlap, case.forward, strict=True)
+            )
+            for kind in "BI"
+        }
+    of_pairs = {kind: list(rows) for kind, rows in (pairs or {}).items()}
+    per_time = _common([*times.values(), *(row for rows in of_pairs.values() for row in rows), (case.transfer,)])
     activation, kept = case.held() if case.limits is not None else (numbers(0) * case.stages,) * 2
     per_size = _common([activation, kept])
     room = case.room()
@@ -170,7 +186,7 @@ def whole(case: Case) -> WholeCase:
         case=case,
         unit=Fraction(1, per_time),
         times={kind: _times(values, per_time) for kind, values in times.items()},
-        overlap=None if case.overlap is None else _times(case.overlap, per_time),
+        pairs={kind: tuple(_times(row, per_time) for row in rows) for kind, rows in of_pairs.items()} or None,
         transfer=int(case.transfer * per_time),
         activation=_times(activation, per_size),
         kept=_times(kept, per_size),

@@ -30,7 +30,7 @@ def problem_of_case(case: Case) -> Problem:
 
 def excluded(case: Case, answer: Answer) -> Iterator[str]:
     """The sets of ranks whose model says that the value which the independent model has reached cannot be."""
-    if case.overlap is not None or answer.reachable is None:
+    if case.overlap is not None or case.pairs is not None or answer.reachable is None:
         return
     try:
         integers = IntegerProblem(problem_of_case(case))

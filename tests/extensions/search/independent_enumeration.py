@@ -85,7 +85,7 @@ class Enumeration:
                     yield (weights,)
         for job in (*forwards, *backwards):
             yield (job,)
-        if self.shop.overlap is not None:
+        if self.shop.pairs is not None:
             for forward in forwards:
                 for backward in backwards:
                     yield forward, backward

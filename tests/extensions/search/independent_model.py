@@ -189,7 +189,7 @@ class _Model:
 
     def _pair(self, forward: Job, backward: Job) -> dict[str, Any]:
         """For each kind of backward, whether this forward runs together with it; in order, only where that saves time."""
-        if self.shop.overlap is None or forward.microbatch == backward.microbatch:
+        if self.shop.pairs is None or forward.microbatch == backward.microbatch:
             return {}
         if self.leads_to(forward, backward):
             return {}

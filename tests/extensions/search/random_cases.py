@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
+from typing import Any
 
+from tests.costs.two_lanes import Written, of_lists, pair
 from tests.extensions.search.case import Case, Numbers, numbers
 
 CELLS = 24
@@ -87,7 +89,7 @@ class _Draw:
             objective="span" if self.span else "makespan",
             split=not self.chance(0.12),
         )
-        return self._with_memory(case)
+        return self._with_pairs(self._with_memory(case))
 
     def _placement(self) -> tuple[str, tuple[int, ...]]:
         ranks = self.random.choices((1, 2, 3, 4), (1, 5, 4, 1))[0]
@@ -123,6 +125,49 @@ class _Draw:
             return Fraction(self.random.randint(int(max(one, other)), int(one + other) + (kind == "anything")))
 
         return tuple(together(*both) for both in zip(forward, backward, strict=True))
+
+    def _with_pairs(self, case: Case) -> Case:
+        """Some overlaps by a matrix of both stages, or by segments: an exchange within each op, or two."""
+        kind = self.random.choice(("list", "matrix", "segments"))
+        if case.overlap is None or kind == "list":
+            return case
+        if kind == "matrix":
+            rows = tuple(
+                tuple(max(one, other) + min(one, other) * self.one_of(0, "0.25", "0.5", 1) for other in case.backward)
+                for one in case.forward
+            )
+            pairs = {"B": rows, "I": tuple(tuple(map(max, row, case.inputs)) for row in rows)}
+            given: dict[str, Any] = {"overlap_times": tuple(tuple(map(float, row)) for row in rows)}
+            return replace(case, overlap=None, pairs=pairs, pair_settings=given)
+        slowdown, delayed = self.one_of(1, 1, "1.5"), self.chance(0.5)
+        times = zip(case.forward, case.inputs, case.weights, strict=True)
+        stages = [tuple(self._segments(time) for time in of_stage) for of_stage in times]
+
+        def together(forward: Written, inputs: Written, weights: Written) -> Fraction:
+            return Fraction(pair(forward, inputs, weights, slowdown, delayed=delayed).time)
+
+        full = tuple(together((), inputs, weights) for _, inputs, weights in stages)
+        pairs = {
+            kind: tuple(
+                tuple(together(one[0], inputs, weights if kind == "B" else ()) for _, inputs, weights in stages)
+                for one in stages
+            )
+            for kind in "BI"
+        }
+        segments = [of_lists(*stage) for stage in stages]
+        given = {"segments": segments, "pair_slowdown": float(slowdown), "delayed_weights": delayed}
+        return replace(case, backward=full, overlap=None, pairs=pairs, pair_settings=given)
+
+    def _segments(self, time: Fraction) -> Written:
+        """A time as computation, an exchange, and computation; or an exchange first; or one computation."""
+        first, exchange = (time * Fraction(self.random.randint(1, 3), 8) for _ in range(2))
+        return self.random.choice(
+            (
+                (("compute", first), ("all_to_all", exchange), ("compute", time - first - exchange)),
+                (("all_to_all", exchange), ("compute", time - exchange)),
+                (("compute", time),),
+            )
+        )
 
     def _with_memory(self, case: Case) -> Case:
         """Bytes or none, and limits in bytes, in activations or none: from the least feasible up, now and then below."""

@@ -15,6 +15,7 @@ def tags(case: Case) -> Iterator[str]:
         "B <= I": any(full <= half for full, half in zip(case.backward, case.inputs, strict=True)),
         "B > I+W": any(full > half for full, half in zip(case.backward, halves, strict=True)),
         "overlap": case.overlap is not None,
+        "pairs": case.pairs is not None,
         "transfer": case.transfer > 0,
         "uneven stages": len(set(zip(case.forward, case.backward, case.inputs, case.weights, strict=True))) > 1,
         "span": case.objective == "span",

@@ -21,6 +21,15 @@ def test_random_cases(seed):
     assert verdict.violations == [], case.command()
 
 
+@pytest.mark.slow
+def test_random_cases_with_pairs_of_both_stages():
+    cases = [random_case(seed, cells=12, cells_of_span=8) for seed in range(150)]
+    cases = [case for case in cases if case.pairs is not None]
+    assert len(cases) > 20
+    for case in cases:
+        assert judge(case, model_seconds=5.0, evaluations=500).violations == [], case.command()
+
+
 def test_published_orders_of_every_placement_are_asked_for():
     names = {
         (0, 1): {"gpipe", "1f1b", "eager-1f1b", "1f1b-overlap", "zb-h1", "zb-h2", "zb-auto", "zb-auto without a limit"},

@@ -80,7 +80,7 @@ def _misplaced(bound: Bound, timeline: Timeline, costs: Costs, source: str) -> l
     idle = sum(window.idle for window in result)
     least = costs.occupied(timeline.schedule.placement, timeline.schedule.slices)
     halves = least.backward_input + least.backward_weight
-    comparable = costs.overlap is None and bool((least.backward >= halves).all())
+    comparable = not costs.has_pair_times and bool((least.backward >= halves).all())
     busy = [window for window in result if window.idle < window.least_idle - rounding]
     if not short and not over and (not comparable or (not busy and idle >= trips.idle - rounding)):
         return []

@@ -47,7 +47,7 @@ def long_problem(random: Random) -> Problem:
     )
     microbatches = -(-300 // (2 * placement.stages * 2)) * 2
     costs = random_costs(random, placement, 1, whole=random.random() < 0.5)
-    costs = replace(costs, overlap=None, backward=costs.backward_input + costs.backward_weight)
+    costs = replace(costs, overlap=None, segments=None, backward=costs.backward_input + costs.backward_weight)
     costs = replace(costs, memory=replace(costs.memory, freed_by_weight=0.5 * costs.memory.activation))
     if costs.overhead.op_gap:
         costs = replace(costs, overhead=replace(costs.overhead, op_gap=0.0))

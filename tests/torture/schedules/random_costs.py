@@ -11,11 +11,16 @@ import numpy as np
 
 from pipeplan.costs import Costs, MicrobatchFactors, Settings
 from pipeplan.model import Floats, Placement
+from tests.costs.two_lanes import of_lists, pair, random_op
 
 
-def random_costs(random: Random, placement: Placement, slices: int, *, whole: bool) -> Costs:
-    """Times, overlaps, transfers, overheads and sizes; ``whole``: all that a slice takes is a whole number."""
-    return Settings(times_per="stage", **random_settings(random, placement, slices, whole=whole)).costs(placement)
+def random_costs(random: Random, placement: Placement, slices: int, *, whole: bool, pairs: bool = False) -> Costs:
+    """Times, overlaps, transfers, overheads and sizes; ``whole``: all that a slice takes is a whole number.
+
+    ``pairs``: often with times of pairs that depend on both stages.
+    """
+    values = random_settings(random, placement, slices, whole=whole, pairs=pairs)
+    return Settings(times_per="stage", **values).costs(placement)
 
 
 def varied(random: Random, costs: Costs, microbatches: int, *, whole: bool) -> Costs:
@@ -43,7 +48,9 @@ def varied(random: Random, costs: Costs, microbatches: int, *, whole: bool) -> C
     return replace(costs, factors=factors, memory=replace(costs.memory, factors=factors.size))
 
 
-def random_settings(random: Random, placement: Placement, slices: int, *, whole: bool) -> dict[str, Any]:
+def random_settings(
+    random: Random, placement: Placement, slices: int, *, whole: bool, pairs: bool = False
+) -> dict[str, Any]:
     """The same as keywords of :class:`~pipeplan.costs.Settings`."""
     uneven = random.random() < 0.7
 
@@ -65,7 +72,7 @@ def random_settings(random: Random, placement: Placement, slices: int, *, whole:
     kept = random.choice((0.0, 0.25, 1.0, 1.0, 1.5))
     # Where copies of the model cross ranks at different stages, costs count what a stage loses in any of them.
     alike = bool((placement.crosses == placement.crosses[0]).all())
-    return {
+    settings: dict[str, Any] = {
         "forward_times": forward,
         "backward_times": full,
         "backward_input_times": inputs,
@@ -83,4 +90,33 @@ def random_settings(random: Random, placement: Placement, slices: int, *, whole:
         "recompute_bytes": tuple(random.choice((0.0, 0.25)) * one for one in activation),
         "offload_bytes": tuple(random.choice((1.0, 0.75)) * one for one in activation),
         "static_bytes": random.choice((0.0, 10.0)),
+    }
+    kind = random.choice(("matrix", "segments", *(("list", "segments") if pairs else ("list",) * 5)))
+    if kind == "segments":
+        return settings | _segments(random, placement.stages, lambda: value(1, 5), whole=whole)
+    if kind == "matrix" and (pairs or saves is not None):
+        settings["overlap_times"] = tuple(
+            tuple(max(f, b) + float(random.choice((0, 0.25, 0.5, 1))) * (slices if whole else min(f, b)) for b in full)
+            for f in forward
+        )
+    return settings
+
+
+def _segments(random: Random, stages: int, value: Callable[[], float], *, whole: bool) -> dict[str, Any]:
+    """Segments on every stage, with the times that add up to them, or without these."""
+    slowdown = random.choice((1.0, 1.0, 2.0)) if whole else random.choice((1.0, random.uniform(1, 1.5)))
+    delayed = random.random() < 0.5
+    lists = [random_op(random, value) for _ in range(stages)]
+    totals = [tuple(sum(time for _, time in one[number]) for one in lists) for number in range(3)]
+    full = tuple(float(pair((), *one[1:], slowdown, delayed=delayed).time) for one in lists)
+    given = random.random() < 0.5
+    return {
+        "segments": [of_lists(*one) for one in lists],
+        "pair_slowdown": slowdown,
+        "delayed_weights": delayed,
+        "overlap_times": None,
+        "forward_times": totals[0] if given else None,
+        "backward_times": full if given else None,
+        "backward_input_times": totals[1] if given else None,
+        "backward_weight_times": totals[2] if given else None,
     }

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from random import Random
 from typing import Any
 
@@ -19,14 +20,14 @@ from pipeplan.checking import check
 from pipeplan.costs import Communication, Limits, Settings
 from pipeplan.extensions.search import Problem, search
 from pipeplan.foundation.errors import PipeplanError
-from pipeplan.model import Floats, Objective, Placement, Schedule, Streams
+from pipeplan.model import Floats, Kind, Objective, Op, Placement, Schedule, Streams
 from pipeplan.passes import insert_communication
 from pipeplan.simulation import timed_only
 from pipeplan.strategies import STRATEGIES, Strategy
 from tests.extensions.search.case import Case
 from tests.extensions.search.independent_model import solve
 from tests.extensions.search.replay import schedule_of
-from tests.slow_simulator import slow_simulate
+from tests.slow_simulator import pair_time, slow_simulate
 from tests.slow_streams import slow_streams
 from tests.torture import Found
 from tests.torture.schedules.problems import random_problem
@@ -163,7 +164,7 @@ def _ways(strategy: Strategy, problem: Problem) -> Iterator[tuple[str, dict[str,
 def _fits(problem: Problem, schedule: Schedule) -> bool:
     """Whether the search may answer it: within the limits, and of what the problem decides on."""
     kinds = {kind.name for kind in schedule.kinds}
-    pairs = problem.costs.overlap is not None and not problem.choices.overlap and bool(schedule.joined.any())
+    pairs = problem.costs.has_pair_times and not problem.choices.overlap and bool(schedule.joined.any())
     return (
         not pairs
         and ("I" not in kinds or problem.choices.split)
@@ -185,9 +186,9 @@ def value_of(problem: Problem, schedule: Schedule) -> float:
 def _case(problem: Problem) -> Case | None:
     """The problem in exact numbers, each op with what it loses; None where the model knows less than the search."""
     costs, rule, choices = problem.occupied, problem.memory_limit, problem.choices
-    pairs = costs.overlap is not None and problem.costs.overhead.message_time > 0
+    paired = problem.costs.has_pair_times and problem.costs.overhead.message_time > 0
     varied = problem.costs.factors is not None
-    if problem.placement.copies > 1 or problem.slices > 1 or choices.frees_memory or pairs or varied:
+    if problem.placement.copies > 1 or problem.slices > 1 or choices.frees_memory or paired or varied:
         return None
 
     def exact(values: Floats) -> tuple[Fraction, ...] | None:
@@ -195,7 +196,6 @@ def _case(problem: Problem) -> Case | None:
         return numbers if [float(number) for number in numbers] == [float(value) for value in values] else None
 
     limited = bool(np.isfinite(rule.limit).all())
-    overlap = costs.overlap if choices.overlap else None
     lists: dict[str, Any] = {
         "forward": costs.forward,
         "backward": costs.backward,
@@ -203,12 +203,19 @@ def _case(problem: Problem) -> Case | None:
         "weights": costs.backward_weight,
         "transfer": np.array([costs.transfer.time()]),
     }
-    lists |= {} if overlap is None else {"overlap": overlap}
+    if choices.overlap and costs.has_pair_times:
+        stages, gap = range(costs.stages), problem.costs.overhead.op_gap
+        for kind, forward in product((Kind.B, Kind.I), stages):
+            together = [pair_time(Op(Kind.F, forward, 0), Op(kind, other, 0), problem.costs) + gap for other in stages]
+            lists[f"{kind.name}{forward}"] = np.array(together)
     lists |= {"activation": rule.activation, "kept": rule.freed_by_weight, "limits": rule.limit} if limited else {}
     exact_lists = {name: exact(np.asarray(values, float)) for name, values in lists.items()}
     if None in exact_lists.values() or not (limited or np.isinf(rule.limit).all()):
         return None
     transfer = exact_lists.pop("transfer")
+    pairs = {
+        kind: [exact_lists.pop(f"{kind}{stage}") for stage in range(costs.stages)] for kind in "BI" if "B0" in lists
+    }
     assert transfer is not None
     return Case(
         placement="",
@@ -218,6 +225,7 @@ def _case(problem: Problem) -> Case | None:
         in_activations=False,
         objective=problem.objective,
         split=choices.split,
+        pairs=pairs or None,  # type: ignore[arg-type]
         **exact_lists,  # type: ignore[arg-type]
     )
 

@@ -21,11 +21,17 @@ CELLS = 20
 Rows = list[list[Op]]
 
 
-def random_schedule(random: Random, *, messages: bool | None = None, stage_wide: bool | None = None) -> Schedule:
-    """A right schedule; with or without messages and ops of whole stages, or either by chance."""
+def random_schedule(
+    random: Random, *, messages: bool | None = None, stage_wide: bool | None = None, pairs: bool = False
+) -> Schedule:
+    """A right schedule; with or without messages and ops of whole stages, or either by chance; ``pairs``: with some."""
     with_messages = random.random() < 0.4 if messages is None else messages
     whole = random.random() < 0.15 if stage_wide is None else stage_wide
-    schedule = _published(random, with_messages) if random.random() < 0.4 else Grown(random, with_messages).schedule
+    names = OVERLAPPED if pairs else sorted(STRATEGIES)
+    published = random.random() < 0.4
+    schedule = _published(random, with_messages, names) if published else Grown(random, with_messages).schedule
+    if pairs and not schedule.joined.any():
+        return random_schedule(random, messages=messages, stage_wide=stage_wide, pairs=True)
     return _with_stage_wide(random, schedule) if whole else schedule
 
 
@@ -56,8 +62,11 @@ def _dealt(random: Random, ranks: int, stages: int) -> tuple[int, ...]:
     return tuple(dealt)
 
 
-def _published(random: Random, messages: bool) -> Schedule:
-    strategies = sorted(STRATEGIES)
+OVERLAPPED = ("1f1b-overlap", "dualpipe", "dualpipev", "interleaved-1f1b-overlap")
+"""Published schedules with pairs."""
+
+
+def _published(random: Random, messages: bool, strategies: Sequence[str]) -> Schedule:
     while True:
         strategy = STRATEGIES[random.choice(strategies)]
         ranks = random.choice((1, 2, 2, 3, 4))

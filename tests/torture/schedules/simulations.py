@@ -29,14 +29,14 @@ CLOSE = 1e-9
 """The share by which sums of the same numbers in another order may differ."""
 
 
-def attempt(seed: int) -> None:
-    """One schedule at one level of communication; every time, level, and sum."""
+def attempt(seed: int, *, pairs: bool = False) -> None:
+    """One schedule at one level of communication; every time, level, and sum; ``pairs``: of schedules with pairs."""
     random = Random(f"simulator {seed}")
     communication: Communication = random.choice(("edge", "edge", "contended", "blocking"))
-    complete = random_schedule(random, messages=random.random() < 0.5, stage_wide=False)
+    complete = random_schedule(random, messages=random.random() < 0.5, stage_wide=False, pairs=pairs)
     schedule = _lowered(random, complete, communication)
     whole = random.random() < 0.5
-    costs = random_costs(random, schedule.placement, schedule.slices, whole=whole)
+    costs = random_costs(random, schedule.placement, schedule.slices, whole=whole, pairs=pairs)
     costs = varied(random, costs, schedule.microbatches, whole=whole)
     compiled = seed >= INTERPRETED and random.random() < 0.5
     limit = random.choice((None, np.full(schedule.ranks, random.choice((0.5, 1.0, 2.0)))))

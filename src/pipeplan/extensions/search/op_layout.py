@@ -184,7 +184,7 @@ def flatten(layout: OpLayout) -> FlatProblem:
     delay = mean_of(layout, problem.occupied.transfer_times(problem.slices), before)
     # Where ops overlap, a rank can be done sooner than its ops take one by one: its remaining work then bounds nothing.
     work = np.bincount(layout.rank_of, weights=layout.share * layout.total_times)
-    overlap, messages = problem.occupied.overlap, problem.occupied.messages
+    pairs, partner, partners = pair_tables(layout)
     limit = problem.memory_limit.limit
     flat = FlatProblem(
         offsets=layout.offsets,
@@ -202,8 +202,9 @@ def flatten(layout: OpLayout) -> FlatProblem:
         weight_growth=-kept,
         full_time=full_time,
         full_growth=np.where(layout.is_forward, growth, -freed),
-        overlap=time if overlap is None else overlap[layout.stage_of] / problem.slices,
-        messages=messages[layout.stage_of] / problem.slices,
+        pairs=pairs,
+        partner=partner,
+        partners=partners,
         slices=problem.slices,
         wide=int(layout.is_wide),
         more=_flat_more(layout.classes),
@@ -231,6 +232,28 @@ def class_times(layout: OpLayout) -> tuple[Floats, Floats]:
     )
     times = np.where(layout.is_forward, forward, backward) / problem.slices
     return times, np.where(layout.is_forward | (not split), -1.0, weight / problem.slices)
+
+
+def pair_tables(layout: OpLayout) -> tuple[Floats, Ints, int]:
+    """Return ``pairs``, ``partner`` and ``partners`` of :class:`FlatProblem`."""
+    problem, costs = layout.problem, layout.problem.occupied
+    partner = np.zeros(layout.classes, np.int64)
+    if not layout.overlaps:
+        return np.zeros(0), partner, 0
+    partners = int(np.bincount(layout.rank_of[~layout.is_forward]).max())
+    pairs = np.zeros((layout.classes // 2, partners, 2))
+    partner[layout.is_forward] = 2 * partners * np.arange(layout.classes // 2)
+    for rank in range(problem.placement.ranks):
+        here = np.flatnonzero((layout.rank_of == rank) & layout.is_forward)
+        partner[here + 1] = 2 * np.arange(len(here))
+        stage = layout.stage_of[here]
+        half, full = (
+            costs.pair_times(stage[:, None], stage[None, :], times[None, stage], inputs)
+            for times, inputs in ((costs.backward_input, True), (costs.backward, False))
+        )
+        pairs[here // 2, : len(here), 0] = half if problem.split_backward else full
+        pairs[here // 2, : len(here), 1] = full
+    return pairs.ravel() / problem.slices, partner, partners
 
 
 def by_turn(layout: OpLayout, table: Floats, stage: Ints | None = None) -> Floats:

@@ -35,6 +35,7 @@ from pipeplan.simulation import (
     Simulation,
     earliest_starts,
     lower_bound,
+    pair_savings,
     post_in_order,
     post_messages,
     simulate,
@@ -182,7 +183,7 @@ class Problem:
         if self.sharding is None or not sizes.any():
             return np.zeros(self.placement.ranks)
         # Overlapped ops may be of two stages.
-        pairs = self.costs.overlap is not None and self.choices.overlap
+        pairs = self.costs.has_pair_times and self.choices.overlap
         reserved = []
         for rank in range(self.placement.ranks):
             held = np.sort(np.concatenate([sizes[copy == rank] for copy in table]))[::-1]
@@ -210,23 +211,25 @@ class Problem:
         smaller = (rule.freed_by_weight > rule.activation * (1 + tolerances.LAST_DIGITS)) & bool(
             np.isfinite(rule.limit).any()
         )
-        return shorter | smaller | self._gain_in_pairs(costs.backward)
+        return shorter | smaller | self._gain_in_pairs(Kind.B)
 
     @cached_property
     def pairs_gain(self) -> bool:
-        """True if some forward and some backward take less time overlapped than one after the other."""
-        halves = self.occupied.backward_input if self.split_backward else self.occupied.backward
-        return bool(self._gain_in_pairs(np.maximum(halves, self.occupied.backward)).any())
+        """True if some forward and some backward of a rank take less time overlapped than one after the other."""
+        kinds = (Kind.I, Kind.B) if self.split_backward else (Kind.B,)
+        return any(self._gain_in_pairs(kind).any() for kind in kinds)
 
-    def _gain_in_pairs(self, backward: Floats) -> NDArray[np.bool_]:
-        """Return on which stages a backward that takes so long gains where it overlaps with some forward."""
-        costs = self.occupied
+    def _gain_in_pairs(self, kind: Kind) -> NDArray[np.bool_]:
+        """Return the stages whose backward, B or I, gains where it overlaps with some forward of its rank."""
+        costs, placement = self.occupied, self.placement
+        gains = np.zeros(costs.stages, np.bool_)
         # The search pairs no ops of microbatches that differ.
-        if costs.overlap is None or costs.factors is not None or not self.choices.overlap:
-            return np.zeros(costs.stages, np.bool_)
-        # The messages of a backward are not overlapped.
-        alone = backward - costs.messages
-        gains: NDArray[np.bool_] = (costs.overlap - costs.forward).min() < alone * (1 - tolerances.LAST_DIGITS)
+        if not costs.has_pair_times or costs.factors is not None or not self.choices.overlap:
+            return gains
+        least = tolerances.LAST_DIGITS * (costs.forward.max() + costs.backward)
+        for rank in range(placement.ranks):
+            stages = np.unique(np.nonzero(placement.table == rank)[1])
+            gains[stages] |= (pair_savings(costs, stages, kind) > least[stages]).any(axis=0)
         return gains
 
     @cached_property
@@ -262,7 +265,7 @@ class Problem:
         least = np.minimum(costs.backward_input + costs.backward_weight, costs.backward)
         per_microbatch = costs.forward + (least if self.split_backward else costs.backward)
         forced = forced_recomputation(self) if self.limits is not None else np.zeros(self.placement.ranks)
-        if not forced.any() or costs.factors is not None or (costs.overlap is not None and self.choices.overlap):
+        if not forced.any() or costs.factors is not None or (costs.has_pair_times and self.choices.overlap):
             return Bound(0.0, "")
         work = forced + sum(np.bincount(ranks, per_microbatch, self.placement.ranks) for ranks in self.placement.table)
         head = earliest_starts(self.placement, costs, slices=self.slices) if self.objective == "makespan" else 0.0

@@ -347,7 +347,7 @@ def value_as_is(schedule: Schedule, problem: Problem) -> float:
     choices = problem.choices
     split = schedule.has(Kind.I) and not choices.split
     again = schedule.has(Kind.R) and not choices.recompute
-    pairs = problem.costs.overlap is not None and not choices.overlap and bool(schedule.joined.any())
+    pairs = problem.costs.has_pair_times and not choices.overlap and bool(schedule.joined.any())
     away = not (choices.offload or schedule.kinds.isdisjoint(HOST_KINDS))
     if split or pairs or again or away:
         return np.inf

@@ -170,9 +170,9 @@ def _require_times(costs: Costs, choices: Choices, decided: list[str]) -> None:
             "offload_bandwidth and activation_bytes",
             field="offload_bandwidth",
         )
-    if "overlap" in decided and costs.overlap is None:
+    if "overlap" in decided and not costs.has_pair_times:
         raise InputError(
-            "overlap needs overlap_times: by default a pair takes as long as both ops in sequence",
+            "overlap needs overlap_times or segments: by default a pair takes as long as both ops in sequence",
             field="overlap_times",
         )
 

@@ -180,10 +180,10 @@ class FlatProblem(NamedTuple):
         that leave none owed.
     full_time, full_growth
         The same as ``time`` and ``growth`` where a backward of the class runs in full, and leaves nothing owed.
-    overlap
-        Least time of a forward together with the backward that it overlaps with, and without that one's messages.
-    messages
-        The part of an op that its messages take. The two of a pair have both parts, one after the other.
+    pairs, partner, partners
+        Times of overlapped pairs: ``pairs[partner[f] + partner[b]]`` is that of a forward and a backward of classes f and b
+        of one rank, and the next item that with the full backward. ``partners`` is the most backwards of a rank; 0 where no
+        pair gains, and a pair takes the sum of both.
     slices
         Into how many slices each sequence is cut.
     wide
@@ -207,8 +207,9 @@ class FlatProblem(NamedTuple):
     weight_growth: Annotated[Floats, "classes"]
     full_time: Annotated[Floats, "classes"]
     full_growth: Annotated[Floats, "classes"]
-    overlap: Annotated[Floats, "classes"]
-    messages: Annotated[Floats, "classes"]
+    pairs: Annotated[Floats, "classes * partners"]
+    partner: Annotated[Ints, "classes"]
+    partners: int
     slices: Annotated[int, "> 0"]
     wide: Annotated[int, "0 or 1"]
     more: WideProblem

@@ -132,14 +132,14 @@ def wait_for(problem: FlatProblem, source: int, rank: int, timing: CandidateTimi
 
 
 @inlined
-def time_together(problem: FlatProblem, op_class: int, time: float, partner: int, other_time: float) -> float:
-    """Return how long an op and the one that it overlaps with take together."""
-    forward, backward, backward_time = op_class, partner, other_time
-    if op_class % 2 == 1:
-        forward, backward, backward_time = partner, op_class, time
-    # The messages of neither op are overlapped: the pair takes those of both, one after the other.
-    with_forward = problem.overlap[forward] + problem.messages[backward]
-    together: float = max(with_forward, backward_time + problem.messages[forward])
+def time_together(
+    problem: FlatProblem, op_class: int, time: float, partner: int, other_time: float, full: bool
+) -> float:
+    """Return how long an op and the one that it overlaps with take together; ``full``: the backward runs in full."""
+    if problem.partners == 0:
+        return time + other_time
+    behind = 1 if full else 0
+    together: float = problem.pairs[problem.partner[op_class] + problem.partner[partner] + behind]
     return together
 
 
@@ -209,7 +209,7 @@ def run_rank(
             other_full = may_run_full and decisions.full[problem.first[partner] + timing.done[partner]] == 1
             other_time = problem.full_time[partner] if other_full else problem.time[partner]
             other_growth = problem.full_growth[partner] if other_full else problem.growth[partner]
-            time = time_together(problem, op_class, time, partner, other_time)
+            time = time_together(problem, op_class, time, partner, other_time, full or other_full)
             growth = growth_together(op_class, growth, other_growth)
 
         # Weight backwards before it, the one owed the longest first.

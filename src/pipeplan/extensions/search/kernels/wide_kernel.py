@@ -140,10 +140,11 @@ def run_rank(
                 arrival = other
                 cause = 2
             other_work, other_gain = work_and_gain(problem, decisions, partner, other_op, may_run_full, decides_mode)
-            time = time_together(problem, op_class, work, partner, other_work)
             growth = growth_together(op_class, gain, other_gain)
             if partner % 2 == 1:
                 backward, backward_op = partner, other_op
+            full = may_run_full and decisions.full[backward_op] == 1
+            time = time_together(problem, op_class, work, partner, other_work, full)
 
         # What the backward needs first, its R or its RELOAD: how long that takes, and what it adds.
         again = extra = 0.0

@@ -1,0 +1,183 @@
+"""Times of pairs from segments, against an event simulator of two lanes."""
+
+from fractions import Fraction
+from functools import partial
+from itertools import chain, pairwise, product
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeplan.costs import Layer, Segments, Settings
+from pipeplan.model import Kind, Placement
+from tests.costs.two_lanes import NAMES, backward, of_lists, pair, random_op
+
+HAND = {
+    # I and F of one layer: c, a, c; the forward's exchange is hidden but for 1.
+    "c2 a1 c1 | | c1 a2 c1": (6, 1, 2),
+    # W joins the computations of I; the exchange of I waits for W, and all of both is hidden.
+    "c2 a1 c1 | c1 c1 | c1 a2 c1": (7, 0, 3),
+    # Other counts: all of W comes last, and f1 waits for it.
+    "c2 a1 c1 | c3 | c1 a2 c1": (8, 0, 3),
+    # Nothing computes beside an exchange at the start.
+    "a1 c1 | | a2 c1": (4, 2, 1),
+    # Neighbors of one lane are one piece, which an exchange of 0 splits.
+    "c1 c2 a1 a2 | | c4 a1 c1": (9, 1, 3),
+    "c1 a0 c2 a3 | | c4 a1 c1": (10, 2, 2),
+    # What the longer list has left goes on alone.
+    "c1 | | c1 a2 c1 a2 c1": (8, 4, 0),
+}
+"""I | W | F, and what they take together, with exposed and hidden communication."""
+
+
+def parsed(text):
+    words = (part.split() for part in text.split("|"))
+    inputs, weights, forward = (
+        tuple(({"c": "compute", "a": "all_to_all"}[word[0]], Fraction(word[1:])) for word in part) for part in words
+    )
+    return forward, inputs, weights
+
+
+@pytest.mark.parametrize("text", HAND)
+def test_the_event_simulator_takes_what_is_counted_by_hand(text):
+    ran = pair(*parsed(text))
+    assert (ran.time, ran.exposed, ran.hidden) == HAND[text]
+
+
+def test_the_event_simulator_delays_weights_and_slows_computation_beside_communication():
+    forward, inputs, weights = parsed("c2 a1 c1 | c1 c1 | c1 a2 c1")
+    delayed = pair(forward, inputs, weights, delayed=True)
+    computed = [(piece.op, piece.begin, piece.end) for piece in delayed.pieces if piece.lane == "compute"]
+    assert computed == [("b", 0, 2), ("w", 2, 3), ("f", 3, 4), ("b", 4, 5), ("w", 5, 6), ("f", 6, 7)]
+    talked = [(piece.op, piece.begin, piece.end) for piece in delayed.pieces if piece.lane != "compute"]
+    assert talked == [("b", 2, 3), ("f", 4, 6)]
+    # Alone, its exchange is hidden behind W at 2/3 of the speed: c2, then w1 beside a1, then c1 and w1.
+    assert pair((), inputs, weights, Fraction(3, 2), delayed=True).time == Fraction(16, 3)
+    assert pair(forward, inputs, (), Fraction(3, 2)).time == Fraction(19, 3)
+
+
+def random_stages(random, value, count, **options):
+    return [of_lists(*random_op(random, value, **options)) for _ in range(count)]
+
+
+def test_2000_random_pairs_take_what_the_event_simulator_says():
+    pairs = 0
+    for seed in range(460):
+        random = Random(f"pairs {seed}")
+        slowdown, delayed, inputs = (
+            random.choice((1, random.uniform(1, 1.5))),
+            random.random() < 0.5,
+            random.random() < 0.4,
+        )
+        value = random.choice((partial(random.randint, 1, 3), partial(random.uniform, 0.01, 4)))
+        stages = random_stages(random, value, random.randint(1, 3))
+        segments = Segments(tuple(stages), slowdown=slowdown, delayed_weights=delayed)
+        stage = np.arange(len(stages))
+        together = segments.together(stage[:, None], stage, inputs=inputs)
+        for one, other in np.ndindex(together.time.shape):
+            lists = stages[one].forward, stages[other].backward_input, () if inputs else stages[other].backward_weight
+            ran = pair(*lists, slowdown, delayed=delayed)
+            ours = [float(times[one, other]) for times in (together.time, together.exposed, together.hidden)]
+            assert ours == pytest.approx([ran.time, ran.exposed, ran.hidden], rel=1e-9, abs=1e-9), (seed, one, other)
+            assert_same_lanes(segments.lanes(one, other, inputs), ran)
+            pairs += 1
+    assert pairs >= 2000
+
+
+def assert_same_lanes(ours, ran):
+    """Either op works at the same times on either lane."""
+    theirs = [(piece.op == "f", piece.lane == "compute", piece.begin, piece.end) for piece in ran.pieces]
+    ours = [(piece.kind == Kind.F, piece.lane == "compute", piece.begin, piece.end) for piece in ours]
+    np.testing.assert_allclose(working(ours), working(theirs), rtol=1e-9, atol=1e-9)
+
+
+def working(pieces):
+    """Spells of work: pieces of one op and lane that follow each other at once are one."""
+    spells: list[Any] = []
+    for *of, begin, end in sorted(piece for piece in pieces if piece[3] > piece[2] + 1e-9):
+        if spells and spells[-1][:2] == of and begin < spells[-1][3] + 1e-9:
+            spells[-1][3] = end
+        else:
+            spells.append([*of, begin, end])
+    return np.array(spells, float)
+
+
+def test_a_pair_takes_its_longer_op_at_least_and_their_sum_at_most_and_more_beside_slower_computation():
+    stage = np.arange(3)
+    for seed in range(60):
+        random = Random(f"properties {seed}")
+        stages = tuple(random_stages(random, partial(random.uniform, 0.01, 4), 3))
+        for delayed, inputs in product((False, True), repeat=2):
+            costs = Settings(segments=stages, delayed_weights=delayed).costs(Placement.linear(3))
+            forward, back = costs.forward[:, None], costs.backward_input if inputs else costs.backward
+            slower = [Segments(stages, slowdown=1 + step / 4, delayed_weights=delayed) for step in range(5)]
+            times = [segments.together(stage[:, None], stage, inputs=inputs).time for segments in slower]
+            assert (times[0] >= np.maximum(forward, back) - 1e-9).all()
+            assert (times[0] <= forward + back + 1e-9).all()
+            assert all((one <= other + 1e-9).all() for one, other in pairwise(times))
+
+
+def test_a_stage_has_the_lists_of_its_layers_forward_in_order_and_backward_in_reverse():
+    for seed in range(40):
+        random = Random(f"layers {seed}")
+        different = random_stages(random, partial(random.uniform, 0.1, 2), random.randint(1, 4), weights_talk=0)
+        layers = [layer for layer in different for _ in range(2)]
+        bounds = [0, random.randint(1, len(layers) - 1), len(layers)]
+        delayed, slowdown = random.random() < 0.5, random.uniform(1, 1.5)
+        costs = Settings(
+            layers=[
+                Layer(**{name: total(getattr(one, name)) for name in NAMES}, count=2, segments=one) for one in different
+            ],
+            layers_per_stage=(bounds[1], len(layers) - bounds[1]),
+            pair_slowdown=slowdown,
+            delayed_weights=delayed,
+        ).costs(Placement.linear(2))
+        of_stages = [layers[first:stop] for first, stop in pairwise(bounds)]
+        for one, other in np.ndindex(2, 2):
+            forward = chain.from_iterable(layer.forward for layer in of_stages[one])
+            back = (backward(layer.backward_input, layer.backward_weight) for layer in reversed(of_stages[other]))
+            ran = pair(tuple(forward), tuple(chain.from_iterable(back)), (), slowdown, delayed=delayed)
+            assert costs.segments is not None
+            assert costs.segments.together(one, other).time == pytest.approx(ran.time, rel=1e-9)
+        assert costs.forward.tolist() == pytest.approx([sum(total(one.forward) for one in some) for some in of_stages])
+
+
+def total(segments):
+    return float(sum(time for _, time in segments))
+
+
+def test_alone_an_op_takes_its_sum_and_a_backward_with_delayed_weights_its_two_lanes():
+    random = Random(1)
+    stages = random_stages(random, partial(random.uniform, 0.1, 2), 4)
+    for delayed in (False, True):
+        costs = Settings(segments=stages, pair_slowdown=1.25, delayed_weights=delayed).costs(Placement.linear(4))
+        for stage, lists in enumerate(stages):
+            alone = [total(getattr(lists, name)) for name in NAMES]
+            full = float(pair((), lists.backward_input, lists.backward_weight, 1.25, delayed=True).time)
+            ours = [getattr(costs, name)[stage] for name in (*NAMES, "backward")]
+            assert ours == pytest.approx([*alone, full if delayed else sum(alone[1:])], rel=1e-9)
+
+
+def test_twice_the_time_of_ops_is_twice_the_time_of_pairs():
+    stages = random_stages(random := Random(2), random.random, 3)
+    costs = Settings(segments=stages, pair_slowdown=1.25).costs(Placement.linear(3))
+    stage = np.arange(3)
+    once, twice = (each.pair_times(stage, stage[::-1], each.backward[::-1]) for each in (costs, costs.scaled(2.0)))
+    np.testing.assert_allclose(twice, 2 * once, rtol=1e-12)
+
+
+def test_overlap_times_are_of_the_forwards_stage_or_of_both():
+    values: dict[str, Any] = {
+        "forward_times": (1.0, 2.0),
+        "backward_times": (3.0, 4.0),
+        "ranks": 2,
+        "times_per": "stage",
+    }
+    matrix = ((3.5, 4.5), (3.75, 5.0))
+    of_forward, of_both = (
+        Settings(**values, overlap_times=times).costs(Placement.linear(2)) for times in ((3.5, 5.0), matrix)
+    )
+    stage = np.array([0, 1])
+    for costs, expected in ((of_forward, [[3.5, 4.0], [5.0, 5.0]]), (of_both, matrix)):
+        assert costs.pair_times(stage[:, None], stage, costs.backward).tolist() == [list(row) for row in expected]
