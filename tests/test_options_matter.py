@@ -35,6 +35,9 @@ LAYERS = [
     for number in range(6)
 ]
 
+_EXPERTS = [{"compute": 0.5}, {"all_to_all": 1.0}, {"compute": 1.5}]
+SEGMENTS = {"forward": _EXPERTS, "backward_input": _EXPERTS, "backward_weight": [{"compute": 0.5}, {"compute": 1.0}]}
+
 
 @dataclass(frozen=True)
 class Question:
@@ -57,6 +60,9 @@ SETTINGS_THAT_MATTER: dict[str, Question] = {
     "backward_input_times": Q(3.0, "zb-h1"),
     "backward_weight_times": Q(3.0, "zb-h1"),
     "overlap_times": Q(2.5, "dualpipev"),
+    "segments": Q(SEGMENTS, "1f1b-overlap"),
+    "pair_slowdown": Q(1.5, "1f1b-overlap", {"segments": SEGMENTS}),
+    "delayed_weights": Q(True, "1f1b-overlap", {"segments": SEGMENTS}),
     "recompute": Q("0"),
     "recompute_times": Q(3.0, settings={"recompute": "all"}),
     "offload": Q("all", "gpipe", {"offload_times": 0.5}),
@@ -303,6 +309,17 @@ def test_tables_and_lists_per_rank_pass_every_door(name, value, schedule, tmp_pa
         monkeypatch.delitem(SETTINGS_THAT_MATTER, other)
     test_every_door_gives_the_same_answer(tmp_path, capsys)
     test_a_request_of_the_web_app_has_the_same_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("overlap_times", [[4.0, 3.5], [3.0, 3.5]]),
+        ("segments", [SEGMENTS, {**SEGMENTS, "forward": [{"compute": 1.0}, {"all_gather": 0.5}]}]),
+    ],
+)
+def test_tables_of_both_stages_of_a_pair_pass_every_door(name, value, tmp_path, capsys, monkeypatch):
+    test_tables_and_lists_per_rank_pass_every_door(name, value, "1f1b-overlap", tmp_path, capsys, monkeypatch)
 
 
 def test_a_list_of_one_value_is_that_value():

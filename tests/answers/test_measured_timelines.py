@@ -54,6 +54,20 @@ def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
         assert sorted(map(int, named)) == sorted(slow)
 
 
+def test_pairs_of_a_run_are_fitted_by_both_of_their_stages():
+    shape: dict[str, Any] = {"ranks": 2, "chunks": 2, "microbatches": 8, "time_unit": "ms", "times_per": "stage"}
+    times: dict[str, Any] = {"forward_times": [1.0, 1.0, 1.0, 4.0], "backward_times": [2.0, 2.0, 2.0, 8.0]}
+    together = [
+        [0.8 * (forward + backward) for backward in times["backward_times"]] for forward in times["forward_times"]
+    ]
+    table = [[max(pair, back) for pair, back in zip(row, times["backward_times"], strict=True)] for row in together]
+    plan = pipeplan.simulate("interleaved-1f1b-overlap", **shape, **times, overlap_times=table)
+    fitted = pipeplan.explain(replace(plan.timeline, source="measured")).explain.fitted_costs
+    assert fitted is not None
+    assert fitted.makespan == pytest.approx(plan.makespan)
+    assert "pairs of stages that never ran are assumed to save the mean share of the others" in fitted.sentence
+
+
 @pytest.mark.parametrize("unit", ["ms", "s", ""])
 def test_what_would_help_is_simulated_on_costs_fitted_to_it(capsys, unit):
     """Of a run that took exactly its planned times, what would help is what helps the plan."""

@@ -11,7 +11,11 @@ from pipeplan.costs import SETTINGS
 def words_of(settings: Mapping[str, Any], folder: Path) -> list[str]:
     """Return settings as options of the shell; those that the shell reads from a file become files in the folder."""
     words: list[str] = []
-    in_file = {name: value for name, value in settings.items() if name in SETTINGS and SETTINGS[name].shell == "none"}
+    in_file = {
+        name: value
+        for name, value in settings.items()
+        if name in SETTINGS and (SETTINGS[name].shell == "none" or (name == "overlap_times" and "[[" in str(value)))
+    }
     if in_file:
         path = folder / "settings.json"
         path.write_text(json.dumps({"costs_name": "", **in_file}))

@@ -64,7 +64,7 @@ def test_every_setting_is_said_in_words():
         assert setting.help.endswith("."), name
         assert setting.title, name
         assert setting.group, name
-        assert setting.range is not None or setting.kind not in ("count", "number", "per_stage"), name
+        assert setting.range is not None or setting.kind not in ("count", "number", "per_stage", "pair_times"), name
         assert bool(setting.choices) == (setting.kind == "choice"), name
 
 
@@ -297,7 +297,7 @@ def test_a_list_per_rank_is_the_sum_of_the_chunks_of_each_rank():
     values: dict[str, Any] = {
         name: 0.25 if setting.unit == "shares" else 3.0 if name == "overlap_times" else 2.0
         for name, setting in SETTINGS.items()
-        if setting.kind == "per_stage"
+        if setting.kind in ("per_stage", "pair_times")
         and name not in ("attention_share", "backward_input_times", "backward_weight_times")
     } | {"attention_share": 0.5, "lengths": (100.0, 300.0), "forward_times": 1.0}
     for placement in placements:

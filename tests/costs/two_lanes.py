@@ -60,9 +60,10 @@ def backward(inputs: Written, weights: Written) -> list[tuple[str, Any]]:
     """The list of a full backward: each computation of W, with what it sends, behind that of I, or all of W at the end."""
     late: list[list[tuple[str, Any]]] = []
     for name, time in weights:
-        late += [[]] if name == "compute" else []
+        if not late or (name == "compute" and any(part == "weights" for part, _ in late[-1])):
+            late.append([])
         late[-1].append(("weights" if name == "compute" else name, time))
-    if sum(name == "compute" for name, _ in inputs) != len(late):
+    if sum(name == "compute" for name, _ in inputs) != sum(name == "compute" for name, _ in weights):
         return [*inputs, *chain.from_iterable(late)]
     rest = iter(late)
     return [one for segment in inputs for one in (segment, *(next(rest) if segment[0] == "compute" else ()))]

@@ -67,6 +67,26 @@ export interface OpCostsJson {
   base: Column;
 }
 
+/** Compute and communication lanes of overlapped pairs, once for each pair of stages. */
+export interface PairsJson {
+  /** Words for the communication, such as `all-to-all`. */
+  communication: string;
+  /** Stages of the forward and of the backward, and 1 if the backward is an I. */
+  forward: Column;
+  backward: Column;
+  inputs: Column;
+  time: Column;
+  exposed: Column;
+  hidden: Column;
+  /** Pieces `offsets[i]` to `offsets[i + 1]` are those of pair i. */
+  offsets: Column;
+  /** Lane of each piece (0: computation, 1: communication), kind of its op, and times from the start of the pair. */
+  lane: Column;
+  kind: Column;
+  begin: Column;
+  end: Column;
+}
+
 /** Marks on the timeline of an edited schedule; set by the page, not by Python. */
 export interface EditMarks {
   /** End of the last op that runs; later ops never run. Null if all ops run. */
@@ -99,6 +119,8 @@ export interface ViewJson {
   windows?: WindowsJson | null;
   /** Null if a page cannot compute the times of another order. */
   order?: OpCostsJson | null;
+  /** Absent without overlapped pairs whose segments are known. */
+  pairs?: PairsJson;
   judged?: EditMarks;
 }
 

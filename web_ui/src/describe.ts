@@ -2,6 +2,7 @@
 
 import { neverRuns } from "./edit_marks.js";
 import { memoryScale, memoryText, percent, Times, timeText } from "./format.js";
+import { pairOf } from "./pairs.js";
 import type { Theme } from "./palette.js";
 import { isBeside, Part } from "./part.js";
 import type { IdleWindow, Plot } from "./plot.js";
@@ -35,6 +36,7 @@ export function describeBar(
       neverRuns(plot, bar)
         ? ["time", "never runs"]
         : [source === "order" ? "place" : source === "measured" ? "measured" : "time", spanText(plot, bar)],
+      ...communicationOf(plot, bar),
       ...shadeOf(theme, { view, bar }),
       ...othersOf(plots, plot, bar, overlaid),
       ...waitsOf(plot, bar),
@@ -105,6 +107,17 @@ function whereOf(plot: Plot, bar: number): string {
 
 function laneName(plot: Plot, bar: number): string {
   return plot.view.lanes.label[plot.lane[bar]];
+}
+
+/** Return the exposed and the hidden communication of the pair of an op, in the time that the pair takes. */
+function communicationOf(plot: Plot, bar: number): [string, string][] {
+  const ops = pairOf(plot, bar);
+  const pair = ops === null ? -1 : (plot.pairs?.of(plot, ops) ?? -1);
+  if (plot.pairs === null || pair < 0) return [];
+  const scale = (plot.end[bar] - plot.start[bar]) / plot.pairs.time[pair];
+  const [exposed, hidden] = [scale * plot.pairs.exposed[pair], scale * plot.pairs.hidden[pair]];
+  const form = Times.of([exposed, hidden], plot.view.unit);
+  return [[plot.pairs.communication, `exposed ${form.text(exposed)}, hidden ${form.text(hidden)}`]];
 }
 
 function shadeOf({ shading }: Theme, { view, bar }: BarRef): [string, string][] {

@@ -7,6 +7,7 @@ import { type Ghost, markAt } from "./editing.js";
 import { Times } from "./format.js";
 import { type Frame, plotWidth, spanOf, toPicture, visibleRows } from "./frame.js";
 import { AXIS, type Row } from "./layout.js";
+import { edgesOf } from "./pairs.js";
 import { Part } from "./part.js";
 import { stripOf } from "./picture.js";
 import { EDGES, type Plot } from "./plot.js";
@@ -72,7 +73,7 @@ export function boxOf(frame: Frame, ref: BarRef): Box | null {
   const plot = frame.plots[ref.view];
   const row = rowOf(frame, plot, plot.lane[ref.bar]);
   if (row === undefined) return null;
-  const [y, height] = stripOf(frame, row, EDGES[plot.part[ref.bar]]);
+  const [y, height] = stripOf(frame, row, edgesOf(frame, row, plot.part[ref.bar]));
   const x = frame.x(plot.start[ref.bar]);
   const width = frame.x(plot.end[ref.bar]) - x;
   const outside = x + width < frame.left || x > frame.width || y + height < 0 || y > frame.height;
@@ -137,8 +138,9 @@ function connect(surface: Surface, frame: Frame, one: BarRef, other: BarRef, col
 function middleOf(frame: Frame, { view, bar }: BarRef): number {
   const plot = frame.plots[view];
   const row = rowOf(frame, plot, plot.lane[bar]);
-  const [low, high] = EDGES[plot.part[bar]];
-  return row === undefined ? 0 : toPicture(frame, row.top + ((low + high) / 2) * row.height);
+  if (row === undefined) return 0;
+  const [low, high] = edgesOf(frame, row, plot.part[bar]);
+  return toPicture(frame, row.top + ((low + high) / 2) * row.height);
 }
 
 function ring(surface: Surface, frame: Frame, ref: BarRef, colour: string, thickness: number, least = 0): void {
@@ -181,7 +183,7 @@ function drawGhost(surface: Surface, frame: Frame, ghost: Ghost): void {
   if (row === undefined) return;
   const { page, text, limit } = frame.theme.base;
   const colour = ghost.refused === null ? text : limit;
-  const [y, height] = stripOf(frame, row, EDGES[plot.part[bar]]);
+  const [y, height] = stripOf(frame, row, edgesOf(frame, row, plot.part[bar]));
   const [x, end] = [frame.x(plot.start[bar]), frame.x(plot.end[bar])];
   const hangs = frame.x(plot.start[bar] + ghost.shift);
   surface.rect(x, y, end - x, height, page, 0.7);

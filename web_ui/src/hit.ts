@@ -2,6 +2,8 @@
 
 import { type Frame, toPicture } from "./frame.js";
 import { AXIS, type Row } from "./layout.js";
+import { edgesOf } from "./pairs.js";
+import { Part } from "./part.js";
 import { EDGES, type Plot, type Track } from "./plot.js";
 
 export interface Hit {
@@ -34,7 +36,11 @@ export function hitAt(frame: Frame, x: number, y: number): Hit | null {
 /** Return the bar of a lane at a time, or the nearest one within reach; strips take precedence over the bars below them. */
 function barAt(frame: Frame, row: Row, y: number, time: number, reach: number): number {
   const share = (y - toPicture(frame, row.top)) / row.height;
-  const tracks = row.plot.tracks[row.lane].filter(({ part }) => share >= EDGES[part][0] && share <= EDGES[part][1]);
+  const tracks = row.plot.tracks[row.lane].filter(({ part }) => {
+    const [top, bottom] = edgesOf(frame, row, part);
+    // The lanes of a pair belong to its backward, which is above them.
+    return share >= top && share <= (part === Part.LOWER ? EDGES[part][1] : bottom);
+  });
   for (const track of tracks.reverse()) {
     const index = nearest(track, time, reach);
     if (index >= 0) return track.items[index];

@@ -2,8 +2,9 @@
 
 import { type Frame, spanOf, toPicture } from "./frame.js";
 import type { Row } from "./layout.js";
+import { edgesOf } from "./pairs.js";
 import { isBeside, Part } from "./part.js";
-import { EDGES, type Plot, type Track } from "./plot.js";
+import type { Plot, Track } from "./plot.js";
 import type { Label, Surface } from "./surface.js";
 
 const LARGEST = 12;
@@ -38,7 +39,7 @@ export function drawLabels(surface: Surface, frame: Frame, rows: readonly Row[])
 }
 
 function drawSize(surface: Surface, frame: Frame, plot: Plot, rows: readonly Row[], halves: boolean): void {
-  const [top, bottom] = EDGES[halves ? Part.UPPER : Part.FULL];
+  const [top, bottom] = edgesOf(frame, rows[0], halves ? Part.UPPER : Part.FULL);
   const size = Math.min(LARGEST, Math.floor(1.4 * (bottom - top) * rows[0].height) / 2);
   if (size < SMALLEST) return;
   const places = rows.flatMap((row) => placesIn(frame, row, halves));
@@ -98,7 +99,7 @@ function placesOn(frame: Frame, row: Row, track: Track): Place[] {
   const [from, to] = spanOf(frame);
   const [left, right] = frame.x.range();
   const scale = (right - left) / (to - from);
-  const edges = EDGES[track.part];
+  const edges = edgesOf(frame, row, track.part);
   const y = toPicture(frame, row.top + ((edges[0] + edges[1]) / 2) * row.height) + 0.5;
   const [first, stop] = track.between(from, to);
   const places: Place[] = [];

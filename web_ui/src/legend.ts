@@ -10,6 +10,9 @@ import type { Surface } from "./surface.js";
 /** Note for ops that are narrower than a pixel. */
 export const FINE_NOTE = "ops too small to draw: colours show shares of the time";
 
+/** Note for the lanes of overlapped pairs. */
+const LANES_NOTE = "below wide pairs: their computation, then their communication";
+
 export interface Entry {
   /** Text before the colours of a scale. */
   readonly before?: string;
@@ -52,6 +55,7 @@ function kindEntries(plots: readonly Plot[], theme: Theme): Entry[] {
   });
   const shades = shadesMean(plots);
   if (shades !== null) entries.push({ fills: [], title: shades });
+  if (plots.some(({ pairs }) => pairs !== null)) entries.push({ fills: [], title: LANES_NOTE });
   return entries;
 }
 

@@ -8,6 +8,7 @@ import { drawLabels } from "./labels.js";
 import { AXIS, type Block, HEADER, type Row } from "./layout.js";
 import type { TimeWindow } from "./mix.js";
 import { type Mix, type MixPart, tooFine } from "./mix.js";
+import { edgesOf, laneTracks } from "./pairs.js";
 import type { Theme } from "./palette.js";
 import { isBeside, Part } from "./part.js";
 import { EDGES, GAP_EDGES, type Plot } from "./plot.js";
@@ -61,7 +62,8 @@ function drawLanes(surface: Surface, frame: Frame, rows: readonly Row[]): void {
     window,
   );
   const beside = fine.flatMap((row) => barStrips(frame, row).filter(({ track }) => isBeside(track.part)));
-  surface.strips([...gaps, ...coarse.flatMap((row) => barStrips(frame, row)), ...beside], window);
+  const lanes = coarse.flatMap((row) => laneStrips(frame, row));
+  surface.strips([...gaps, ...coarse.flatMap((row) => barStrips(frame, row)), ...lanes, ...beside], window);
   drawLabels(surface, frame, rows);
   if (frame.state.gaps) for (const row of rows) drawWindows(surface, frame, row);
 }
@@ -109,7 +111,16 @@ function gapStrips(frame: Frame, row: Row): Strip[] {
 function barStrips(frame: Frame, row: Row): Strip[] {
   const palette = frame.theme.bars[row.plot.index];
   return row.plot.tracks[row.lane].map((track) => {
-    const [top, height] = stripOf(frame, row, EDGES[track.part]);
+    const [top, height] = stripOf(frame, row, edgesOf(frame, row, track.part));
+    return { track, palette, top, height };
+  });
+}
+
+/** Return the compute and the communication lane of the pairs of a row, if they are wide enough. */
+function laneStrips(frame: Frame, row: Row): Strip[] {
+  const palette = frame.theme.bars[row.plot.index];
+  return laneTracks(frame, row).map(({ track, edges }) => {
+    const [top, height] = stripOf(frame, row, edges);
     return { track, palette, top, height };
   });
 }

@@ -1,6 +1,6 @@
 /** One view, ready to draw: columns as typed arrays, and each lane's bars in tracks that can be searched by time. */
 
-import { floats, integers, VERSION, type ViewJson, type WindowsJson } from "./data.js";
+import { floats, integers, type PairsJson, VERSION, type ViewJson, type WindowsJson } from "./data.js";
 import { Links } from "./links.js";
 import { Part } from "./part.js";
 
@@ -55,11 +55,14 @@ export class Plot {
   readonly memory: Memory | null;
   readonly gaps: Gaps | null;
   readonly windows: readonly IdleWindow[];
+  readonly pairs: Pairs | null;
   readonly work: Float64Array;
   readonly firstStart: Float64Array;
   readonly lastEnd: Float64Array;
   readonly shortest: number;
+  readonly shortestPair: number;
   private cachedLinks: Links | null = null;
+  private scaled = false;
 
   constructor(
     readonly view: ViewJson,
@@ -85,10 +88,12 @@ export class Plot {
     this.memory = view.memory === null ? null : new Memory(view.memory);
     this.gaps = view.gaps === null ? null : new Gaps(view.gaps, this.lanes);
     this.windows = windowsOf(view.windows ?? null);
+    this.pairs = view.pairs === undefined ? null : new Pairs(view.pairs);
     this.work = floats(view.lanes.work);
     this.firstStart = floats(view.lanes.first_start);
     this.lastEnd = floats(view.lanes.last_end);
-    this.shortest = this.shortestBar();
+    this.shortest = this.shortestBar(() => true);
+    this.shortestPair = this.shortestBar((bar) => this.part[bar] === Part.UPPER);
   }
 
   get bars(): number {
@@ -118,6 +123,7 @@ export class Plot {
 
   /** Colour the bars by these codes; null restores the colours of their kinds. */
   recolour(codes: Uint16Array | null): void {
+    this.scaled = codes !== null;
     this.code = codes ?? this.colourCodes();
     for (const track of this.tracks.flat()) track.code = codesOf(track.items, this.code);
   }
@@ -125,16 +131,21 @@ export class Plot {
   private colourCodes(): Uint16Array {
     const code = new Uint16Array(this.start.length);
     for (let bar = 0; bar < code.length; bar++) {
-      code[bar] = this.kind[bar] * this.shades + this.copy[bar] * this.view.chunks + this.chunk[bar];
+      code[bar] = this.codeAs(bar, this.kind[bar]);
     }
     return code;
   }
 
-  private shortestBar(): number {
+  /** Return the colour code that a bar would have if it were of another kind; a scale colours all kinds alike. */
+  codeAs(bar: number, kind: number): number {
+    return this.scaled ? this.code[bar] : kind * this.shades + this.copy[bar] * this.view.chunks + this.chunk[bar];
+  }
+
+  private shortestBar(chosen: (bar: number) => boolean): number {
     let shortest = this.view.makespan || 1;
     for (let bar = 0; bar < this.bars; bar++) {
       const time = this.end[bar] - this.start[bar];
-      if (time > 0 && time < shortest) shortest = time;
+      if (time > 0 && time < shortest && chosen(bar)) shortest = time;
     }
     return shortest;
   }
@@ -206,6 +217,36 @@ export class Gaps {
       this.totals[this.reason[gap]][this.lane[gap]] += this.end[gap] - this.start[gap];
     }
     this.tracks = items.map((places) => trackOf(Part.FULL, places, this.start, this.end, code));
+  }
+}
+
+/** The lanes of each pair of stages, which all pairs of ops on these stages share. */
+export class Pairs {
+  /** Words for the communication: `all-to-all`. */
+  readonly communication: string;
+  readonly time: Float64Array;
+  readonly exposed: Float64Array;
+  readonly hidden: Float64Array;
+  readonly offsets: Int32Array;
+  readonly lane: Int32Array;
+  readonly kind: Int32Array;
+  readonly begin: Float64Array;
+  readonly end: Float64Array;
+  private readonly numbers: ReadonlyMap<string, number>;
+
+  constructor(pairs: PairsJson) {
+    this.communication = pairs.communication;
+    [this.time, this.exposed, this.hidden] = [pairs.time, pairs.exposed, pairs.hidden].map(floats);
+    [this.offsets, this.lane, this.kind] = [pairs.offsets, pairs.lane, pairs.kind].map(integers);
+    [this.begin, this.end] = [pairs.begin, pairs.end].map(floats);
+    const [forward, backward, inputs] = [pairs.forward, pairs.backward, pairs.inputs].map(integers);
+    this.numbers = new Map([...forward].map((stage, pair) => [`${stage} ${backward[pair]} ${inputs[pair]}`, pair]));
+  }
+
+  /** Return the pair of stages of a forward and a backward, or -1. */
+  of(plot: Plot, [forward, backward]: readonly [number, number]): number {
+    const inputs = plot.kindName(backward) === "I" ? 1 : 0;
+    return this.numbers.get(`${plot.stage[forward]} ${plot.stage[backward]} ${inputs}`) ?? -1;
   }
 }
 

@@ -258,6 +258,13 @@ export type ClusterRecord = {
   readonly gpu: GpuRecord;
 };
 
+/** Communication inside ops, of overlapped pairs and of ops that run alone. */
+export type CommunicationInOps = {
+  readonly kinds: string;
+  readonly exposed: readonly number[];
+  readonly hidden: readonly number[];
+};
+
 /** Results of all schedules, and the names of those whose timelines are `drawn`, or too large to be (`undrawn`). */
 export type CompareReply = {
   readonly headline: string;
@@ -612,7 +619,7 @@ export type Faults = {
 /** A setting as a field of a form. */
 export type FieldOut = {
   readonly name: string;
-  readonly kind: "count" | "number" | "per_stage" | "choice" | "name" | "text" | "flag" | "limit" | "stages" | "layers" | "layout" | "stage_layers" | "per_microbatch" | "lengths" | "size" | "duration" | "pairs" | "names" | "schedules" | "model" | "object" | "file" | "files";
+  readonly kind: "count" | "number" | "per_stage" | "pair_times" | "segments" | "choice" | "name" | "text" | "flag" | "limit" | "stages" | "layers" | "layout" | "stage_layers" | "per_microbatch" | "lengths" | "size" | "duration" | "pairs" | "names" | "schedules" | "model" | "object" | "file" | "files";
   readonly title: string;
   readonly group: string;
   readonly unit: string;
@@ -1041,6 +1048,8 @@ export type RankDifference = {
   readonly busy_measured: number;
   readonly idle_planned: number;
   readonly idle_measured: number;
+  readonly exposed_planned?: number | null;
+  readonly exposed_measured?: number | null;
 };
 
 /** Idle time by reason, a list by rank for each reason; then remedies, in figures and in words. */
@@ -1056,6 +1065,7 @@ export type Reasons = {
   readonly faster_with_more: readonly FasterWithMore[];
   readonly not_tried: readonly string[];
   readonly fitted_costs: FittedCosts | null;
+  readonly communication?: CommunicationInOps;
 };
 
 /** A schedule that is not available for the shape, and the reason. */

@@ -37,6 +37,7 @@ const FIELDS = [
   field("pad_times", "flag"),
   field("recompute", "stages"),
   field("memory_limit", "limit"),
+  field("overlap_times", "pair_times"),
   field("variant", "text"),
   field("microbatch_factors", "per_microbatch"),
   field("lengths", "lengths"),
@@ -82,6 +83,19 @@ describe("the texts of settings", () => {
     const settings = { lengths: [[1, 2], 3], microbatch_factors: [1, 2] } as unknown as Settings;
     expect(typedOf(settings, FIELDS)).toEqual({ lengths: "[[1,2],3]", microbatch_factors: "1, 2" });
     expect(settingsOf(typedOf(settings, FIELDS), FIELDS)).toEqual(settings);
+  });
+
+  it("contain the table of times of pairs that a file has, or a list", () => {
+    for (const overlap_times of [
+      [
+        [1, 2],
+        [3, 4],
+      ],
+      [1, 2],
+    ]) {
+      const settings = { overlap_times } as unknown as Settings;
+      expect(settingsOf(typedOf(settings, FIELDS), FIELDS)).toEqual(settings);
+    }
   });
 
   it("contain ranks for a file that sets only the stages", () => {

@@ -221,6 +221,9 @@ _OF_ORDERS = ("unshard_times", "reduce_times", "offload_times")
 
 _OF_TIMES = (
     *(name for name, setting in SETTINGS.items() if setting.unit in ("time", "shares") and name not in _OF_ORDERS),
+    "segments",
+    "pair_slowdown",
+    "delayed_weights",
     "times_per",
     "p2p_bytes",
     "p2p_bandwidth",

@@ -89,7 +89,7 @@ def _annotation(setting: Setting) -> Any:
 def _parameter(setting: Setting) -> Parameter:
     """Return the option of a setting in the shell; it refuses invalid values before any work."""
     kind = KINDS[setting.kind]
-    if setting.kind in ("number", "per_stage"):
+    if setting.kind in ("number", "per_stage", "pair_times"):
         assert kind.parse is not None
         kind = replace(kind, parse=partial(kind.parse, unit=setting.unit))
     # Without a parser of its own a kind is parsed by the app's converter, in whose place None would come.
@@ -122,7 +122,7 @@ def _single(setting: Setting, value: Any) -> Any:
     if not isinstance(value, tuple) or len(value) != 1:
         return value
     text = setting.kind in ("stage_layers", "per_microbatch") and isinstance(value[0], str)
-    return value[0] if text or setting.kind in ("per_stage", "limit") else value
+    return value[0] if text or setting.kind in ("per_stage", "pair_times", "limit") else value
 
 
 @dataclass(frozen=True)

@@ -52,13 +52,24 @@ from pipeplan.costs.options import (
     table_of,
 )
 from pipeplan.costs.overhead import MACHINES, Machine, Overhead
-from pipeplan.costs.segments import OPS, OpSegments, PairTimes, Piece, Segment, Segments, in_sequence, require_sum
+from pipeplan.costs.segments import (
+    COMPUTE,
+    OPS,
+    OpSegments,
+    PairTimes,
+    Piece,
+    Segment,
+    Segments,
+    in_sequence,
+    require_sum,
+)
 from pipeplan.costs.setting import FOLDED_GROUPS, GROUPS, SETTING_GROUPS, Group, Setting, SettingKind, Shell
 from pipeplan.costs.settings import (
     SETTING_NAMES,
     SETTINGS,
     Communication,
     ConfiguredSettings,
+    PairTable,
     SettingsLike,
     SettingsTable,
     ShellSettings,

@@ -90,7 +90,7 @@ class Settings(SettingsTable):
         """
         name = self.costs_name or ("" if self.times_given else _ASSUMED)
         settings = _of_layers(self, placement)
-        segments = _segments(settings, placement.stages)
+        segments = _segments(settings, placement)
         if segments is not None:
             settings = replace(settings, **_of_segments(settings, segments, placement))
         forward = _times(settings, "forward_times", placement)
@@ -345,8 +345,11 @@ def _times(settings: SettingsTable, name: str, placement: Placement) -> Floats |
     return per_stage(value, placement, name, times_per=settings.times_per, pad=settings.pad_times)
 
 
-def _segments(settings: SettingsTable, stages: int) -> Segments | None:
-    """Return the segments of the stages; None if none are set."""
+def _segments(settings: SettingsTable, placement: Placement) -> Segments | None:
+    """Return the segments of the stages; None if none are set.
+
+    One entry for all stages is scaled as one time is: to the share of each of a rank's chunks, unless it is for each stage.
+    """
     if settings.segments is None:
         unused = next((name for name in ("delayed_weights", "pair_slowdown") if getattr(settings, name)), None)
         if unused is not None:
@@ -360,7 +363,10 @@ def _segments(settings: SettingsTable, stages: int) -> Segments | None:
         raise CostError(
             "overlap times and segments both set the times of overlapped pairs: set only one of them", field="segments"
         )
-    of_stages = settings.segments * stages if len(settings.segments) == 1 else settings.segments
+    of_stages = settings.segments
+    if len(of_stages) == 1:
+        shares = per_stage(1.0, placement, times_per=settings.times_per).tolist()
+        of_stages = tuple(of_stages[0].scaled(share, share, share) for share in shares)
     slowdown = 1.0 if settings.pair_slowdown is None else settings.pair_slowdown
     return Segments(of_stages, slowdown=slowdown, delayed_weights=settings.delayed_weights)
 
@@ -379,7 +385,7 @@ def _of_segments(settings: SettingsTable, segments: Segments, placement: Placeme
             field="segments",
         )
     follow = {f"{op}_times": tuple(stage.time(op) for stage in segments.stages) for op in OPS}
-    follow["backward_times"] = tuple(segments.alone().tolist())
+    follow["backward_times"] = tuple(segments.alone().time.tolist())
     for name, sums in follow.items():
         given = _times(settings, name, placement)
         for stage, (total, time) in enumerate(zip(sums, () if given is None else given.tolist(), strict=False)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from pipeplan.model.values import Floats, Ints
+from pipeplan.model import Floats, Ints
 
 BACKWARD, WEIGHT, FORWARD = range(3)
 """Turns on the compute lane: a piece of the backward, its weights, a piece of the forward."""

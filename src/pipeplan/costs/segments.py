@@ -272,10 +272,16 @@ class Segments:
         first, second = np.broadcast_arrays(chains.forward[forward], second)
         return self._run(first, second)
 
-    def alone(self) -> Floats:
-        """Return the time of each stage's full backward alone, shape (stages,): delayed weights hide communication."""
+    def alone(self) -> PairTimes:
+        """Return the times of each stage's full backward alone, shape (stages,): delayed weights hide communication."""
         full = self._chains.full
-        return self._run(np.zeros_like(full), full).time
+        return self._run(np.zeros_like(full), full)
+
+    @property
+    def communication(self) -> str:
+        """Kinds of communication that take time, in words: ``all-to-all, all-gather``; empty without any."""
+        used = {kind for stage in self.stages for kind, time in stage.communication() if time > 0}
+        return ", ".join(kind.replace("_", "-") for kind in get_args(Lane) if kind in used)
 
     def _run(self, forward: NDArray[np.int64], backward: NDArray[np.int64]) -> PairTimes:
         count = len(self._chains.steps.offsets)

@@ -93,22 +93,21 @@ class SettingsTable(Options):
     )
     overlap_times: PairTable | None = option(
         kind="pair_times", title="Overlapped F and B", group="details",
-        help="Time of a forward pass overlapped with a backward pass; in a list, the time of the forward's stage with any.",
+        help="Time of an overlapped forward and backward pass; a list has one per stage of the forward.",
         default="their sum", unit="time", range=POSITIVE,
     )
     segments: tuple[OpSegments, ...] | None = option(
         kind="segments", group="details", shell="none", in_form=False, default="none",
-        help="Computations and communications of F, I and W, one entry for all stages or one per stage; they determine how "
-        "long an overlapped pair takes.",
+        help="Computing and communicating parts of F, I and W, which determine the times of overlapped pairs.",
     )
     pair_slowdown: float | None = option(
         kind="number", title="Slowdown beside communication", group="details", shell="none", default="1",
-        help="Factor on the time of computation in an overlapped pair while a communication of its segments runs.",
+        help="Factor on computation in an overlapped pair while its segments communicate.",
         range=AT_LEAST_ONE,
     )
     delayed_weights: bool = option(
         False, kind="flag", title="Delayed weights", group="details", shell="none",
-        help="Let no communication of a full backward's segments wait for the computation of weight gradients.",
+        help="Let no communication of segments wait for weight gradients.",
         hint="No communication of a full backward waits for its weight gradients.",
     )
     recompute: str | tuple[int, ...] = option(

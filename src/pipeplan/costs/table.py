@@ -511,10 +511,8 @@ class Costs:
         if not self.has_pair_times:
             pairs: Floats = times[first] + times[second]
             return pairs
-        kind, stage = schedule.columns.kind, schedule.columns.stage
-        turned = kind[first] != Kind.F
-        forward, backward = np.where(turned, second, first), np.where(turned, first, second)
-        inputs = kind[backward] == Kind.I
+        stage, (forward, backward) = schedule.columns.stage, schedule.pairs
+        inputs = schedule.columns.kind[backward] == Kind.I
         if not self._vary(schedule):
             return self.pair_times(stage[forward], stage[backward], times[backward], inputs)
         # A pair of microbatches or slices that differ saves as much as the smaller one would with another of its size.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import Limits
-from pipeplan.drawing.view import WAITS, Bars, Curves, IdleGaps, Integers, LanePart, Lanes, Links, View
+from pipeplan.costs import COMPUTE, Limits, Segments
+from pipeplan.drawing.view import WAITS, Bars, Curves, IdleGaps, Integers, LanePart, Lanes, Links, PairLanes, View
 from pipeplan.model import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
@@ -60,6 +61,7 @@ def view_of(
     limit: Limits | None = None,
     reasons: IdleReasons | None = None,
     costs: str = "",
+    segments: Segments | None = None,
 ) -> View:
     """Return the view of a timeline.
 
@@ -76,6 +78,8 @@ def view_of(
         Reasons for idle times.
     costs
         Name of the costs of the simulation.
+    segments
+        Segments of the ops, for the lanes of overlapped pairs.
     """
     schedule = timeline.schedule
     labels = tuple(f"rank {rank}" for rank in range(schedule.ranks))
@@ -93,6 +97,7 @@ def view_of(
         memory=_curves(timeline, memory, limit),
         gaps=None if reasons is None else _gaps(timeline, reasons),
         costs=costs,
+        pairs=None if segments is None else _pairs(schedule, segments),
     )
 
 
@@ -183,6 +188,32 @@ def _gaps(timeline: Timeline, idle: IdleReasons) -> IdleGaps:
         reason=idle.reason,
         cause=cause,
         reasons=tuple(reason.key for reason in Reason),
+    )
+
+
+def _pairs(schedule: Schedule, segments: Segments) -> PairLanes | None:
+    forward, backward = schedule.pairs
+    if not len(forward) or not segments.communication:
+        return None
+    stage, inputs = schedule.columns.stage, schedule.columns.kind[backward] == Kind.I
+    of_stages = np.unique(np.column_stack((stage[forward], stage[backward], inputs)), axis=0)
+    first, second, is_input = of_stages.T
+    times = segments.together(first, second, is_input > 0)
+    lanes = [sorted(segments.lanes(*pair), key=attrgetter("begin")) for pair in of_stages.tolist()]
+    pieces = [piece for lane in lanes for piece in lane]
+    return PairLanes(
+        communication=segments.communication,
+        forward=first,
+        backward=second,
+        inputs=is_input,
+        time=times.time,
+        exposed=times.exposed,
+        hidden=times.hidden,
+        offsets=np.cumsum([0, *map(len, lanes)]),
+        lane=np.array([piece.lane != COMPUTE for piece in pieces], np.int8),
+        kind=np.array([piece.kind for piece in pieces], np.int8),
+        begin=np.array([piece.begin for piece in pieces]),
+        end=np.array([piece.end for piece in pieces]),
     )
 
 

@@ -211,6 +211,44 @@ class Windows(_Table):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PairLanes:
+    """Compute and communication lanes of overlapped pairs, once for each pair of stages.
+
+    Attributes
+    ----------
+    communication
+        Kinds of the communication in words: ``all-to-all``.
+    forward, backward, inputs
+        Stages of the forward and the backward, and 1 if the backward is an I; shape (pairs,).
+    time, exposed, hidden
+        Time of the pair, and its communication without and beside computation; shape (pairs,).
+    offsets
+        Shape (pairs + 1,): the pieces of pair i are ``offsets[i]`` to ``offsets[i + 1]``.
+    lane, kind, begin, end
+        Lane of each piece (0: computation, 1: communication), kind of its op, and its times from the start of the pair, by
+        which the pieces of a pair are sorted; shape (pieces,).
+    """
+
+    communication: str
+    forward: Integers
+    backward: Integers
+    inputs: Integers
+    time: Floats
+    exposed: Floats
+    hidden: Floats
+    offsets: Integers
+    lane: Integers
+    kind: Integers
+    begin: Floats
+    end: Floats
+
+    def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:
+        """Return each field by its name, columns converted by ``column``."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value if isinstance(value, str) else column(value) for name, value in values.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class OpCosts(_Table):
     """Costs with which a page computes the times of another order of the same ops: rows of a table.
 
@@ -281,6 +319,8 @@ class View:
         Ratios that determine the colors of bars in place of their kinds.
     order
         Costs with which a page simulates another order of the ops; None if a page cannot.
+    pairs
+        Lanes of overlapped pairs; None if there are none, or their segments are unknown.
     """
 
     title: str
@@ -300,6 +340,7 @@ class View:
     costs: str = ""
     ratios: Ratios | None = None
     order: OpCosts | None = None
+    pairs: PairLanes | None = None
 
     def __post_init__(self) -> None:
         for name in ("title", "unit", "costs", "bound"):
@@ -344,6 +385,7 @@ class View:
                      limit makes a rank idle
             order    null, or columns index (per bar), duration, before, behind, delay, held (rows of a table) and base (per
                      lane): with which a page simulates another order
+            pairs    absent, or the fields of PairLanes
 
         Columns are lists of equal length, or results of ``column``; the interactive timeline also reads those of
         ``packed``, which are a fifth as long. Within a lane, bars are in the order in which the
@@ -365,6 +407,7 @@ class View:
             "bound": self.bound,
             "windows": None if self.windows is None else self.windows.to_json_dict(column),
             "order": None if self.order is None else self.order.to_json_dict(column),
+            **({} if self.pairs is None else {"pairs": self.pairs.to_json_dict(column)}),
         }
 
 
@@ -380,6 +423,18 @@ def bar_numbers(bars: Bars, chosen: Sequence[int] | NDArray[np.intp]) -> list[st
     """Return the microbatches of the chosen bars, with a slice other than 0: ``7``, ``7.1``; empty for stage-wide ops."""
     pairs = zip(bars.microbatch[chosen].tolist(), bars.slice[chosen].tolist(), strict=True)
     return ["" if microbatch < 0 else f"{microbatch}.{part}" if part else f"{microbatch}" for microbatch, part in pairs]
+
+
+def pair_bars(view: View) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Return the forward and the backward of each overlapped pair, and its number in ``view.pairs``; shape (pairs,)."""
+    bars, pairs = view.bars, view.pairs
+    assert pairs is not None
+    halves = np.flatnonzero((bars.part == LanePart.UPPER) | (bars.part == LanePart.LOWER)).reshape(-1, 2)
+    turned = bars.part[halves[:, 0]] == LanePart.LOWER
+    forward, backward = np.where(turned, halves.T[::-1], halves.T)
+    numbers = {key: at for at, key in enumerate(zip(pairs.forward, pairs.backward, pairs.inputs, strict=True))}
+    keys = zip(bars.stage[forward], bars.stage[backward], bars.kind[backward] == Kind.I, strict=True)
+    return forward, backward, np.array([numbers[key] for key in keys])
 
 
 def busy_until(start: Floats, end: Floats, times: Floats) -> Floats:

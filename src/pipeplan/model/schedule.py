@@ -207,6 +207,13 @@ class Schedule(Displayed):
         """Mask of the ops with which the op right behind them overlaps, shape (ops,)."""
         return np.append(self.joined[1:], False)[: len(self)]
 
+    @property
+    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of the forward and the backward of each overlapped pair, two arrays of shape (pairs,)."""
+        second = np.flatnonzero(self.joined)
+        turned = self.columns.kind[second] == Kind.F
+        return np.where(turned, second, second - 1), np.where(turned, second - 1, second)
+
     @cached_property
     def misplaced(self) -> NDArray[np.intp]:
         """Positions of the ops that are not on the rank of their stage and microbatch, in order."""

@@ -4,6 +4,7 @@ from pipeplan.foundation.lazy import lazy_names
 
 _HOMES = {
     "bounds": "Bound earliest_starts lower_bound span_bound",
+    "communication": "inner_communication",
     "critical": "Cause CriticalPath cause_of_delay compute_only critical_ops critical_path timed_only",
     "idle": "IdleTimes idle_times",
     "idle_gaps": "WAITS",

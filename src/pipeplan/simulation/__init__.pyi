@@ -4,6 +4,7 @@ from pipeplan.simulation.bounds import Bound as Bound
 from pipeplan.simulation.bounds import earliest_starts as earliest_starts
 from pipeplan.simulation.bounds import lower_bound as lower_bound
 from pipeplan.simulation.bounds import span_bound as span_bound
+from pipeplan.simulation.communication import inner_communication as inner_communication
 from pipeplan.simulation.critical import Cause as Cause
 from pipeplan.simulation.critical import CriticalPath as CriticalPath
 from pipeplan.simulation.critical import cause_of_delay as cause_of_delay

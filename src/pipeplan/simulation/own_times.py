@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import Settings
+from pipeplan.costs import PairTable, Settings
 from pipeplan.model import HOST_KINDS, Floats, Kind, Timeline, among, crosses_ranks, dependencies, tolerances
 from pipeplan.simulation.critical import compute_only
 
@@ -61,7 +61,7 @@ def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
 
     An op of an overlapped pair counts as half of the pair, and only where no op of its kind runs alone on the stage. A kind
     that some stage lacks is derived from the others, as for costs without that kind. Copies to the host and back are of
-    one kind.
+    one kind. Pairs have a time per stage of the forward, or of both stages where these differ; segments are left out.
     """
     copies = _copies(timeline)
     timeline = compute_only(timeline)
@@ -75,7 +75,10 @@ def with_op_times(timeline: Timeline, settings: Settings) -> Settings:
         backward_input_times=times[Kind.I],
         backward_weight_times=times[Kind.W],
         recompute_times=times[Kind.R],
-        overlap_times=_pairs(timeline, first, times),
+        overlap_times=_pairs(timeline, times),
+        segments=None,
+        pair_slowdown=None,
+        delayed_weights=False,
         offload_times=settings.offload_times if copies is None else copies,
         offload_bandwidth=settings.offload_bandwidth if copies is None else None,
         time_unit=timeline.unit,
@@ -108,13 +111,38 @@ def _mean(timeline: Timeline, chosen: NDArray[np.bool_]) -> Floats:
     return means
 
 
-def _pairs(
-    timeline: Timeline, first: NDArray[np.bool_], halves: Mapping[Kind, tuple[float, ...] | None]
-) -> tuple[float, ...] | None:
-    """Return the mean time of a pair on each stage, at least that of its longer half; None unless every stage has some."""
-    times = _mean(timeline, first)
-    if not np.isfinite(times).all():
-        return None
-    for kind in (Kind.F, Kind.B):
-        times = np.maximum(times, halves[kind] or 0.0)
-    return tuple(times.tolist())
+def _pairs(timeline: Timeline, halves: Mapping[Kind, tuple[float, ...] | None]) -> PairTable | None:
+    """Return the mean times of pairs: by the forward's stage, or a table if forwards of a stage ran with several stages.
+
+    A pair is at least as long as its longer half. Without a table, None unless every stage has a pair. In a table, a pair
+    of stages that never ran saves the mean share of those with the same stage of the forward, or if there are none, of all.
+    """
+    stages, stage = timeline.schedule.stages, timeline.schedule.columns.stage.astype(np.int64)
+    forward, backward = timeline.schedule.pairs
+    cell = stage[forward] * stages + stage[backward]
+    count, total = (
+        np.bincount(cell, weights, stages**2).reshape(stages, stages)
+        for weights in (None, (timeline.end - timeline.start)[forward])
+    )
+    full = _full_backward(halves)
+    if halves[Kind.F] is None or full is None or (count > 0).sum(axis=1).max() <= 1:
+        if not count.any(axis=1).all():
+            return None
+        times = total.sum(axis=1) / count.sum(axis=1)
+        for kind in (Kind.F, Kind.B):
+            times = np.maximum(times, halves[kind] or 0.0)
+        return tuple(times.tolist())
+    first, seen = np.array(halves[Kind.F])[:, None], count > 0
+    alone = first + full
+    share = np.divide(total, count * alone, out=np.zeros_like(alone), where=seen)
+    usual = np.where(seen.any(axis=1), share.sum(axis=1) / np.maximum(seen.sum(axis=1), 1), share[seen].mean())
+    table = np.maximum(np.where(seen, share, usual[:, None]) * alone, np.maximum(first, full))
+    return tuple(map(tuple, table.tolist()))
+
+
+def _full_backward(halves: Mapping[Kind, tuple[float, ...] | None]) -> Floats | None:
+    """Return the time of a full backward on each stage, if need be that of both halves; None if it is unknown."""
+    full, inputs, weights = (halves[kind] for kind in (Kind.B, Kind.I, Kind.W))
+    if full is None and inputs is not None and weights is not None:
+        return np.add(inputs, weights)
+    return None if full is None else np.array(full)

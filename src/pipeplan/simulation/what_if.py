@@ -7,12 +7,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeplan.costs import Communication, Costs, Overhead, Transfer
+from pipeplan.costs import COMPUTE, OPS, Communication, Costs, OpSegments, Overhead, Transfer
 from pipeplan.model import HOST_KINDS, Floats, Kind, tolerances
 from pipeplan.simulation.simulator import Simulation, simulate
 
 HYPOTHETICAL = frozenset(
-    {"transfers free", "collectives free", "copies to the host and back free", "nothing lost between ops"}
+    {
+        "transfers free",
+        "collectives free",
+        "copies to the host and back free",
+        "communication in ops free",
+        "nothing lost between ops",
+    }
 )
 """Changes that show what something costs, and that no machine has."""
 
@@ -27,6 +33,8 @@ class WhatIf:
 
 def what_ifs(simulation: Simulation, *, communication: Communication = "edge") -> list[WhatIf]:
     """Simulate the same schedule with free transfers, copies or collectives, no overhead, or balanced stages.
+
+    The communication in ops is made free, and twice as fast. A pair of balanced stages saves the same share as before.
 
     If microbatches differ, each of the longest is made as long as the median, and all of them as long as the mean. The
     stages to balance are each of the three slowest, and all of them together. A stage is balanced if its ops take the
@@ -44,6 +52,9 @@ def what_ifs(simulation: Simulation, *, communication: Communication = "edge") -
         changes.insert(0, ("nothing lost between ops", replace(costs, overhead=without)))
     if costs.offload is not None and not simulation.schedule.kinds.isdisjoint(HOST_KINDS) and costs.offload.any():
         changes.insert(0, ("copies to the host and back free", replace(costs, offload=np.zeros(costs.stages))))
+    for speed, factor in (("twice as fast", 0.5), ("free", 0.0)):
+        if (faster := _communicating(costs, factor)) is not None:
+            changes.insert(0, (f"communication in ops {speed}", faster))
     if costs.times_collectives(simulation.schedule):
         changes.insert(0, ("collectives free", replace(costs, unshard=None, reduce=None)))
     if costs.transfer.time() > 0:
@@ -105,18 +116,42 @@ def _slower_stages(costs: Costs) -> list[int]:
     return [int(stage) for stage in order if work[stage] > work.mean() * (1 + tolerances.ROUNDING)]
 
 
+def _communicating(costs: Costs, factor: float) -> Costs | None:
+    """Return costs with the communications in ops multiplied by a factor; None if that changes nothing, or all of an op."""
+    segments = costs.segments
+    if segments is None or not segments.communication:
+        return None
+    faster = replace(segments, stages=tuple(_faster(stage, factor) for stage in segments.stages))
+    both = [*zip(segments.stages, faster.stages, strict=True)]
+    times = {op: getattr(costs, op) - np.array([old.time(op) - new.time(op) for old, new in both]) for op in OPS}
+    times["backward"] = costs.backward - segments.alone().time + faster.alone().time
+    return replace(costs, segments=faster, **times) if min(map(np.min, times.values())) > 0 else None
+
+
+def _faster(stage: OpSegments, factor: float) -> OpSegments:
+    """Return the segments of a stage with its communications multiplied by a factor."""
+    lists = {op: getattr(stage, op) for op in OPS}
+    return OpSegments(
+        **{
+            op: tuple((kind, time * (1.0 if kind == COMPUTE else factor)) for kind, time in segments)
+            for op, segments in lists.items()
+        }
+    )
+
+
 def _balanced(costs: Costs, stages: list[int]) -> Costs:
     def even(times: Floats) -> Floats:
         balanced = times.copy()
         balanced[stages] = times.mean()
         return balanced
 
-    return replace(
-        costs,
+    balanced = costs.retimed(
         forward=even(costs.forward),
         backward=even(costs.backward),
         backward_input=even(costs.backward_input),
         backward_weight=even(costs.backward_weight),
-        recompute=even(costs.recompute),
-        overlap=None if costs.overlap is None else even(costs.overlap),
     )
+    overlap = balanced.overlap
+    if costs.overlap is not None and costs.overlap.ndim == 1:
+        overlap = even(costs.overlap)
+    return replace(balanced, recompute=even(costs.recompute), overlap=overlap)

@@ -83,9 +83,15 @@ function moreText({ explain: { faster_with_more: faster }, fits, time_unit: unit
   return texts.length > 0 ? `${fits ? "Faster" : "Within the memory limit"} with more: ${texts.join("; ")}.` : "";
 }
 
-function idle({ explain: { reasons }, idle: totals, makespan, time_unit: unit }: Explanation): HTMLElement {
+function idle({
+  explain: { reasons, communication },
+  idle: totals,
+  makespan,
+  time_unit: unit,
+}: Explanation): HTMLElement {
   const ranks = totals.map((_, rank) => Object.values(reasons).map((times) => times[rank] ?? 0));
-  const times = Times.of([...ranks.flat(), ...ranks.map(sum)], unit);
+  const inOps = communication === undefined ? [] : [communication.exposed, communication.hidden];
+  const times = Times.of([...ranks.flat(), ...ranks.map(sum), ...inOps.flat()], unit);
   const used = Object.keys(reasons)
     .map((key, at) => ({ key, title: REASON_WORDS[key] ?? key, at }))
     .filter(({ at }) => ranks.some((row) => (row[at] ?? 0) > 0));
@@ -98,11 +104,15 @@ function idle({ explain: { reasons }, idle: totals, makespan, time_unit: unit }:
     make("th", { scope: "col" }, "idle"),
     make("th"),
     ...headings,
+    ...["exposed", "hidden"].slice(0, inOps.length).map((what) => {
+      return make("th", { scope: "col" }, `${what} in ops: ${communication?.kinds}`);
+    }),
   );
   const rows = ranks.map((row, rank) => {
     const parts = used.map(({ key, at }) => part(`reason-${key}`, most === 0 ? 0 : (row[at] ?? 0) / most));
     const bar = make("td", { class: "stack" }, make("div", { "aria-hidden": "true" }, ...parts));
     const cells = used.map(({ at }) => make("td", {}, (row[at] ?? 0) > 0 ? times.number(row[at] ?? 0) : "\u2013"));
+    cells.push(...inOps.map((own) => make("td", {}, times.number(own[rank]))));
     return make(
       "tr",
       {},

@@ -32,7 +32,7 @@ export class FieldView {
     this.error = make("p", { class: "error", id: `${id}-error`, role: "alert", hidden: true });
     this.input = this.makeInput(id);
     this.slider = field.slider === null ? null : this.makeSlider(field.slider);
-    this.table = field.kind === "per_stage" ? this.makeTable() : null;
+    this.table = field.kind === "per_stage" || field.kind === "pair_times" ? this.makeTable() : null;
     this.element = this.build(id);
     this.input.addEventListener("input", () => this.typed());
   }

@@ -24,9 +24,11 @@ export class StageTable {
   show(text: string): void {
     if (this.element.hidden) return;
     const count = this.stages();
-    if (count > MOST) {
+    const nested = text.startsWith("[");
+    if (count > MOST || nested) {
       this.cells = [];
-      this.element.replaceChildren(`${count} stages exceed the table: type or paste the values above.`);
+      const why = nested ? "These values are a table of both stages" : `${count} stages exceed the table`;
+      this.element.replaceChildren(`${why}: type or paste the values above.`);
       return;
     }
     if (this.cells.length !== count) this.fill(count);

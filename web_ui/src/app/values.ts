@@ -20,6 +20,7 @@ function entryOf(field: Field, text: string): [string, Value][] {
   if (field.kind === "pairs") return [[field.name, plain.split(/\s+/)]];
   if (field.kind === "names") return [[field.name, partsOf(plain)]];
   if (field.kind === "per_microbatch" || field.kind === "lengths") return [[field.name, perMicrobatch(plain)]];
+  if (field.kind === "pair_times" && plain.startsWith("[")) return [[field.name, fromFile(plain)]];
   const read = field.unit === "bytes" ? sizeOr : numberOr;
   const parts = partsOf(plain.replace(/(\d)\s+(?=[KMGT]i?B\b)/g, "$1"));
   return [[field.name, parts.length > 1 ? parts.map(read) : read(parts[0] ?? "")]];
@@ -27,7 +28,11 @@ function entryOf(field: Field, text: string): [string, Value][] {
 
 /** Return the numbers of the microbatches, or the JSON value that a file has in their place. */
 function perMicrobatch(text: string): Value {
-  if (!/^[[{]/.test(text)) return partsOf(text).map(numberOr);
+  return /^[[{]/.test(text) ? fromFile(text) : partsOf(text).map(numberOr);
+}
+
+/** Return a JSON value such as files have; an invalid text is sent unchanged. */
+function fromFile(text: string): Value {
   try {
     return JSON.parse(text);
   } catch {

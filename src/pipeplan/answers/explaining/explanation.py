@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.answers import contents_of
 from pipeplan.answers.arguments import ScheduleLike, apart, asked
+from pipeplan.answers.explaining.communication import CommunicationInOps, communication_in_ops, in_columns
 from pipeplan.answers.explaining.headline import headline_of
 from pipeplan.answers.explaining.measured import FittedCosts, on_fitted_costs
 from pipeplan.answers.explaining.remedies import NO_REMEDIES, Remedy, remedies
@@ -74,7 +75,7 @@ class Reasons(Record, frozen=True, kw_only=True):
     """Idle time by reason, a list by rank for each reason; then remedies, in figures and in words.
 
     ``not_tried`` are the schedules that take too long to be tried here. ``fitted_costs``, of a measured timeline, are those
-    that remedies are simulated on, and compared with.
+    that remedies are simulated on, and compared with. ``communication`` is that inside ops, if their segments are known.
     ``faster_with_more`` are the best published schedules that need more than is allowed, if they are faster than all others.
     """
 
@@ -89,6 +90,7 @@ class Reasons(Record, frozen=True, kw_only=True):
     faster_with_more: tuple[FasterWithMore, ...]
     not_tried: tuple[str, ...]
     fitted_costs: FittedCosts | None
+    communication: CommunicationInOps | UnsetType = UNSET
 
 
 @final
@@ -203,7 +205,9 @@ class Explanation(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=F
 
     def _rows(self) -> Sequence[Mapping[str, Any]]:
         return [
-            {"rank": rank, "idle": self.idle[rank]} | {reason.key: float(row[reason]) for reason in Reason}
+            {"rank": rank, "idle": self.idle[rank]}
+            | {reason.key: float(row[reason]) for reason in Reason}
+            | {title: times[rank] for title, times in in_columns(self.explain.communication).items()}
             for rank, row in enumerate(self.totals)
         ]
 
@@ -264,6 +268,7 @@ def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike | No
     if not stands:
         tried = remedies(order, settings, result, allowed)
     what_ifs, times = tried.changes, _format_of_times(result, tried.changes)
+    communication = communication_in_ops(result)
     explain = Reasons(
         reasons={reason.key: totals[:, reason].tolist() for reason in Reason},
         longest_waits=waits,
@@ -271,11 +276,12 @@ def explained(source: ScheduleLike, settings: Settings, *, allow: NeedsLike | No
         critical_path=critical_path(result.timeline, result.costs),
         windows=windows,
         what_ifs=what_ifs,
-        sentences=sentences_of(result, totals, waits, windows, what_ifs=what_ifs, times=times),
+        sentences=sentences_of(result, totals, waits, windows, communication, what_ifs=what_ifs, times=times),
         advice=advice_of(now, what_ifs, times),
         faster_with_more=tried.faster_with_more,
         not_tried=tried.left_out,
         fitted_costs=None if fitted is None else fitted.costs,
+        communication=communication,
     )
     figures = msgspec.structs.asdict(result)
     figures["headline"] = headline_of(result, totals, what_ifs, times, now=now)
@@ -295,18 +301,24 @@ def _format_of_times(result: Result, what_ifs: Sequence[Remedy]) -> Times:
 
 
 def _reasons(explanation: Explanation, shown: Sequence[int], times: Times) -> Part:
-    """Return the table of idle time by rank and reason, without reasons that never occur."""
+    """Return the table of idle time by rank and reason, without reasons that never occur; then of communication in ops."""
     totals = explanation.totals
     occurring = [reason for reason in Reason if totals[:, reason].any()]
-    unit = f" ({times.unit})" if times.unit else ""
-    table = columns("rank", f"idle{unit}", *(reason.key for reason in occurring), padding=1)
+    unit, in_ops = f" ({times.unit})" if times.unit else "", in_columns(explanation.explain.communication)
+    titles = [*(reason.key for reason in occurring), *(title.replace(" ", "\n", 1) for title in in_ops)]
+    table = columns("rank", f"idle{unit}", *titles, padding=1)
     for place, rank in enumerate(shown):
         if place and rank != shown[place - 1] + 1:
             table.add_row("...")
         idle = explanation.idle[rank]
-        table.add_row(str(rank), times.number(idle), *times.parts(float(totals[rank, reason]) for reason in occurring))
+        parts = times.parts(float(totals[rank, reason]) for reason in occurring)
+        table.add_row(str(rank), times.number(idle), *parts, *(times.number(own[rank]) for own in in_ops.values()))
     shares = totals.sum(axis=0) / max(float(totals.sum()), 1e-300)
-    table.add_row("all", percent(1.0 if occurring else 0.0), *(percent(float(shares[reason])) for reason in occurring))
+    communicated = max(sum(map(sum, in_ops.values())), 1e-300)
+    of_ops = (percent(sum(own) / communicated) for own in in_ops.values())
+    table.add_row(
+        "all", percent(1.0 if occurring else 0.0), *(percent(float(shares[reason])) for reason in occurring), *of_ops
+    )
     return table
 
 

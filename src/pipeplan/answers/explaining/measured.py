@@ -16,7 +16,7 @@ from pipeplan.foundation.errors import PipeplanError
 from pipeplan.foundation.extensions import service
 from pipeplan.foundation.readable import Times, change
 from pipeplan.foundation.records import Record
-from pipeplan.model import Kind, Timeline
+from pipeplan.model import Kind, Schedule, Timeline
 from pipeplan.simulation import settings_measured, timed_only
 
 
@@ -66,9 +66,13 @@ def on_fitted_costs(timeline: Timeline, settings: Settings, measured: Result, al
     error = now.makespan / measured.makespan - 1 if measured.makespan else 0.0
     times = Times.of((now.makespan, measured.makespan), measured.time_unit)
     halves = "" if order.has(Kind.W) else "; each half of a backward is assumed to take half of it"
+    pairs = "; pairs of stages that never ran are assumed to save the mean share of the others" * _are_unseen(
+        order, fitted
+    )
     sentence = (
         "What would help is simulated on costs fitted to this run: the times of its ops by stage and kind, of its transfers "
-        f"and gaps{halves}. On them its own order takes {times.text(now.makespan)} ({change(error)} against measured)."
+        f"and gaps{halves}{pairs}. On them its own order takes {times.text(now.makespan)} "
+        f"({change(error)} against measured)."
     )
     if error < -UNEXPLAINED:
         sentence += " The rest is waiting beyond these times, such as slow messages: 'pipeplan diff PLAN RUN' finds it."
@@ -76,29 +80,51 @@ def on_fitted_costs(timeline: Timeline, settings: Settings, measured: Result, al
 
 
 def _fitted(timeline: Timeline, settings: Settings) -> Settings:
-    """Return the settings with the times of a measured timeline: medians as ``profile --from`` takes them, else means."""
+    """Return the settings with the times of a measured timeline: medians as ``profile --from`` takes them, else means.
+
+    A table of the times of pairs has means, and at least the medians of their longer half.
+    """
+    means = settings_measured(timeline, settings)
     fit = service("training", "settings_of_timeline")
     if fit is None:
-        return settings_measured(timeline, settings)
+        return means
     times: Settings = fit(timeline)
-    return replace(settings, **{name: getattr(times, name) for name in _TIMES})
+    medians = replace(settings, **{name: getattr(times, name) for name in _TIMES})
+    if not _is_table(means.overlap_times) or medians.forward_times is None or medians.backward_times is None:
+        return medians
+    longer = np.maximum(np.array(medians.forward_times)[:, None], medians.backward_times)
+    table = np.maximum(np.asarray(means.overlap_times, np.float64), longer)
+    return replace(medians, overlap_times=tuple(map(tuple, table.tolist())))
+
+
+def _are_unseen(order: Schedule, fitted: Settings) -> bool:
+    """Return True if the table of the times of pairs has pairs of stages that the order does not run."""
+    forward, backward = (order.columns.stage[ops].tolist() for ops in order.pairs)
+    return _is_table(fitted.overlap_times) and len({*zip(forward, backward, strict=True)}) < order.stages**2
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, tuple) and isinstance(value[0], tuple)
 
 
 _TIMES = (
-    *(setting.name for setting in SETTINGS.values() if setting.kind == "per_stage" and setting.name.endswith("_times")),
+    *(name for name in SETTINGS if name.endswith("_times")),
     *("p2p_time", "op_gap", "message_time", "time_unit"),
 )
 """Settings that a measured timeline decides. The time that a step adds is not part of its timeline."""
 
 
 def _divided(settings: Settings, stages: int, others: int) -> Settings:
-    """Return the settings with lists for another number of stages, in proportion to the depth of the model."""
+    """Return the settings with lists for another number of stages, in proportion to the depth of the model.
+
+    Of a table of pairs, those of a forward and a backward of one stage remain.
+    """
     if others == stages:
         return settings
     lists: dict[str, tuple[float, ...]] = {
-        setting.name: value
+        setting.name: tuple(np.diag(value).tolist()) if _is_table(value) else value
         for setting in SETTINGS.values()
-        if setting.kind == "per_stage"
+        if setting.kind in ("per_stage", "pair_times")
         and isinstance(value := getattr(settings, setting.name), tuple)
         and len(value) == stages
     }

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from msgspec import UnsetType
 
+from pipeplan.answers.explaining.communication import CommunicationInOps, communication_in_words
 from pipeplan.answers.explaining.remedies import Remedy
 from pipeplan.answers.explaining.waits import Wait
 from pipeplan.answers.simulating.result import Result, no_schedule_covered
@@ -46,17 +48,19 @@ def sentences_of(
     totals: Floats,
     waits: Sequence[Wait | None],
     windows: Sequence[LocatedWindow],
+    communication: CommunicationInOps | UnsetType,
     *,
     what_ifs: Sequence[Remedy],
     times: Times,
 ) -> tuple[str, ...]:
-    """Return a heading, one sentence per selected rank, then those on slow stages, the longest microbatch and the bound.
+    """Return a heading, one sentence per selected rank, then those on communication, stages, microbatches and the bound.
 
-    The last three are left out if stages take about the same time or were not measured, if microbatches are alike, and if
-    no idle windows explain the bound.
+    The last four are left out if segments are unknown, if stages take about the same time or were not measured, if
+    microbatches are alike, and if no idle windows explain the bound.
     """
     ranks = [_sentence(result, rank, totals[rank], waits[rank], times) for rank in ranks_told(result.timeline.idle)]
-    rest = (*_slow_stages(result), *_longest_microbatch(result, what_ifs), *_bound(result, windows, times))
+    of_ops = communication_in_words(communication, result.time_unit)
+    rest = (*of_ops, *_slow_stages(result), *_longest_microbatch(result, what_ifs), *_bound(result, windows, times))
     return (_heading(result, times), *ranks, *rest)
 
 

@@ -218,6 +218,7 @@ def view_of_result(result: Result, *, reasons: bool = False) -> View:
         limit=result.limits,
         reasons=idle_times_of(result).drawn if reasons else None,
         costs=costs,
+        segments=result.costs.segments if result.timeline.source == "simulated" else None,
     )
     return replace(shown, bound=_bound_in_words(result), windows=_drawn_windows(result)) if reasons else shown
 

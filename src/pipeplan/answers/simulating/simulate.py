@@ -80,7 +80,7 @@ def simulated(source: ScheduleLike, settings: Settings, *, called: str | None = 
         *_unused(settings, schedule, costs),
         *warnings,
     )
-    notes = (*notes, *_shared(settings, schedule))
+    notes = (*notes, *_shared(settings, schedule), *_unpaired(settings, schedule, costs))
     return result_of(
         simulation, limits=limits, warnings=warnings, notes=notes, settings=settings, sharding=used or UNSET
     )
@@ -221,7 +221,23 @@ def _shared(settings: Settings, schedule: Schedule) -> Iterable[str]:
         yield f"{' and '.join(names)}: one value per rank, not per stage"
 
 
-_PER_STAGE = tuple(setting.name for setting in SETTINGS.values() if setting.kind == "per_stage")
+def _unpaired(settings: Settings, schedule: Schedule, costs: Costs) -> Iterable[str]:
+    """Yield a note on settings of overlapped pairs if the schedule has none, and on communication that nothing hides."""
+    if schedule.joined.any():
+        return
+    names = ["overlap times"] if settings.overlap_times is not None else []
+    if not (settings.delayed_weights and schedule.has(Kind.B)):
+        names += ["delayed weights"] if settings.delayed_weights else []
+        names += ["pair slowdown"] if settings.pair_slowdown is not None else []
+        if costs.segments is not None and costs.segments.communication:
+            yield f"{costs.segments.communication} in ops is exposed: {_NO_PAIRS}"
+    if names:
+        yield f"{' and '.join(names)} {'has' if names == ['pair slowdown'] else 'have'} no effect: {_NO_PAIRS}"
+
+
+_NO_PAIRS = "the schedule overlaps no forward with a backward"
+
+_PER_STAGE = tuple(setting.name for setting in SETTINGS.values() if setting.kind in ("per_stage", "pair_times"))
 
 
 class Summary(Record, frozen=True, kw_only=True):

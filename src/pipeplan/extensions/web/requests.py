@@ -52,7 +52,7 @@ _TYPES: dict[SettingKind, Any] = {
     "number": float,
     "per_stage": float | _Numbers,
     "pair_times": float | _Tables,
-    "segments": list[dict[str, Any]],
+    "segments": dict[str, Any] | Annotated[list[dict[str, Any]], _LongList],
     "choice": str,
     "name": str,
     "text": str,

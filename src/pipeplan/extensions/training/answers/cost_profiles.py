@@ -290,6 +290,7 @@ def _run_parts(costs: RunCosts) -> tuple[RenderableType, ...]:
     notes = [line(costs.provenance()[0])]
     if costs.run.left_out:
         notes.append(line(f"left out, without times of a run: {len(costs.run.left_out)} file(s)"))
+    notes += [line(remark) for remark in costs.segments.remarks]
     notes += [line(f"warning: {reason}", "yellow") for reason in costs.doubts()]
     return *notes, facts(rows, above=1, below=1), table
 

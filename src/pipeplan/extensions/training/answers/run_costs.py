@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from pipeplan.answers.sources import in_unit
 from pipeplan.costs import SETTINGS, Settings, Spread
+from pipeplan.extensions.training.answers.run_segments import RunSegments, run_segments
 from pipeplan.extensions.training.traces import MeasuredRun, read_run
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.readable import TIME_UNITS, change, units_in
@@ -85,6 +86,8 @@ class RunCosts:
         From the last op of a step to the first one of the next; None if no step follows another.
     measured_steps
         From the first op's start to the last one's end, of every step and replica.
+    segments
+        Segments of its ops.
     """
 
     source: str
@@ -94,6 +97,7 @@ class RunCosts:
     gaps: RunGaps
     step_time: Spread | None
     measured_steps: Spread
+    segments: RunSegments
 
     def settings(self) -> Settings:
         """Return the costs and the run's shape as a config file holds them."""
@@ -109,7 +113,7 @@ class RunCosts:
             message_time=_at_least_0(self.gaps.message),
             step_time=_at_least_0(self.step_time),
             time_unit=UNIT,
-            **_times(self.stages),
+            **(_times(self.stages) | self.segments.settings()),
         )
 
     @property
@@ -149,6 +153,7 @@ class RunCosts:
                 for number, times in enumerate(self.stages)
             ),
             *(f"{words} {spread}" for words, spread in self.between() if spread is not None),
+            *self.segments.remarks,
         ]
 
     def check(self) -> str:
@@ -226,14 +231,16 @@ def run_costs(run: MeasuredRun, source: str) -> RunCosts:
     schedule = timelines[0].schedule
     if any(timeline.schedule != schedule for timeline in timelines):
         raise InputError(f"{source} holds steps of different schedules; pass the traces of one run")
+    stages = _stages(timelines)
     return RunCosts(
         source=source,
         run=run,
         schedule=schedule,
-        stages=_stages(timelines),
+        stages=stages,
         gaps=gaps_of([compute_only(timeline) for timeline in timelines]),
         step_time=Spread.of(run.pauses) if run.pauses else None,
         measured_steps=Spread.of(map(_length, timelines)),
+        segments=run_segments(run, timelines, stages),
     )
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from pipeplan.answers.answers import AnswerRecord
-from pipeplan.costs import Communication, FactorTable, FactorTables, Layer, Lengths, Times, TimesPer
+from pipeplan.costs import (
+    Communication,
+    FactorTable,
+    FactorTables,
+    Layer,
+    Lengths,
+    OpSegments,
+    PairTable,
+    Times,
+    TimesPer,
+)
 from pipeplan.model import Sharding, Streams
 
 
@@ -23,7 +33,10 @@ class SettingsRecord(AnswerRecord, frozen=True, kw_only=True):
     backward_times: Times | UnsetType | None = UNSET
     backward_input_times: Times | UnsetType | None = UNSET
     backward_weight_times: Times | UnsetType | None = UNSET
-    overlap_times: Times | UnsetType | None = UNSET
+    overlap_times: PairTable | UnsetType | None = UNSET
+    segments: tuple[OpSegments, ...] | UnsetType | None = UNSET
+    pair_slowdown: float | UnsetType | None = UNSET
+    delayed_weights: bool
     recompute: str | tuple[int, ...]
     recompute_times: Times | UnsetType | None = UNSET
     offload: str | tuple[int, ...]

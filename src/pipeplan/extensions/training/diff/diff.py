@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
 from pipeplan.answers.answers import AnswerRecord, FilePath
@@ -14,10 +15,12 @@ from pipeplan.answers.arguments import ScheduleLike, options_and_settings
 from pipeplan.answers.simulating.result import Result
 from pipeplan.answers.simulating.simulate import simulated
 from pipeplan.answers.sources import as_taken_by, in_unit, opened
-from pipeplan.costs import Options, Settings, option
+from pipeplan.costs import Options, Segments, Settings, option
 from pipeplan.extensions.training.diff.difference import Diff
 from pipeplan.extensions.training.diff.op_differences import (
+    Exposed,
     Resimulation,
+    exposed_of,
     first_departure,
     kind_differences,
     rank_differences,
@@ -129,20 +132,29 @@ def _differences(planned: ScheduleLike, measured: FilePath | Timeline | Result, 
     plan_source = opened(planned)
     run, source = _run(measured)
     notes: tuple[str, ...] = ()
+    segments = None
     if isinstance(plan_source, Timeline):
         plan = plan_source
     else:
         result = simulated(
             plan_source, of_run(plan_source, settings, run) if isinstance(plan_source, Strategy) else settings
         )
-        plan, notes = result.timeline, (*result.notes, *result.warnings)
+        plan, notes, segments = result.timeline, (*result.notes, *result.warnings), result.costs.segments
         if settings.step_time is not None:
             notes = (*notes, "step time has no effect: a diff compares ops, and a step ends after them")
     shifted = plan.from_first_start()
     if overhead := plan.makespan - shifted.makespan:
         notes = (*notes, _OVERHEAD.format(Times.of((overhead,), plan.unit).text(overhead)))
     measured_of = "" if isinstance(measured, Timeline | Result) else str(run)
-    return diff_timelines(shifted, run.typical, notes=notes, measured_of=measured_of, measured_from=source)
+    return diff_timelines(
+        shifted,
+        run.typical,
+        notes=notes,
+        measured_of=measured_of,
+        measured_from=source,
+        segments=segments,
+        measured_exposed=run.typical_exposed,
+    )
 
 
 def of_run(rule: Strategy, settings: Settings, run: MeasuredRun) -> Settings:
@@ -177,8 +189,12 @@ def diff_timelines(
     notes: tuple[str, ...] = (),
     measured_of: str = "",
     measured_from: str = "",
+    segments: Segments | None = None,
+    measured_exposed: Exposed = (),
 ) -> Diff:
     """Compare two timelines of the same compute ops.
+
+    ``segments`` are those of the plan, ``measured_exposed`` the exposed communication of each rank of the run.
 
     A plan without a unit of time is scaled to a run that has one, so that all its ops take as long in sum as the run's: the
     rest of the difference is that of the ops to each other, and of waiting. A run without a unit has that of the plan.
@@ -199,6 +215,7 @@ def diff_timelines(
     planned_path_messages, planned_path_gaps = _path_waits(planned)
     kinds = tuple(kind_differences(planned, before, after, resimulate))
     replanned, resimulated = resimulate(before), resimulate(after)
+    exposed = exposed_of(planned, segments, measured_exposed)
     error, from_costs = measured.makespan - planned.makespan, resimulated.makespan - replanned.makespan
     difference = holding(
         Diff(
@@ -222,9 +239,11 @@ def diff_timelines(
             notes=notes if scale == 1 else (*notes, _SCALED.format(unit=measured.unit, scale=scale)),
             kinds=kinds,
             whole_kinds=tuple(whole_kinds(planned, before, after, kinds, resimulate)),
-            ranks=tuple(rank_differences(planned, measured)),
+            ranks=tuple(rank_differences(planned, measured, exposed)),
             slowest=tuple(slowest_ops(planned, before, after, measured.start[match])),
             departure=first_departure(planned, measured, match, resimulate.transfer),
+            planned_exposed=UNSET if exposed is None else _sum_of(exposed[0]),
+            measured_exposed=UNSET if exposed is None else _sum_of(exposed[1]),
         ),
         planned=planned,
         measured=measured,
@@ -240,6 +259,12 @@ def diff_timelines(
         sentences=sentences_of(difference),
         advice=advice_of(difference),
     )
+
+
+def _sum_of(ranks: Exposed) -> float | None:
+    """Return the time of all ranks; None if that of any is not known."""
+    known = [time for time in ranks if time is not None]
+    return sum(known) if len(known) == len(ranks) else None
 
 
 def _work(timeline: Timeline) -> float:

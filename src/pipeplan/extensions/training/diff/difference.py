@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, final
 
 import numpy as np
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 from numpy.typing import NDArray
 
 from pipeplan.answers.answers import AnswerRecord
@@ -121,6 +121,9 @@ class Diff(HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
         Differences of each kind on all stages, of each rank, and of the ops that took the most beyond their plan.
     departure
         The first op at which the run departs from the planned order; None if it never does.
+    planned_exposed, measured_exposed
+        Time of all ranks in which ops communicate and do not compute, in the plan and in the run. None: it is not known;
+        both are left out if neither is known to have any.
     """
 
     headline: str
@@ -146,6 +149,8 @@ class Diff(HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
     ranks: tuple[RankDifference, ...]
     slowest: tuple[OpDifference, ...]
     departure: Departure | None
+    planned_exposed: float | UnsetType | None = UNSET
+    measured_exposed: float | UnsetType | None = UNSET
 
     planned = Evidence[Timeline]()
     """The planned timeline of compute ops, in the unit of the run, in the order of its own schedule."""
@@ -214,7 +219,7 @@ class Diff(HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
         yield line(f"{self.schedule or 'the schedule'}: planned against measured")
         if self.several:
             yield line(f"of {self.measured_of}, the one of median length")
-        others = self.sentences[1:] if shown.verbose else self.advice
+        others = self.sentences[1:] if shown.verbose else (*exposed_in_words(self), *self.advice)
         yield Points(others) if others else line()
         largest = sorted(self.kinds, key=lambda kind: -abs(kind.effect))[:MOST_ROWS]
         listed = self.kinds if shown.all or len(self.kinds) <= MOST_ROWS else tuple(largest)
@@ -239,6 +244,34 @@ class Diff(HeadlinedAnswer, frozen=True, kw_only=True, eq=False):
         return (
             f"<Diff of {name}: {times.text(measured)}, {change(self.change)} against the planned {times.text(planned)}>"
         )
+
+
+def exposed_in_words(diff: Diff) -> Iterator[str]:
+    """Yield a sentence on the communication that ops wait for; none if neither the plan nor the run is known to have any."""
+    planned, measured = diff.planned_exposed, diff.measured_exposed
+    if isinstance(planned, UnsetType) or isinstance(measured, UnsetType):
+        return
+    times = Times.of((time for time in (planned, measured) if time is not None), diff.unit)
+    words = "Communication exposed in the ops of all ranks: "
+    if planned is None:
+        yield f"{words}{times.text(measured or 0.0)}; that of the plan is not known, because it has no segments."
+    elif measured is None:
+        unread = [str(rank.rank) for rank in diff.ranks if rank.exposed_measured is None]
+        where = "it shows" if len(unread) == len(diff.ranks) else f"the trace of rank {', '.join(unread)} shows"
+        unknown = f"that of the run is not known, because {where} no kernels that communicate in ops"
+        yield f"{words}planned {times.text(planned)}; {unknown}."
+    else:
+        yield f"{words}{times.text(measured)}, planned {times.text(planned)}{_most_exposed(diff, times)}."
+
+
+def _most_exposed(diff: Diff, times: Times) -> str:
+    """Return the rank that waits the most beyond its plan for communication in its ops; nothing if none does."""
+    beyond = {rank: (rank.exposed_measured or 0.0) - (rank.exposed_planned or 0.0) for rank in diff.ranks}
+    rank = max(beyond, key=beyond.__getitem__)
+    most = times.number(beyond[rank])
+    if len(beyond) == 1 or most == times.number(0.0):
+        return ""
+    return f"; the most beyond its plan on rank {rank.rank} (+{times.text(beyond[rank])})"
 
 
 def headings_of(diff: Diff) -> tuple[str, ...]:

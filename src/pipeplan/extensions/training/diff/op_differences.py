@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
-from pipeplan.costs import Settings
+from pipeplan.costs import Segments, Settings
 from pipeplan.foundation.records import Record
 from pipeplan.model import Floats, Kind, Schedule, Timeline, crosses_ranks, dependencies, tolerances
-from pipeplan.simulation import gap_of, simulate, transfer_of
+from pipeplan.simulation import gap_of, inner_communication, simulate, transfer_of
 
 Positions = NDArray[np.intp]
 
@@ -134,13 +135,19 @@ class OpDifference(Record, frozen=True, kw_only=True):
 
 
 class RankDifference(Record, frozen=True, kw_only=True):
-    """One rank: how long it was busy and idle, until the last op ended on any rank; in the unit of the measured timeline."""
+    """One rank: how long it was busy and idle, until the last op ended on any rank; in the unit of the measured timeline.
+
+    ``exposed_planned`` and ``exposed_measured`` are the parts of its busy time in which it communicates and does not
+    compute. None: it is not known; both are left out if no rank is known to have any.
+    """
 
     rank: int
     busy_planned: float
     busy_measured: float
     idle_planned: float
     idle_measured: float
+    exposed_planned: float | UnsetType | None = UNSET
+    exposed_measured: float | UnsetType | None = UNSET
 
 
 class WholeKind(Record, frozen=True, kw_only=True):
@@ -181,15 +188,32 @@ def slowest_ops(planned: Timeline, before: Floats, after: Floats, starts: Floats
         )
 
 
-def rank_differences(planned: Timeline, measured: Timeline) -> Iterator[RankDifference]:
+Exposed = Sequence[float | None]
+"""Exposed communication of each rank, None where it is not known."""
+
+
+def exposed_of(planned: Timeline, segments: Segments | None, measured: Exposed) -> tuple[Exposed, Exposed] | None:
+    """Return the exposed communication in the plan and in the run; None if neither is known to have any."""
+    unknown = [None] * planned.schedule.ranks
+    in_run = measured or unknown
+    in_plan = unknown if segments is None else inner_communication(planned, segments)[0].tolist()
+    return (in_plan, in_run) if any(in_plan) or any(in_run) else None
+
+
+def rank_differences(
+    planned: Timeline, measured: Timeline, exposed: tuple[Exposed, Exposed] | None = None
+) -> Iterator[RankDifference]:
     """Yield the difference of each rank of two timelines of the same ops."""
     for rank in range(planned.schedule.ranks):
+        of_rank = (UNSET, UNSET) if exposed is None else (exposed[0][rank], exposed[1][rank])
         yield RankDifference(
             rank=rank,
             busy_planned=float(planned.work[rank]),
             busy_measured=float(measured.work[rank]),
             idle_planned=float(planned.idle[rank]),
             idle_measured=float(measured.idle[rank]),
+            exposed_planned=of_rank[0],
+            exposed_measured=of_rank[1],
         )
 
 

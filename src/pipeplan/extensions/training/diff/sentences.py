@@ -6,7 +6,14 @@ import shlex
 
 import numpy as np
 
-from pipeplan.extensions.training.diff.difference import KIND_WORDS, Diff, op_times, plus_sign, whole_times
+from pipeplan.extensions.training.diff.difference import (
+    KIND_WORDS,
+    Diff,
+    exposed_in_words,
+    op_times,
+    plus_sign,
+    whole_times,
+)
 from pipeplan.extensions.training.diff.op_differences import OpDifference, RankDifference
 from pipeplan.foundation.readable import Times, percent
 from pipeplan.model import crosses_ranks, dependencies
@@ -29,7 +36,7 @@ def sentences_of(diff: Diff) -> tuple[str, ...]:
     causes: tuple[str, ...] = ()
     if _differs(diff):
         causes = (_parts(diff), _groups(diff), _stragglers(diff), _waiting(diff), _ranks(diff))
-    sentences = (headline_of(diff), *causes, _order(diff), *advice_of(diff))
+    sentences = (headline_of(diff), *causes, *exposed_in_words(diff), _order(diff), *advice_of(diff))
     return tuple(filter(None, sentences))
 
 

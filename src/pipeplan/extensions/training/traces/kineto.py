@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from pipeplan.extensions.training.traces.activities import Activities, Activity, GpuWork, gpu_activities
 from pipeplan.extensions.training.traces.annotations import AnnotatedOp, Span, marks_of
-from pipeplan.extensions.training.traces.op_times import Activities, Activity, Recorded, is_message, moves_data
+from pipeplan.extensions.training.traces.op_times import Recorded, moves_data
 from pipeplan.extensions.training.traces.rank_trace import RankTrace, occurrences, rank_trace
 from pipeplan.extensions.training.traces.traced_run import median_step, traced_run
 from pipeplan.formats import Format
@@ -34,6 +35,7 @@ _LARGEST_CLOCK = 2**63
 
 class _Arguments(msgspec.Struct):
     correlation: int | str = -1
+    collective: str = msgspec.field(default="", name="Collective name")
 
 
 class _Event(msgspec.Struct):
@@ -101,11 +103,11 @@ def _recorded(
     marks: Sequence[AnnotatedOp], host: Sequence[_Event], operators: Sequence[_Event], events: Sequence[_Event]
 ) -> Recorded:
     threads = {thread: number for number, thread in enumerate(dict.fromkeys(event.tid for event in operators))}
-    kernels, messages = _gpu_activities(events)
-    if not kernels:
-        messages = [
+    kernels, messages = gpu_activities(_gpu_work(events), marks)
+    if not len(kernels):
+        messages = Activities(
             Activity(-1, event.ts, event.ts, event.end) for event in host if event.name.startswith(_HOST_RECEIVES)
-        ]
+        )
     moves = sorted((event.ts, event.end) for event in host if moves_data(event.name))
     return Recorded(
         marks=marks,
@@ -114,8 +116,8 @@ def _recorded(
             for event in operators
             if not event.name.startswith(_MESSAGES)
         ),
-        kernels=Activities(kernels),
-        messages=Activities(messages),
+        kernels=kernels,
+        messages=messages,
         handovers=_times_of(operators, "c10d::"),
         threads=threads,
         moves=np.array(moves, np.float64).reshape(-1, 2).T,
@@ -127,31 +129,26 @@ def _times_of(events: Iterable[_Event], prefix: str) -> Floats:
     return np.sort(np.array([event.ts for event in events if event.name.startswith(prefix)], np.float64))
 
 
-def _gpu_activities(events: Sequence[_Event]) -> tuple[list[Activity], list[Activity]]:
-    """Return the kernels and the messages of a GPU, each with the time of its launch, which its correlation identifies.
-
-    Copies count only on streams that also compute: a stream with copies alone moves data.
-    """
+def _gpu_work(events: Sequence[_Event]) -> list[GpuWork]:
+    """Return the kernels and copies of a GPU, each with the time of its launch, which its correlation identifies."""
     launched = {
         event.args.correlation: event.ts
         for event in events
         if event.args is not None and event.args.correlation != -1 and event.cat not in _ON_GPU
     }
-    worked = [event for event in events if event.cat in _ON_GPU and event.args is not None]
-    worked = [event for event in worked if event.args is not None and event.args.correlation in launched]
-    streams = {(event.pid, event.tid): number for number, event in enumerate(worked)}
-    computing = {(event.pid, event.tid) for event in worked if event.cat == "kernel" and not is_message(event.name)}
-    kernels: list[Activity] = []
-    messages: list[Activity] = []
-    for event in worked:
-        assert event.args is not None
-        stream = (event.pid, event.tid)
-        activity = Activity(streams[stream], launched[event.args.correlation], event.ts, event.end)
-        if is_message(event.name):
-            messages.append(activity)
-        elif stream in computing:
-            kernels.append(activity)
-    return kernels, messages
+    streams: dict[tuple[int | str, int | str], int] = {}
+    return [
+        GpuWork(
+            stream=streams.setdefault((event.pid, event.tid), len(streams)),
+            launched=launched[event.args.correlation],
+            start=event.ts,
+            end=event.end,
+            name=event.name if event.cat == "kernel" else None,
+            collective=event.args.collective,
+        )
+        for event in events
+        if event.cat in _ON_GPU and event.args is not None and event.args.correlation in launched
+    ]
 
 
 def _annotated_work(marks: Sequence[AnnotatedOp], events: Iterable[_Event]) -> dict[int, tuple[float, float]]:

@@ -17,8 +17,9 @@ from urllib.parse import quote
 
 import numpy as np
 
+from pipeplan.extensions.training.traces.activities import Activities, GpuWork, gpu_activities
 from pipeplan.extensions.training.traces.annotations import Span, is_mark, marks_of
-from pipeplan.extensions.training.traces.op_times import Activities, Activity, Recorded, is_message, moves_data
+from pipeplan.extensions.training.traces.op_times import Recorded, moves_data
 from pipeplan.extensions.training.traces.rank_trace import RankTrace, rank_trace
 from pipeplan.foundation.errors import FormatError
 
@@ -42,17 +43,6 @@ _HOST = "SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name = 'Hostname'"
 
 _PROCESS = 24
 """Number of low bits in a global thread id that identify the thread; the higher bits identify the process."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A kernel or copy on a GPU, in microseconds; ``name`` is None for a copy."""
-
-    stream: int
-    launched: float
-    start: float
-    end: float
-    name: str | None
 
 
 def parse_nsys(paths: Sequence[Path]) -> list[RankTrace]:
@@ -120,7 +110,7 @@ def _spans(database: Connection) -> dict[int, list[Span]]:
     return spans
 
 
-def _work(database: Connection) -> dict[int, list[_Work]]:
+def _work(database: Connection) -> dict[int, list[GpuWork]]:
     launched = {
         (int(thread) >> _PROCESS, correlation): _micro(start)
         for thread, correlation, start in _rows(database, _LAUNCHES)
@@ -131,7 +121,7 @@ def _work(database: Connection) -> dict[int, list[_Work]]:
             key = int(process) >> _PROCESS
             if (launch := launched.get((key, correlation))) is not None:
                 text = None if name is None else str(name)
-                work[key].append(_Work(int(stream), launch, _micro(start), _micro(end), text))
+                work[key].append(GpuWork(int(stream), launch, _micro(start), _micro(end), text))
     return work
 
 
@@ -139,22 +129,17 @@ def _micro(nanoseconds: Any) -> float:
     return int(nanoseconds) / 1e3
 
 
-def _recorded(name: str, spans: Sequence[Span], work: Sequence[_Work]) -> Recorded:
-    computing = {item.stream for item in work if item.name is not None and not is_message(item.name)}
-    messages = [item for item in work if item.name is not None and is_message(item.name)]
-    kernels = [item for item in work if item.stream in computing and not (item.name and is_message(item.name))]
+def _recorded(name: str, spans: Sequence[Span], work: Sequence[GpuWork]) -> Recorded:
     moves = sorted((span.start, span.end) for span in spans if moves_data(span.name))
+    marks = marks_of(name, (span for span in spans if is_mark(span.name)))
+    kernels, messages = gpu_activities(work, marks)
     return Recorded(
-        marks=marks_of(name, (span for span in spans if is_mark(span.name))),
+        marks=marks,
         operators=Activities(()),
-        kernels=_activities(kernels),
-        messages=_activities(messages),
+        kernels=kernels,
+        messages=messages,
         handovers=np.empty(0),
         threads={},
         moves=np.array(moves, np.float64).reshape(-1, 2).T,
         annotated_work={},
     )
-
-
-def _activities(work: Iterable[_Work]) -> Activities:
-    return Activities(Activity(item.stream, item.launched, item.start, item.end) for item in work)

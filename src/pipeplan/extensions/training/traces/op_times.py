@@ -3,8 +3,8 @@
 An annotation has the times at which the host was at an op, but the host may wait there for messages, or run ahead of the
 GPU. So the times of an op are those of its work:
 
-* On a GPU: the kernels launched inside the annotation, by any thread, because autograd has its own. Kernels that transfer
-  messages (NCCL's) do not count. An op starts with the first kernel that starts after the receive has ended; earlier
+* On a GPU: the kernels launched inside the annotation, by any thread, because autograd has its own. NCCL's kernels do not
+  count, except an all-to-all. An op starts with the first kernel that starts after the receive has ended; earlier
   ones, such as the copies of an FSDP unshard, are not part of the op.
 * Else: the annotation, because not all work of the host is an operator. It starts when the last receive in it has ended and
   FSDP has moved the parameters; if the trace has no time of arrival, with the first operator. It ends with the
@@ -14,42 +14,19 @@ GPU. So the times of an op are those of its work:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.extensions.training.traces.activities import COMPUTE, Activities
 from pipeplan.extensions.training.traces.annotations import RESOLUTION, AnnotatedOp
+from pipeplan.extensions.training.traces.pieces import OpPieces, pieces_of
 from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Op
 
 _MOVES = ("FSDP::all_gather", "FSDP::post_backward_reduce")
 """Prefixes of the annotations in which FSDP moves parameters and gradients."""
-
-
-class Activity(NamedTuple):
-    """Work or a message: its stream, the time at which the host launched it, its start and end, in microseconds."""
-
-    stream: int
-    launched: float
-    start: float
-    end: float
-
-
-class Activities:
-    """Activities in the order in which the host launched them."""
-
-    def __init__(self, activities: Iterable[Activity]) -> None:
-        table = np.array(sorted(activities, key=lambda activity: activity.launched), np.float64).reshape(-1, 4)
-        self.stream, self.launched, self.start, self.end = table.T
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    def within(self, start: float, end: float) -> NDArray[np.intp]:
-        """Return the indices of the activities that the host launched between two times."""
-        return np.arange(*np.searchsorted(self.launched, (start, end + RESOLUTION / 2)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,9 +40,9 @@ class Recorded:
     operators
         Operators of the host; their stream is the number of the thread.
     kernels
-        Compute kernels of a GPU.
+        Compute kernels and all-to-alls of a GPU.
     messages
-        Receives of the host, or message kernels of a GPU.
+        Receives of the host, or messages and other collectives of a GPU.
     handovers
         Times at which the host started to send or receive.
     threads
@@ -91,11 +68,6 @@ def moves_data(name: str) -> bool:
     return name.startswith(_MOVES)
 
 
-def is_message(kernel: str) -> bool:
-    """Return True if a kernel of this name transfers messages: NCCL, or its counterparts for other GPUs."""
-    return kernel.lower().startswith(("nccl", "rccl", "mscclkernel"))
-
-
 def op_times(recorded: Recorded) -> tuple[Floats, Floats]:
     """Return the start and end of each annotated op in microseconds, shape (marks,) each."""
     arrivals = _arrivals(recorded)
@@ -108,6 +80,22 @@ def op_times(recorded: Recorded) -> tuple[Floats, Floats]:
         else:
             times[number] = _message_time(recorded, mark)
     return times[:, 0], times[:, 1]
+
+
+def op_pieces(recorded: Recorded, start: Floats, end: Floats) -> list[OpPieces | None]:
+    """Return the pieces of each annotated op between its start and end, None for messages and ops without kernels."""
+    return [
+        _pieces(recorded, number, *times) if mark.computes and len(recorded.kernels) else None
+        for number, (mark, *times) in enumerate(zip(recorded.marks, start.tolist(), end.tolist(), strict=True))
+    ]
+
+
+def _pieces(recorded: Recorded, number: int, start: float, end: float) -> OpPieces:
+    work, others = recorded.kernels, recorded.messages
+    own, beside = _own_work(recorded, number, work), _own_work(recorded, number, others)
+    beside = beside[others.lane[beside] != COMPUTE]
+    times = np.array([np.append(getattr(work, side)[own], getattr(others, side)[beside]) for side in ("start", "end")])
+    return pieces_of(start, end, times, np.append(work.lane[own], others.lane[beside]).astype(int))
 
 
 def _arrivals(recorded: Recorded) -> dict[int, float]:

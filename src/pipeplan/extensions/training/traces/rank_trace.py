@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from pipeplan.extensions.training.traces.annotations import PREFIX, RESOLUTION, AnnotatedOp, with_stage
-from pipeplan.extensions.training.traces.op_times import Recorded, op_times
+from pipeplan.extensions.training.traces.op_times import Recorded, op_pieces, op_times
+from pipeplan.extensions.training.traces.pieces import OpPieces
 from pipeplan.foundation.errors import FormatError
 from pipeplan.model import Floats, Kind
 
@@ -38,6 +39,8 @@ class RankTrace:
         Ops in the text notation; an overlapped pair is one cell.
     start, end
         Times of each cell, in microseconds since ``base``.
+    pieces
+        Pieces of each cell; None for messages, and without kernels of a GPU.
     steps
         Numbers of the cells of each step.
     beginnings
@@ -60,6 +63,7 @@ class RankTrace:
     cells: list[str]
     start: Floats
     end: Floats
+    pieces: list[OpPieces | None]
     steps: list[list[int]]
     beginnings: frozenset[int]
     numbered: bool
@@ -103,6 +107,7 @@ def rank_trace(
         cells=[mark.cell for mark in marks],
         start=start - zero,
         end=end - zero,
+        pieces=op_pieces(recorded, start, end),
         steps=_steps(name, marks),
         beginnings=frozenset({0}),
         numbered=all(mark.numbered for mark in marks),
@@ -193,6 +198,7 @@ def joined(recordings: Sequence[RankTrace]) -> RankTrace:
         cells=[cell for recording in recordings for cell in recording.cells],
         start=np.concatenate([recording.start + shift for recording, shift in zip(recordings, shifts, strict=True)]),
         end=np.concatenate([recording.end + shift for recording, shift in zip(recordings, shifts, strict=True)]),
+        pieces=[pieces for recording in recordings for pieces in recording.pieces],
         steps=[
             [number + offset for number in step]
             for recording, offset in zip(recordings, offsets, strict=False)

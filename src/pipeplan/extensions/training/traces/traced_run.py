@@ -8,12 +8,13 @@ replica of the pipeline.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from pipeplan.extensions.training.traces.annotations import PREFIX
+from pipeplan.extensions.training.traces.pieces import OpPieces
 from pipeplan.extensions.training.traces.rank_trace import RankTrace, joined
 from pipeplan.foundation.errors import FormatError, InvalidScheduleError, NotationError, ShapeError
 from pipeplan.model import (
@@ -52,6 +53,11 @@ class MeasuredRun:
         Files of the folder without times.
     copies_timed
         True if ops that copy to the host and back have the times of the copies. In traces of annotations they do not.
+    pieces
+        Pieces of all ops that ran alone, by kind and stage; without those of ranks whose traces have no kernels.
+    exposed
+        Milliseconds in which each rank communicates inside ops and does not compute, for each timeline. None for a rank
+        whose trace has no kernels; empty if no op of any rank is known to communicate.
     """
 
     timelines: tuple[Timeline, ...]
@@ -61,11 +67,20 @@ class MeasuredRun:
     pauses: tuple[float, ...] = ()
     left_out: tuple[str, ...] = ()
     copies_timed: bool = True
+    pieces: Mapping[tuple[Kind, int], Sequence[OpPieces]] = field(default_factory=dict)
+    exposed: tuple[tuple[float | None, ...], ...] = ()
 
     @property
     def typical(self) -> Timeline:
         """Timeline of median length."""
         return median_step(self.timelines)
+
+    @property
+    def typical_exposed(self) -> tuple[float | None, ...]:
+        """Exposed communication of each rank in the timeline of median length; empty if unknown."""
+        typical = self.typical
+        pairs = zip(self.timelines, self.exposed, strict=False)
+        return next((exposed for timeline, exposed in pairs if timeline is typical), ())
 
     def __str__(self) -> str:
         counts = ((self.steps, "step"), (self.replicas, "replica"), (self.files, "file"))
@@ -106,7 +121,45 @@ def traced_run(recordings: Sequence[RankTrace]) -> MeasuredRun:
     ]
     _require_not_alone(pipelines, ranks[0].world_size)
     timelines = tuple(timeline for row in by_step for timeline, _ in row)
-    return MeasuredRun(timelines, steps, len(pipelines), len(recordings), tuple(pauses), copies_timed=False)
+    return MeasuredRun(
+        timelines,
+        steps,
+        len(pipelines),
+        len(recordings),
+        tuple(pauses),
+        copies_timed=False,
+        pieces=_pieces_alone([trace for pipeline in pipelines for trace in pipeline]),
+        exposed=_exposed(pipelines, steps),
+    )
+
+
+def _pieces_alone(ranks: Sequence[RankTrace]) -> Mapping[tuple[Kind, int], Sequence[OpPieces]]:
+    """Return the pieces of the ops that ran alone, by kind and stage."""
+    alone = defaultdict(list)
+    for trace in ranks:
+        ops = {cell: parse_cell(cell) for cell in trace.cells}
+        for cell, pieces in zip(trace.cells, trace.pieces, strict=True):
+            first, *others = ops[cell]
+            if pieces is not None and not others:
+                alone[first.kind, first.stage].append(pieces)
+    return alone
+
+
+def _exposed(pipelines: Sequence[Sequence[RankTrace]], steps: int) -> tuple[tuple[float | None, ...], ...]:
+    """Return the exposed communication of each rank in milliseconds, for each step and replica.
+
+    It is not known of a run whose ops show none at all: kernels that communicate may have other names.
+    """
+    pieces = (part for pipeline in pipelines for trace in pipeline for part in trace.pieces)
+    if not any(part is not None and part.lanes for part in pieces):
+        return ()
+    return tuple(tuple(_exposed_in(trace, step) for trace in ranks) for step in range(steps) for ranks in pipelines)
+
+
+def _exposed_in(trace: RankTrace, step: int) -> float | None:
+    pieces = [trace.pieces[number] for number in trace.steps[step]]
+    known = [part.exposed for part in pieces if part is not None]
+    return sum(known) / 1e3 if known else None
 
 
 def pause(before: tuple[Timeline, float], after: tuple[Timeline, float]) -> float:

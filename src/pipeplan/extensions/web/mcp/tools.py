@@ -123,7 +123,7 @@ _FORMS: dict[SettingKind, Json] = {
     "flag": {"type": "boolean"},
     "per_stage": {"type": ["number", "array"], "items": _NUMBER},
     "pair_times": {"type": ["number", "array"]},
-    "segments": {"type": "array", "items": {"type": "object"}},
+    "segments": {"type": ["array", "object"], "items": {"type": "object"}},
     "limit": _SIZES,
     "size": {"type": ["number", "string"]},
     "names": _TEXTS,

@@ -1,0 +1,77 @@
+"""Which kernels of a GPU communicate inside ops, and how."""
+
+import json
+
+import pytest
+
+from pipeplan.extensions.training.traces.activities import LANES, lane_of
+from pipeplan.extensions.training.traces.kineto import parse_rank
+from pipeplan.extensions.training.traces.traced_run import MeasuredRun, traced_run
+from tests.extensions.training.traces.gpu_traces import COMPUTE, EXPERTS, MAIN, MESSAGES, SEND_RECV, GpuRank
+
+
+@pytest.mark.parametrize(
+    ("kernel", "collective", "lane"),
+    [
+        (SEND_RECV, "all_to_allv", "all_to_all"),
+        (SEND_RECV, "send", "compute"),
+        ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "", None),
+        ("ncclDevKernel_AllGather_RING_LL", "_allgather_base", "all_gather"),
+        ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "", "reduce_scatter"),
+        ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "", "all_reduce"),
+        ("rcclGenericKernel<1, false>", "all_to_all", "all_to_all"),
+        ("void deep_ep::intranode::combine<__nv_bfloat16, 8, 768, 4096>(int4*)", "", "all_to_all"),
+        ("void dpsk::ep::internode::cached_notify<false>(int)", "", "all_to_all"),
+        ("dispatch", "", "all_to_all"),
+        ("deep_ep::layout::get_dispatch_layout<256, 32, 8>(long const*)", "", "compute"),
+        ("triton_poi_fused_all_to_all_single_clone_permute_view_0", "", "compute"),
+        ("void at::native::dispatch_elementwise(int)", "", "compute"),
+    ],
+)
+def test_lanes_of_kernels(kernel, collective, lane):
+    """A ``SendRecv`` without the name of its collective has none by itself."""
+    found = lane_of(kernel, collective)
+    assert (None if found < 0 else LANES[found]) == lane
+
+
+def op_of(
+    *kernels: tuple[str, int, float, float], outside: tuple[str, int] | None = None, collective: str = ""
+) -> MeasuredRun:
+    """A run of an F with these kernels (name, stream, start and end in microseconds), and of a B."""
+    writer = GpuRank()
+    writer.annotate("PP:0F0", 0, 50)
+    for number, (name, stream, start, end) in enumerate(kernels):
+        own = {"Collective name": collective} if collective and stream != COMPUTE else {}
+        writer.launch(1 + number, MAIN, name, stream, start, end, **own)
+    if outside is not None:
+        writer.launch(60, MAIN, *outside, 400, 450)
+    writer.annotate("PP:0B0", 100, 50)
+    writer.launch(105, MAIN, "gemm", COMPUTE, 500, 600)
+    return traced_run([parse_rank("a", json.dumps({"traceEvents": writer.events}))])
+
+
+GEMM, LATER = ("gemm", COMPUTE, 0, 100), ("gemm", COMPUTE, 140, 200)
+BETWEEN = (SEND_RECV, EXPERTS, 100, 140)
+
+
+@pytest.mark.parametrize(
+    ("run", "exposed"),
+    [
+        (op_of(GEMM, BETWEEN, LATER), ((0.04,),)),
+        (op_of(GEMM, BETWEEN, LATER, outside=(SEND_RECV, MESSAGES)), ((0.04,),)),
+        (op_of(GEMM, BETWEEN, LATER, outside=(SEND_RECV, EXPERTS)), ()),
+        (op_of(GEMM, BETWEEN, LATER, collective="recv"), ()),
+        (op_of(GEMM, LATER, (SEND_RECV, EXPERTS, 200, 250)), ()),
+        (op_of(GEMM, LATER, (SEND_RECV, EXPERTS, 200, 250), collective="all_to_allv"), ((0.05,),)),
+        (op_of(GEMM, LATER, outside=("ncclDevKernel_AllReduce_Sum_f32_RING_LL", EXPERTS)), ()),
+        (op_of(), ()),
+    ],
+)
+def test_communication_in_ops_is_told_from_messages_and_from_what_is_outside(run, exposed):
+    """Nothing is said of a run whose ops show no communication."""
+    assert [list(row) for row in run.exposed] == [pytest.approx(list(row)) for row in exposed]
+
+
+def test_an_op_ends_with_its_all_to_all():
+    (timeline,) = op_of(GEMM, LATER, (SEND_RECV, EXPERTS, 200, 250), collective="all_to_all").timelines
+    assert timeline.end[0] - timeline.start[0] == pytest.approx(0.25)
