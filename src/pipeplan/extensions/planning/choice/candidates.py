@@ -148,10 +148,11 @@ def _chunks(request: PlanRequest, draft: Draft) -> Sequence[int]:
 
 
 def _schedule(request: PlanRequest, draft: Draft) -> Sequence[str]:
-    usual, paired = ("1f1b",) if draft["pipeline"] == 1 else SCHEDULES, ()
-    if draft["expert"] > 1 and "expert" in software(draft["software"]).hides:
-        paired = (OVERLAPPED["1f1b" if draft["pipeline"] == 1 else "interleaved-1f1b"],)
-    return (*usual, *paired)
+    alone = draft["pipeline"] == 1
+    usual = ("1f1b",) if alone else SCHEDULES
+    if draft["expert"] == 1 or "expert" not in software(draft["software"]).hides:
+        return usual
+    return (*usual, OVERLAPPED["1f1b" if alone else "interleaved-1f1b"])
 
 
 def _in_flight(request: PlanRequest, draft: Draft) -> Sequence[float | None]:

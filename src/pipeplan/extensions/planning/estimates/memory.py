@@ -191,8 +191,8 @@ class _Peaks:
             forward, backward = np.where(turned, first + 1, first), np.where(turned, first, first + 1)
             ops = np.stack((columns.stage[forward], columns.stage[backward], columns.kind[backward] == Kind.I), axis=1)
             pairs, which = np.unique(ops, axis=0, return_inverse=True)
-            most = [stages[one].beside(stages[other], inputs=bool(inputs)) for one, other, inputs in pairs.tolist()]
-            of_pair = np.array(most).reshape(-1, 2)[which.ravel()]
+            sums = [stages[one].beside(stages[other], inputs=bool(inputs)) for one, other, inputs in pairs.tolist()]
+            of_pair = np.array(sums).reshape(-1, 2)[which.ravel()]
             level[first], besides[first] = before[first] + of_pair.sum(axis=1), of_pair[:, 1]
             level[first + 1], besides[first + 1] = after[first + 1], 0.0
         held, most = np.zeros(schedule.ranks), np.zeros(schedule.ranks)

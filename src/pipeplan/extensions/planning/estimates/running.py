@@ -63,7 +63,7 @@ def costs_of(stages: StageCosts, configuration: Configuration) -> Costs:
         )
     return Costs(
         forward=forward,
-        backward=inputs + weights if segments is None else segments.alone(),
+        backward=inputs + weights if segments is None else segments.alone().time,
         backward_input=inputs,
         backward_weight=weights,
         recompute=np.maximum(stages.recompute, least),

@@ -13,7 +13,7 @@ from itertools import chain, zip_longest
 
 from pipeplan.costs import OpSegments, Segment
 from pipeplan.extensions.planning.estimates.seconds import WorkMachine, collective_seconds, work_seconds
-from pipeplan.extensions.planning.hardware.efficiency import generation
+from pipeplan.extensions.planning.hardware import generation
 from pipeplan.extensions.planning.workload import Collective, LayerWork, Work
 from pipeplan.model import Floats
 

@@ -29,7 +29,7 @@ from pipeplan.extensions.planning.hardware import Gpu
 from pipeplan.foundation.errors import UnknownNameError
 
 _OF_CORE: frozenset[Hidden] = frozenset({"context", "expert", "data", "parameters"})
-_OVERLAPPED = _OF_CORE | {"tensor"}
+_OVERLAPPED: frozenset[Hidden] = frozenset({*_OF_CORE, "tensor"})
 
 _MEGATRON_2021 = Software(
     name="megatron-lm-2021",
@@ -174,7 +174,7 @@ _TABLE = (
     replace(
         _BRIDGE,
         name="megatron-bridge",
-        title="Megatron Bridge's performance recipes since 26.06, with overlapped expert exchanges",
+        title="Megatron Bridge's performance recipes since 26.06",
         graphs=True,
         expert_launch=0.0,
         source=(
