@@ -75,6 +75,10 @@ class OpSegments:
         """Return the segments as files have them: ``{"forward": [{"compute": 1.2}, ...], ...}``."""
         return {op: [{name: time} for name, time in getattr(self, op)] for op in OPS}
 
+    def communication(self) -> Iterator[Segment]:
+        """Yield the communications of all three ops."""
+        return (segment for op in OPS for segment in getattr(self, op) if segment[0] != COMPUTE)
+
     def scaled(self, factors: Sequence[float], *, communication: float = 1.0) -> OpSegments:
         """Return the segments with the times of F, I and W multiplied by a factor each, and of communication by another."""
         return OpSegments(
@@ -292,8 +296,8 @@ class Segments:
     @property
     def communication(self) -> str:
         """Kinds of communication that take time, in words: ``all-to-all, all-gather``; empty without any."""
-        used = {name for stage in self.stages for op in OPS for name, time in getattr(stage, op) if time > 0}
-        return ", ".join(name.replace("_", "-") for name in get_args(Lane) if name in used - {COMPUTE})
+        used = {name for stage in self.stages for name, time in stage.communication() if time > 0}
+        return ", ".join(name.replace("_", "-") for name in get_args(Lane) if name in used)
 
     def _numbers(self, forward: Any, backward: Any, inputs: Any) -> tuple[NDArray[np.int64], ...]:
         """Return the numbers of the chains of pairs, broadcast; see :meth:`together`."""

@@ -113,8 +113,8 @@ def _segments(random: Random, stages: int, slices: int, *, whole: bool) -> dict[
     slowdown = random.choice((1.0, 1.0, 2.0)) if whole else random.choice((1.0, random.uniform(1, 1.5)))
     times = ("forward_times", "backward_times", "backward_input_times", "backward_weight_times", "overlap_times")
     return {
-        "segments": [of_lists(*random_op(random, value)) for _ in range(stages)],
         "pair_slowdown": slowdown,
         "delayed_weights": random.random() < 0.5,
+        "segments": [of_lists(*random_op(random, value)) for _ in range(stages)],
         **dict.fromkeys(times),
     }
