@@ -14,14 +14,16 @@ class Chains(NamedTuple):
     """Ops in the order of their pieces: computation, communication, computation, ..., computation.
 
     ========= ===================================================================================================
-    offsets   chain i has the steps offsets[i] to offsets[i + 1] - 1
+    first     first step of each chain
+    count     number of its steps
     compute   time of each step's computation, which waits for the step's communication
     weight    time of the computation behind it that the next step does not wait for
     message   time of each step's communication, which waits for the computation before it; 0 in a first step
     ========= ===================================================================================================
     """
 
-    offsets: Annotated[Ints, "chains + 1"]
+    first: Annotated[Ints, "chains"]
+    count: Annotated[Ints, "chains"]
     compute: Annotated[Floats, "steps"]
     weight: Annotated[Floats, "steps"]
     message: Annotated[Floats, "steps"]
@@ -73,9 +75,8 @@ def run_pair(chains: Chains, forward: int, backward: int, pair: int, slowdown: f
     A lane has ended the pieces before its place, so the places say what each op waits for: of step i, the backward has
     computed from place 3 i + 1 on and the forward from 3 i + 3; messages have come from places 2 i + 1 and 2 i + 2 on.
     """
-    of_forward, of_backward = chains.offsets[forward], chains.offsets[backward]
-    forwards = chains.offsets[forward + 1] - of_forward
-    backwards = chains.offsets[backward + 1] - of_backward
+    of_forward, of_backward = chains.first[forward], chains.first[backward]
+    forwards, backwards = chains.count[forward], chains.count[backward]
     steps = max(forwards, backwards)
     # Places on the lanes, and what is left of the pieces there; -1: none runs.
     computes, messages = 0, 2

@@ -358,8 +358,9 @@ class Segments:
             of_stages.append([numbers.setdefault(_steps_of(op), len(numbers)) for op in ops])
         content = list(numbers)
         message, compute, weight = np.array([step[:3] for steps in content for step in steps]).T.copy()
-        offsets = np.array(list(accumulate(map(len, content), initial=0)), np.int64)
-        return _StageChains(Chains(offsets, compute, weight, message), content, *np.array(of_stages, np.int64).T.copy())
+        count = np.array([len(steps) for steps in content], np.int64)
+        chains = Chains(np.cumsum(count) - count, count, compute, weight, message)
+        return _StageChains(chains, content, *np.array(of_stages, np.int64).T.copy())
 
 
 class _StageChains(NamedTuple):
