@@ -15,7 +15,7 @@ class Chains(NamedTuple):
 
     ========= ===================================================================================================
     first     first step of each chain
-    count     number of its steps
+    length    number of its steps
     compute   time of each step's computation, which waits for the step's communication
     weight    time of the computation behind it that the next step does not wait for
     message   time of each step's communication, which waits for the computation before it; 0 in a first step
@@ -23,7 +23,7 @@ class Chains(NamedTuple):
     """
 
     first: Annotated[Ints, "chains"]
-    count: Annotated[Ints, "chains"]
+    length: Annotated[Ints, "chains"]
     compute: Annotated[Floats, "steps"]
     weight: Annotated[Floats, "steps"]
     message: Annotated[Floats, "steps"]
@@ -76,7 +76,7 @@ def run_pair(chains: Chains, forward: int, backward: int, pair: int, slowdown: f
     computed from place 3 i + 1 on and the forward from 3 i + 3; messages have come from places 2 i + 1 and 2 i + 2 on.
     """
     of_forward, of_backward = chains.first[forward], chains.first[backward]
-    forwards, backwards = chains.count[forward], chains.count[backward]
+    forwards, backwards = chains.length[forward], chains.length[backward]
     steps = max(forwards, backwards)
     # Places on the lanes, and what is left of the pieces there; -1: none runs.
     computes, messages = 0, 2

@@ -358,8 +358,8 @@ class Segments:
             of_stages.append([numbers.setdefault(_steps_of(op), len(numbers)) for op in ops])
         content = list(numbers)
         message, compute, weight = np.array([step[:3] for steps in content for step in steps]).T.copy()
-        count = np.array([len(steps) for steps in content], np.int64)
-        chains = Chains(np.cumsum(count) - count, count, compute, weight, message)
+        length = np.array([len(steps) for steps in content], np.int64)
+        chains = Chains(np.cumsum(length) - length, length, compute, weight, message)
         return _StageChains(chains, content, *np.array(of_stages, np.int64).T.copy())
 
 
