@@ -311,7 +311,9 @@ def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
         return settings
     layout = layout_of(settings, placement.stages)
     of_stages = stage_settings(settings.layers, layout)
-    twice = next((name for name in (*of_stages, "backward_times") if getattr(settings, name) is not None), None)
+    twice = next(
+        (name for name in (*of_stages, "backward_times", "segments") if getattr(settings, name) is not None), None
+    )
     if twice is not None:
         raise CostError(f"{twice.replace('_', ' ')} follow from the layers: set only one of the two", field=twice)
     return replace(settings, layers=None, layers_per_stage=None, **of_stages)

@@ -91,12 +91,12 @@ OPS = ("forward", "backward_input", "backward_weight")
 """Ops that have segments: F, I and W. A full backward has those of I and W."""
 
 
-def segments_in(parts: Any, op: str) -> tuple[Segment, ...]:
+def segments_in(parts: Any, op: str, where: str = "") -> tuple[Segment, ...]:
     """Return the segments of an op from a list of pairs, or of mappings of one name to its time.
 
-    Raises the errors of :class:`OpSegments`.
+    Raises the errors of :class:`OpSegments`, in which ``where`` follows the op, such as `` of stage 3``.
     """
-    words = f"segments of {op.replace('_', ' ')}"
+    words = f"segments of {op.replace('_', ' ')}{where}"
     if not isinstance(parts, list | tuple) or not parts:
         raise CostError(
             f"{words}: expected a list such as [{{compute: 1.2}}, {{all_to_all: 0.4}}], not {shortened(repr(parts), 60)}",
@@ -112,7 +112,7 @@ def _segment(part: Any, words: str) -> Segment:
             f"{words}: expected a name with its time, such as {{compute: 1.2}}, not {shortened(repr(part), 60)}",
             field="segments",
         )
-    name, time = pair
+    name, time = pair[0], pair[1].tolist() if hasattr(pair[1], "tolist") else pair[1]
     if name not in get_args(Lane):
         raise UnknownNameError(f"part in {words}:", name, get_args(Lane), field="segments")
     if type(time) not in (int, float):
@@ -150,8 +150,8 @@ def _aligned(layer: OpSegments) -> tuple[tuple[Segment, ...], tuple[Segment, ...
         return inputs, weights
     if any(name != COMPUTE for name, _ in weights):
         raise CostError(
-            f"segments of a layer: its backward_weight communicates, and has {_computes(weights)} computations beside "
-            f"{_computes(inputs)} of backward_input: write as many, with compute: 0 where W does nothing",
+            f"segments of a layer: backward_weight communicates, so it needs as many computations as backward_input, "
+            f"{_computes(inputs)}, not {_computes(weights)}: write compute: 0 where it computes nothing",
             field="layers",
         )
     if inputs[-1][0] != COMPUTE:
