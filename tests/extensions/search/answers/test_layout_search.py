@@ -8,13 +8,15 @@ import pytest
 import pipeplan
 from pipeplan.answers.simulating.result import view_of_result
 from pipeplan.cli import main
-from pipeplan.costs import Layer
+from pipeplan.costs import Layer, OpSegments
 from pipeplan.foundation.errors import InfeasibleError, InputError, PipeplanError
 
 BLOCK = Layer(forward=1, backward_input=1.1, backward_weight=0.9, activation_bytes=100, static_bytes=300, role="block")
 EMBEDDING = Layer(forward=0.2, backward_input=0.1, backward_weight=0.3, static_bytes=200, role="embedding")
 HEAD = Layer(forward=2, backward_input=2, backward_weight=2, activation_bytes=300, static_bytes=200, role="head")
 LAYERS = (EMBEDDING, *[BLOCK] * 10, HEAD)
+COMPUTES = (("compute", 1.0),)
+SEGMENTS = OpSegments(forward=COMPUTES, backward_input=COMPUTES, backward_weight=COMPUTES)
 SHAPE: dict[str, Any] = {"ranks": 2, "microbatches": 4, "layers": LAYERS, "p2p_time": 0.1}
 BUDGET: dict[str, Any] = {"evaluations": 400, "workers": 1}
 
@@ -106,7 +108,9 @@ def test_table_and_shell(capsys, tmp_path):
         ({"layers": None}, "layout auto needs the costs of each layer: set layers"),
         ({"layers_per_stage": (6, 6)}, "layers_per_stage fixes what layout auto should find"),
         ({"start": "1f1b"}, "a start has its own layers of each stage"),
-        ({"overlap_times": 3.0}, "overlap_times are those of a stage"),
+        ({"overlap_times": 3.0}, "overlap_times are those of a stage.*give each layer its segments"),
+        ({"segments": (SEGMENTS,)}, "segments are those of a stage.*give each layer its segments"),
+        ({"decide": "overlap"}, "overlap needs"),
         ({"recompute_times": (1.0, 2.0)}, "recompute_times has a value for each stage"),
         ({"ranks": 20}, "12 layers cannot make 20 stages"),
         ({"forward_times": 3.0}, "forward times follow from the layers"),

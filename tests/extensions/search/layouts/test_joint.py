@@ -18,6 +18,7 @@ from pipeplan.foundation.errors import InfeasibleError, InputError
 from pipeplan.model import Placement
 from tests.extensions.search.case import Case, numbers, whole
 from tests.extensions.search.independent_enumeration import Enumeration
+from tests.extensions.search.layouts.test_overlapped_layouts import random_layer
 
 pytest.importorskip("ortools", reason="proofs need OR-Tools: the extra 'search'")
 
@@ -59,6 +60,13 @@ def case_of(layers, placement, layout, *, microbatches, p2p, limit, choices):
     """One layout for the independent enumeration; the sums over layers are made once more."""
     runs = [layers[sum(layout[:stage]) : sum(layout[: stage + 1])] for stage in range(len(layout))]
 
+    segments = Settings(layers=layers, layers_per_stage=layout).costs(placement).segments
+    stages = np.arange(len(layout))
+    pairs = None
+    if segments is not None:
+        rows = {kind: segments.together(stages[:, None], stages, kind == "I").time.tolist() for kind in "BI"}
+        pairs = {kind: tuple(numbers(*row) for row in times) for kind, times in rows.items()}
+
     def sums(*names):
         return numbers(*(sum(getattr(layer, name) for layer in run for name in names) for run in runs))
 
@@ -70,6 +78,7 @@ def case_of(layers, placement, layout, *, microbatches, p2p, limit, choices):
         backward=sums("backward_input", "backward_weight"),
         inputs=sums("backward_input"),
         weights=sums("backward_weight"),
+        pairs=pairs,
         transfer=Fraction(str(p2p)),
         activation=sums("activation_bytes"),
         kept=sums("activation_bytes"),
@@ -113,6 +122,18 @@ def test_tiny_instances_are_solved_to_the_optimum_over_everything(seed):
     assert found.result.value == pytest.approx(least, rel=1e-9)
     assert found.result.optimal
     assert found.result.bound.value == pytest.approx(least, rel=1e-9)
+
+
+def test_overlapped_pairs_are_searched_and_bounded_over_all_layouts():
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        layers = [random_layer(random) for _ in range(4)]
+        instance = {"microbatches": 2, "p2p": 0.5 * (seed % 2), "limit": None, "choices": WHOLE_BACKWARDS}
+        least = least_of_all(layers, TWO_RANKS, **instance)
+        spaces = [space_of(layers, placement, **instance) for placement in TWO_RANKS]
+        found = joint_search(spaces, Effort(seconds=None, evaluations=2000)).result
+        assert found.value == pytest.approx(least, rel=1e-9)
+        assert found.bound.value <= least * (1 + 1e-9)
 
 
 def test_split_backwards_are_solved_to_the_optimum_over_all_layouts():

@@ -48,11 +48,13 @@ def searches_layouts(options: SearchOptions, settings: Settings) -> bool:
             "set layers_per_stage",
             field="start",
         )
-    if settings.overlap_times is not None:
-        raise InputError(
-            "overlap_times are those of a stage, and a search for the layout changes the stages: drop overlap_times",
-            field="overlap_times",
-        )
+    for name in ("overlap_times", "segments"):
+        if getattr(settings, name) is not None:
+            raise InputError(
+                f"{name} are those of a stage, and a search for the layout changes the stages: drop {name}, and give each "
+                "layer its segments",
+                field=name,
+            )
     for name, setting in SETTINGS.items():
         if setting.kind == "per_stage" and isinstance(getattr(settings, name), tuple):
             raise InputError(

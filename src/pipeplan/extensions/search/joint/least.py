@@ -18,6 +18,12 @@ Over all layouts, four bounds are taken:
     1983).
 *One stage per rank*
     The bound of a rank depends on its own layers alone, so the layout with the least largest bound is found exactly.
+*Overlapped pairs*
+    Their computation runs one piece after the other, and so does their communication. Each of the two takes the place of
+    the work of ranks. With one stage per rank, n forwards run alone, and as many backwards; the others take P in pairs. The
+    first backward starts no earlier than T, the first forward at H::
+
+        makespan >= max(T, H + n F) + (m - n) P + n B      least over n from 1 on
 *Memory*
     Every activation is held at least while its microbatch goes on to the last layer and back. Memory times makespan has room
     for all of them.
@@ -27,10 +33,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from pipeplan.extensions.search.joint.space import LayoutSpace
+from pipeplan.extensions.search.layouts.pairs import lanes_of, segments_of
 from pipeplan.extensions.search.layouts.problem import Numbers
 from pipeplan.model import Floats, tolerances
 from pipeplan.simulation import Bound
@@ -51,6 +59,8 @@ MOST_UNITS = 64
 """Maximum number of units of whole layers that are tried."""
 
 _F, _I, _W = 0, 1, 2
+
+Lane = Literal["computation", "communication"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,23 +88,29 @@ class LeastBounds:
     ----------
     space
         The layouts.
+    lane
+        Lane of overlapped pairs that the work of ranks is on; None: computation, and bounds of communication beside it.
     """
 
-    def __init__(self, space: LayoutSpace) -> None:
+    def __init__(self, space: LayoutSpace, lane: Lane | None = None) -> None:
         self.space = space
         problem = space.example
         costs, slices = problem.costs, problem.slices
-        sums = space.sums
-        halves = np.diff(sums[:, 1:3], axis=0)
-        whole = np.diff(sums[:, 3])
-        if problem.split_backward:
-            # A full backward may be shorter than both halves: then it counts as I, with W after it.
-            both = np.minimum(halves.sum(axis=1), whole)
-            inputs = np.minimum(halves[:, 0], whole)
-        else:
-            both = inputs = whole
-        self._plain = bool(problem.split_backward and np.allclose(both, halves.sum(axis=1), rtol=1e-12))
-        times = np.stack((np.diff(sums[:, 0]), inputs, both - inputs))
+        sums, segments = space.sums[:, :4].copy(), costs.segments
+        delayed = segments is not None and segments.delayed_weights
+        self.paired = segments is not None and problem.choices.overlap
+        """True if ops may overlap."""
+        self.communication = LeastBounds(space, "communication") if self.paired and lane is None else None
+        if delayed:
+            sums[:, 3] = sums[:, 1]  # communication may hide all of W in a full backward
+        times, plain = self._times(sums)
+        self._plain = plain and not delayed
+        alone = times
+        if segments is not None and (self.paired or delayed):
+            lanes = np.array([lanes_of(segments_of(layer), segments.slowdown) for layer in space.layers])
+            forward, both, inputs = lanes[:, 3:].T if lane == "communication" else lanes[:, :3].T
+            whole = both if delayed else np.minimum(both, alone[1] + alone[2])
+            times, _ = self._times(_sums(np.stack((forward, inputs, both - inputs, whole))).T)
         factors = costs.factors
         if factors is None:
             total, least = np.full(3, float(problem.microbatches)), np.ones(3)
@@ -107,15 +123,27 @@ class LeastBounds:
         self.times = times
         self.total = total / problem.placement.copies
         """Sum of the factors of the microbatches of a copy on F, I and W."""
-        before = np.concatenate((np.zeros((3, 1)), np.cumsum(times, axis=1)), axis=1)
-        self.before = before
-        """Times of F, I and W of the layers before each one, shape (3, layers + 1)."""
-        self.way = before * (least / slices)[:, None]
-        """The same for the least slice of a microbatch."""
+        self.before = _sums(times)
+        """Work of F, I and W of the layers before each one, shape (3, layers + 1)."""
+        self.way = _sums(alone) * (least / slices)[:, None]
+        """Times of F, I and W alone of the layers before each one, for the least slice of a microbatch."""
         self.hop = float(costs.transfer_times(slices).min())
         self.onward = problem.objective == "makespan"
         start = space.ends[0]
         self.last_weight = float(self.way[_W, start]) if self._plain else 0.0
+
+    def _times(self, sums: Floats) -> tuple[Floats, bool]:
+        """Return the least times of F, I and W of each layer, shape (3, layers), and whether I and W take those of a B.
+
+        ``sums`` are those of F, I, W and B over the layers before each one.
+        """
+        forward, inputs, weights, whole = np.diff(sums, axis=0).T
+        if not self.space.example.split_backward:
+            return np.stack((forward, whole, np.zeros(len(whole)))), False
+        # A full backward may be shorter than both halves: then it counts as I, with W after it.
+        both, first = np.minimum(inputs + weights, whole), np.minimum(inputs, whole)
+        plain = bool(np.allclose(both, inputs + weights, rtol=1e-12))
+        return np.stack((forward, first, both - first)), plain
 
     @cached_property
     def hops(self) -> Floats:
@@ -226,7 +254,10 @@ class LeastBounds:
         if self.space.placement.copies > 1 and self.onward:
             of_ranks = of_ranks + self._first_heads(bounds)  # a row per rank
         quick: Floats = np.maximum(of_ranks.max(axis=1), self.of_memory(bounds).max(axis=1))
-        return quick
+        if self.has_one_stage_each and self.paired:
+            stages = np.arange(self.space.stages)
+            quick = np.maximum(quick, self.arcs[stages, bounds[:, :-1], bounds[:, 1:]].max(axis=1))
+        return quick if self.communication is None else np.maximum(quick, self.communication.quick(bounds))
 
     def _first_heads(self, bounds: Numbers) -> Floats:
         """Return the earliest start of each rank, the least of those of all copies of the model; shape (layouts, ranks)."""
@@ -245,6 +276,9 @@ class LeastBounds:
         candidates = [self._chain, self._by_weights(), self._whole_layers(), self._by_memory()]
         if self.has_one_stage_each:
             candidates.append(Bound(self.one_stage_each[0], "the least work of the slowest rank with one stage each"))
+        if self.communication is not None:
+            bound = self.communication.least
+            candidates.append(Bound(bound.value, bound.reason.replace("work", "communication")))
         return max(candidates, key=lambda bound: bound.value)
 
     @property
@@ -385,6 +419,8 @@ class LeastBounds:
 
         Shape (stages, layers + 1, layers + 1), by first layer and end.
         """
+        if self.space.pairs is not None and self.paired and self.space.example.costs.factors is None:
+            return self._paired_arcs()
         work = self.total[:, None, None] * (self.before[:, None, :] - self.before[:, :, None])
         values = np.repeat(work.sum(axis=0)[None], self.space.stages, axis=0)
         if not self.onward:
@@ -395,3 +431,39 @@ class LeastBounds:
         values = np.maximum(values + head[:, :, None], (work[_F] + work[_I])[None] + (head + tail)[:, :, None])
         arcs: Floats = np.maximum(values, (work[_I] + work[_W])[None] + turn[:, None, :])
         return arcs
+
+    def _paired_arcs(self) -> Floats:
+        """Return the arcs if ops may overlap: with n forwards alone, the first backward at T and the first forward at H."""
+        space, problem = self.space, self.space.example
+        assert space.pairs is not None
+        count, hop, turn = problem.microbatches, self.hop * self.hops, 2 * self.hop * self.hops[-1]
+        times = self.way * problem.slices  # of a microbatch, as they are alike
+        forward, inputs, _ = times[:, None, :] - times[:, :, None]
+        weights = space.sums[None, :, 2] - space.sums[:, None, 2]
+        full, half, whole = space.own_pairs
+        if problem.split_backward:
+            both = np.minimum(whole, inputs + weights)
+        else:
+            both, half = whole, full
+        pair = np.maximum(np.minimum(np.minimum(full, half + weights), forward + both), both)
+        head = (self.way[_F] + hop[:, None])[:, :, None]
+        one = 1 / problem.slices
+        if not self.onward:
+            spans: Floats = (count - one) * pair + one * (forward + both)
+            return spans
+        tail = (self.way[_I] + hop[:, None])[:, :, None] + self.last_weight
+        turned = (self.way[_F, -1] + self.way[_I, -1] - self.way[_I])[None, None, :] + (turn - hop)[:, None, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            early = np.clip(np.where(forward > 0, (turned - head) / forward, count), one, count)
+
+        begun = np.maximum(turned, head + early * forward)
+        whole_ends = begun + (count - early) * pair + early * both
+        # The chain to the first stage follows the last I.
+        of_input = np.minimum(np.minimum(full, half), forward + inputs)
+        arcs: Floats = np.maximum(whole_ends, begun + (count - early) * of_input + early * inputs + tail)
+        return arcs
+
+
+def _sums(times: Floats) -> Floats:
+    """Return the sums over the layers before each one, shape (kinds, layers + 1), of times of shape (kinds, layers)."""
+    return np.concatenate((np.zeros((len(times), 1)), np.cumsum(times, axis=1)), axis=1)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
-from pipeplan.costs import Layer, Layout
+from pipeplan.costs import Layout
 from pipeplan.extensions.search.joint.least import LeastBounds
 from pipeplan.extensions.search.joint.space import LayoutSpace
+from pipeplan.extensions.search.layouts.best import layout_problem
 from pipeplan.extensions.search.layouts.best import search as best_of_order
-from pipeplan.extensions.search.layouts.order import OrderGraph
 from pipeplan.extensions.search.layouts.problem import (
     Deadline,
     Laid,
@@ -25,25 +24,10 @@ from pipeplan.extensions.search.layouts.problem import (
     shifted,
 )
 from pipeplan.extensions.search.layouts.stages import (
-    MOST_LAYERS,
-    LaidLayer,
-    LayerOption,
     RankPeaks,
-    StageOption,
-    StageTables,
-    parts_of,
 )
 from pipeplan.foundation.errors import PipeplanError
-from pipeplan.model import Bools, Floats, Kind, LayerKind, Schedule, tolerances
-
-_KINDS: dict[str | None, LayerKind] = {
-    "embedding": "embedding",
-    "block": "dense",
-    "mtp": "mtp",
-    "head": "head",
-    None: "dense",
-}
-"""Kind of a layer in the planner by its role."""
+from pipeplan.model import Bools, Floats, Kind, Schedule, tolerances
 
 EVENNESS = 1e-3
 """Weight of the unevenness of stages beside the bound of a layout."""
@@ -70,18 +54,6 @@ class Proposals:
     space: LayoutSpace
     least: LeastBounds
 
-    @cached_property
-    def _tables(self) -> StageTables | None:
-        """Times and bytes of stages as the planner's layout search has them; None if it cannot lay these layers out."""
-        layers = self.space.layers
-        if len(layers) > MOST_LAYERS:
-            return None
-        try:
-            parts = parts_of([_laid(layer) for layer in layers])
-        except PipeplanError:
-            return None
-        return StageTables(parts, (StageOption(name=""),))
-
     def for_order(self, schedule: Schedule, deadline: Deadline, start: Layout | None = None) -> Layout | None:
         """Return the best layout found for the order of a schedule; None if there is none that fits.
 
@@ -97,6 +69,7 @@ class Proposals:
             if start is None:
                 counts = best_of_order(problem, deadline).layout
             else:
+                problem.restrict(problem.makespan_alone(self._laid(start)))
                 counts = descend(problem, self._laid(start), deadline).counts
         except PipeplanError:
             return None
@@ -124,15 +97,13 @@ class Proposals:
 
     def _of_order(self, schedule: Schedule) -> LayoutProblem | None:
         """Return the planner's layout problem for an order; None if it has ops that the planner does not know."""
-        tables = self._tables
+        tables = self.space.tables
         if tables is None or any(schedule.has(kind) for kind in (Kind.R, Kind.OFFLOAD, Kind.SEND_F)):
             return None
         costs, limits = self.space.example.costs, self.space.limits
         in_bytes = limits is not None and not limits.in_activations
-        order = OrderGraph(schedule, costs.transfer.time(), costs.overhead)
-        return LayoutProblem(
-            order, tables, RankPeaks(schedule, limits.values.tolist() if limits and in_bytes else None)
-        )
+        peaks = RankPeaks(schedule, limits.values.tolist() if limits and in_bytes else None)
+        return layout_problem(schedule, tables, peaks, self.space.pairs, (costs.transfer.time(), costs.overhead))
 
     def _laid(self, layout: Layout) -> Laid:
         return Laid(self._with_ends(layout, -1), (0,) * len(layout))
@@ -144,8 +115,8 @@ class Proposals:
 
     def _with_ends(self, counts: Sequence[int], times: int) -> Layout:
         """Return the layout with the layers that are fixed to its ends added, or taken away if ``times`` is -1."""
-        assert self._tables is not None
-        parts, layout = self._tables.parts, list(counts)
+        assert self.space.tables is not None
+        parts, layout = self.space.tables.parts, list(counts)
         layout[0] += times * len(parts.start)
         layout[-1] += times * len(parts.end)
         return tuple(layout)
@@ -222,21 +193,3 @@ def _moved(bounds: Numbers, stages: Bools | None = None) -> Numbers:
     if stages is not None:
         pairs &= stages[:, None] | stages[None, :]
     return shifted(bounds, *np.nonzero(pairs))
-
-
-def _laid(layer: Layer) -> LaidLayer:
-    """Return a layer with costs as a layer of the planner, with one way to run it."""
-    return LaidLayer(
-        options=(
-            LayerOption(
-                name="",
-                forward=layer.forward,
-                backward_input=layer.backward_input,
-                backward_weight=layer.backward_weight,
-                activation_bytes=layer.activation_bytes,
-                weight_activation_bytes=layer.freed_by_weight,
-            ),
-        ),
-        static_bytes=layer.static_bytes,
-        kind=_KINDS[layer.role],
-    )

@@ -11,12 +11,33 @@ import numpy as np
 
 from pipeplan.costs import Costs, Layer, Layout, Limits, balanced
 from pipeplan.extensions.search import Problem
+from pipeplan.extensions.search.layouts.order import ALONE, WITH_FULL, WITH_INPUT
+from pipeplan.extensions.search.layouts.pairs import StagePairs
 from pipeplan.extensions.search.layouts.problem import Numbers
-from pipeplan.foundation.errors import InfeasibleError, InputError
-from pipeplan.model import Bools, Floats, MemoryUse, Placement, counted, tolerances
+from pipeplan.extensions.search.layouts.stages import (
+    MOST_LAYERS as MOST_LAID,
+)
+from pipeplan.extensions.search.layouts.stages import (
+    LaidLayer,
+    LayerOption,
+    StageOption,
+    StageTables,
+    parts_of,
+)
+from pipeplan.foundation.errors import InfeasibleError, InputError, PipeplanError
+from pipeplan.model import Bools, Floats, LayerKind, MemoryUse, Placement, counted, tolerances
 
 MOST_LAYERS = 1_024
 """Maximum number of layers; the tables of runs of layers grow with its square."""
+
+_KINDS: dict[str | None, LayerKind] = {
+    "embedding": "embedding",
+    "block": "dense",
+    "mtp": "mtp",
+    "head": "head",
+    None: "dense",
+}
+"""Kind of a layer in the planner by its role."""
 
 ProblemOf = Callable[[Layout], Problem]
 """Callback that returns the problem of a layout, without a memory limit."""
@@ -157,6 +178,46 @@ class LayoutSpace:
         """Problem of the balanced layout, without a limit."""
         return self.problem_of(self.balanced())
 
+    @cached_property
+    def tables(self) -> StageTables | None:
+        """Times and bytes of stages as the planner's layout search has them; None if it cannot lay these layers out."""
+        if len(self.layers) > MOST_LAID:
+            return None
+        try:
+            parts = parts_of([_laid(layer) for layer in self.layers])
+        except PipeplanError:
+            return None
+        return StageTables(parts, (StageOption(name=""),))
+
+    @cached_property
+    def pairs(self) -> StagePairs | None:
+        """Times of overlapped pairs of stages; None if they take the sum of their ops, or there are no tables."""
+        segments = self.example.costs.segments
+        if self.tables is None or segments is None:
+            return None
+        how = segments.slowdown, segments.delayed_weights
+        return StagePairs(self.tables, self.stages, slowdown=how[0], delayed_weights=how[1])
+
+    @cached_property
+    def own_pairs(self) -> tuple[Floats, Floats, Floats]:
+        """Times of a pair of a stage with itself, with a B and with an I, and of a B alone, for each run of layers.
+
+        Each of shape (stages, layers + 1, layers + 1), by first layer and end; 0 where there is no such stage.
+        """
+        assert self.tables is not None
+        assert self.pairs is not None
+        pairs, size = self.pairs, len(self.layers) + 1
+        middle = slice(len(self.tables.parts.start), size - len(self.tables.parts.end))
+        runs = np.full((self.stages, size, size), -1)
+        runs[1:-1, middle, middle] = pairs.runs[1, 0]
+        runs[0, 0, middle] = pairs.runs[0, 0, 0]
+        runs[-1, middle, -1] = pairs.runs[2, 0, :, -1]
+        domain = np.unique(runs[runs >= 0])
+        full, half, alone = (
+            np.where(runs >= 0, pairs.own(kind, domain)[runs], 0.0) for kind in (WITH_FULL, WITH_INPUT, ALONE)
+        )
+        return full, half, alone
+
     def excess(self, bounds: Numbers) -> Floats:
         """Return the bytes by which one microbatch alone exceeds the limits, summed over ranks; shape (layouts,).
 
@@ -193,3 +254,22 @@ class LayoutSpace:
     def inputs(self) -> Floats:
         """Bytes of the input of each layer, which the first layer of a stage holds in addition; shape (layers,)."""
         return np.array([layer.input_bytes for layer in self.layers])
+
+
+def _laid(layer: Layer) -> LaidLayer:
+    """Return a layer with costs as a layer of the planner, with one way to run it."""
+    return LaidLayer(
+        options=(
+            LayerOption(
+                name="",
+                forward=layer.forward,
+                backward_input=layer.backward_input,
+                backward_weight=layer.backward_weight,
+                activation_bytes=layer.activation_bytes,
+                weight_activation_bytes=layer.freed_by_weight,
+                segments=layer.segments,
+            ),
+        ),
+        static_bytes=layer.static_bytes,
+        kind=_KINDS[layer.role],
+    )

@@ -16,6 +16,7 @@ import numpy as np
 from pipeplan.costs import Overhead
 from pipeplan.extensions.search.layouts.branch import LayoutBranching, StageArcs, least_by, possible
 from pipeplan.extensions.search.layouts.order import OrderGraph
+from pipeplan.extensions.search.layouts.pairs import StagePairs, pairs_of
 from pipeplan.extensions.search.layouts.problem import Clock, Deadline, Laid, LayoutProblem, descend, walk
 from pipeplan.extensions.search.layouts.stages import (
     TIMES,
@@ -29,7 +30,7 @@ from pipeplan.extensions.search.layouts.stages import (
 )
 from pipeplan.foundation.errors import InfeasibleError, ShapeError
 from pipeplan.foundation.files import GIBIBYTE
-from pipeplan.model import Floats, Placement, Schedule, tolerances
+from pipeplan.model import Floats, Kind, Placement, Schedule, tolerances
 from pipeplan.strategies import Shape, Strategy, strategy
 
 
@@ -206,6 +207,8 @@ def best_layout(
     limits: float | Sequence[float] | None = None,
     host_bandwidth: float = inf,
     some_layers: Sequence[str] = (),
+    slowdown: float = 1.0,
+    delayed_weights: bool = False,
     seconds: float = 1.0,
     clock: Clock = monotonic,
 ) -> BestLayout:
@@ -229,6 +232,8 @@ def best_layout(
     some_layers
         Names of options that may also apply to only the first layers of a stage (Megatron's ``--recompute-method block``, by
         stage); other options apply to all layers of a stage.
+    slowdown, delayed_weights
+        How pairs of layers with segments run, as in :class:`~pipeplan.costs.Segments`.
     seconds
         Time budget; the best even split and the first steps of the descent are evaluated in any case.
 
@@ -250,11 +255,31 @@ def best_layout(
             "embedding or the head needs one",
             field="layers",
         )
-    choices = choices_of(parts, some_layers, made.stages)
-    problem = LayoutProblem(
-        OrderGraph(made, transfer, overhead), StageTables(parts, choices, host_bandwidth), RankPeaks(made, limits)
-    )
+    tables = StageTables(parts, choices_of(parts, some_layers, made.stages), host_bandwidth)
+    pairs = pairs_of(tables, made.stages, slowdown=slowdown, delayed_weights=delayed_weights)
+    problem = layout_problem(made, tables, RankPeaks(made, limits), pairs, (transfer, overhead))
     return search(problem, Deadline.after(seconds, clock))
+
+
+def layout_problem(
+    schedule: Schedule,
+    tables: StageTables,
+    peaks: RankPeaks,
+    pairs: StagePairs | None,
+    between: tuple[float, Overhead | None],
+) -> LayoutProblem:
+    """Return the layout problem of a schedule.
+
+    Parameters
+    ----------
+    pairs
+        Times of overlapped pairs; None: they take the sum of their ops. Without overlapped ops, they do not matter.
+    between
+        Seconds of a message between ranks, and overhead between ops.
+    """
+    if pairs is not None and not (schedule.joined.any() or (pairs.delayed_weights and schedule.has(Kind.B))):
+        pairs = None
+    return LayoutProblem(OrderGraph(schedule, *between, segmented=pairs is not None), tables, peaks, pairs)
 
 
 def layout_peaks(
@@ -300,6 +325,9 @@ def choices_of(parts: LayerParts, some_layers: Sequence[str], stages: int) -> tu
 def search(problem: LayoutProblem, deadline: Deadline) -> BestLayout:
     """Return the best layout of a problem; see :func:`best_layout`."""
     # Even split first, as the reference; then descents, branch and bound in turns with walks, and ties by simplicity.
+    if problem.pairs is not None:
+        evens = filter(problem.fits, _evens(problem))
+        problem.restrict(min(map(problem.makespan_alone, evens), default=inf))
     even = next(iter(best_evens(problem)), None)
     best = start_of(problem, even, deadline)
     if not problem.fits(best):
@@ -329,7 +357,7 @@ def _plainest(problem: LayoutProblem, best: Laid) -> Laid:
             choices = (*best.choices[:stage], choice, *best.choices[stage + 1 :])
             other = Laid(best.counts, choices)
             takes, now = problem.of(other)[stage, TIMES], problem.of(best)[stage, TIMES]
-            if (takes <= now).all() and problem.fits(other):
+            if (takes <= now).all() and problem.fits(other) and not problem.is_longer(other, best):
                 best = other
                 break
     return best

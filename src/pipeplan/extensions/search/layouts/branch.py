@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.extensions.search.layouts.problem import Deadline, Laid, LayoutProblem, Numbers
-from pipeplan.extensions.search.layouts.stages import BYTES, FEATURES, TIMES, LaidLayer
+from pipeplan.extensions.search.layouts.problem import Deadline, Laid, LayoutProblem, Numbers, of_curves
+from pipeplan.extensions.search.layouts.stages import BYTES, FEATURES, TIMES
 from pipeplan.model import Bools, Floats, tolerances
 
 ROWS_OF_RANK = 4
@@ -41,19 +41,59 @@ class StageArcs:
         return slice(begin, end)
 
 
-def limit_rows(problem: LayoutProblem, below: float) -> tuple[Floats, Floats]:
-    """Return upper limits on lengths of arcs: the memory of each rank, then the cuts.
+@dataclass(frozen=True, slots=True, eq=False)
+class Lengths:
+    """Lengths of arcs: sums of the features of stages, and of functions of their runs.
 
-    Weights of the features of each stage, shape (rows, stages, 7), and the maximum length of a layout, shape (rows,).
+    Attributes
+    ----------
+    weights
+        Weights of the features of each stage, shape (rows, stages, 7).
+    curves
+        Functions of each stage's run, shape (rows, stages, runs); None without pairs.
     """
+
+    weights: Floats
+    curves: Floats | None
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def __getitem__(self, rows: slice) -> Lengths:
+        return Lengths(self.weights[rows], None if self.curves is None else self.curves[rows])
+
+    def and_cuts(self, problem: LayoutProblem, since: int) -> Lengths:
+        """Return these lengths and those of the problem's cuts from the ``since``-th on."""
+        cuts = np.zeros((len(problem.constants) - since, problem.stages, FEATURES))
+        cuts[:, :, TIMES] = problem.counts[since:]
+        weights = np.concatenate((self.weights, cuts))
+        if problem.pairs is None:
+            return Lengths(weights, None)
+        none = np.zeros((len(self), *problem.curves.shape[1:])) if self.curves is None else self.curves
+        return Lengths(weights, np.concatenate((none, problem.curves[since:])))
+
+    def of_stage(self, stage: int, features: Floats) -> Floats:
+        """Return the lengths of a stage with features of shape (arcs, features); shape (arcs, rows)."""
+        lengths: Floats = features[:, :FEATURES] @ self.weights[:, stage].T
+        if self.curves is not None:
+            lengths += of_curves(self.curves[:, stage, None], features[:, None])
+        return lengths
+
+    def of_first(self, features: Floats) -> Floats:
+        """Return the lengths of the first stages together, with features of shape (stages, features); shape (rows,)."""
+        stages = len(features)
+        lengths: Floats = np.tensordot(features[:, :FEATURES], self.weights[:, :stages], axes=((0, 1), (1, 2)))
+        return lengths if self.curves is None else lengths + of_curves(self.curves[:, :stages], features)
+
+
+def limit_rows(problem: LayoutProblem, below: float) -> tuple[Lengths, Floats]:
+    """Return lengths with upper limits, the memory of each rank and then the cuts, and the limits, shape (rows,)."""
     peaks, stages = problem.peaks, problem.stages
     bounded = _fullest(problem)
     held = np.zeros((len(bounded), stages, FEATURES))
     held[:, :, BYTES] = peaks.rows[bounded]
-    cuts = np.zeros((len(problem.constants), stages, FEATURES))
-    cuts[:, :, TIMES] = problem.counts
     most = np.concatenate((peaks.limits[peaks.rank][bounded], below - problem.constants))
-    return np.concatenate((held, cuts)), most
+    return Lengths(held, None).and_cuts(problem, 0), most
 
 
 def _fullest(problem: LayoutProblem) -> Numbers:
@@ -81,13 +121,13 @@ class Arcs:
 
     Attributes
     ----------
-    weights, most
+    rows, most
         The :func:`limit_rows`.
     """
 
     def __init__(self, problem: LayoutProblem, below: float, deadline: Deadline) -> None:
         self.problem = problem
-        self.weights, self.most = limit_rows(problem, below)
+        self.rows, self.most = limit_rows(problem, below)
         self.stages = [possible(problem, stage, below) for stage in range(problem.stages)]
         self._eliminate(deadline)
 
@@ -103,22 +143,21 @@ class Arcs:
         for rows in (some, some, slice(None), slice(None)):
             if self.empty or deadline.passed():
                 return
-            weights, most = self.weights[rows], self.most[rows]
-            lengths = [self.lengths(number, weights) for number in range(self.problem.stages)]
+            chosen, most = self.rows[rows], self.most[rows]
+            lengths = self._lengths(chosen)
             from_start = self._shortest_from_start(lengths)
             to_end = self._shortest_to_end(lengths)
             for number, stage in enumerate(self.stages):
                 ways = from_start[number][stage.first] + lengths[number] + to_end[number + 1][stage.stop]
                 self.stages[number] = stage.keep((ways <= most).all(axis=1))
 
-    def lengths(self, stage: int, weights: Floats) -> Floats:
-        """Return the lengths of a stage's arcs by row of weights; shape (arcs, rows)."""
-        lengths: Floats = self.stages[stage].features @ weights[:, stage].T
-        return lengths
+    def _lengths(self, rows: Lengths) -> list[Floats]:
+        """Return the lengths of each stage's arcs, arrays of shape (arcs, rows)."""
+        return [rows.of_stage(number, stage.features) for number, stage in enumerate(self.stages)]
 
-    def shortest_to_end(self, weights: Floats) -> Floats:
-        """Return the shortest paths by stage, first layer and row of weights; shape (stages + 1, layers + 1, rows)."""
-        return self._shortest_to_end([self.lengths(number, weights) for number in range(self.problem.stages)])
+    def shortest_to_end(self, rows: Lengths) -> Floats:
+        """Return the shortest paths by stage, first layer and row; shape (stages + 1, layers + 1, rows)."""
+        return self._shortest_to_end(self._lengths(rows))
 
     def _shortest_to_end(self, lengths: list[Floats]) -> Floats:
         # Dynamic program backwards: the best of all arcs from a layer, each with the best way from where it stops.
@@ -164,13 +203,15 @@ def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
     fits = _fits_alone(problem, stage, features)
     arcs = StageArcs(begin[fits], end[fits], number[fits], features[fits])
     holds = problem.peaks.holds
-    return _sorted_undominated(arcs, alone=bool((holds[holds[:, stage]].sum(axis=1) == 1).all()))
+    alone = bool((holds[holds[:, stage]].sum(axis=1) == 1).all())
+    # A pair can be longer with ops that are shorter.
+    return _sorted_undominated(arcs, alone=alone, times_compare=problem.pairs is None)
 
 
 def _beside(problem: LayoutProblem, stage: int) -> float:
     """Return a lower bound on the time of the other stages of a stage's rank for one microbatch."""
     placement = problem.order.schedule.placement
-    least = min(option.time for layer in problem.tables.parts.middle for option in layer.options)
+    least = problem.least_layer
     others = [other for other in placement.stages_on(placement.rank_of[0][stage]) if other != stage]
     return least * sum(0 < other < problem.stages - 1 for other in others)
 
@@ -183,14 +224,17 @@ def _fits_alone(problem: LayoutProblem, stage: int, features: Floats) -> NDArray
     return fits
 
 
-def _sorted_undominated(arcs: StageArcs, *, alone: bool) -> StageArcs:
+def _sorted_undominated(arcs: StageArcs, *, alone: bool, times_compare: bool) -> StageArcs:
     """Return the arcs sorted by first layer, without those that another choice for the same layers equals or beats.
 
-    If a stage is alone on its rank and fits, only its times are compared; otherwise also its bytes.
+    If a stage is alone on its rank and fits, only its times are compared; otherwise also its bytes. If times do not compare,
+    all arcs remain.
     """
     # Arcs of one run of layers are adjacent after sorting; each is compared with those up to ``apart`` places away.
     order = np.lexsort((arcs.choice, arcs.stop, arcs.first))
     arcs = arcs.keep(order)  # type: ignore[arg-type]
+    if not times_compare:
+        return arcs
     matter = arcs.features[:, TIMES] if alone else arcs.features
     kept = np.ones(len(arcs.first), np.bool_)
     run = arcs.first * (int(arcs.stop.max(initial=0)) + 1) + arcs.stop
@@ -215,19 +259,20 @@ class Capacity:
     def __init__(self, problem: LayoutProblem) -> None:
         stages, parts = problem.stages, problem.tables.parts
         holds = problem.peaks.holds
-        of_stages = problem.counts.sum(axis=2)
+        of_stages = problem.linear.sum(axis=2)
         of_ranks = np.stack([of_stages[:, here].min(axis=1) for here in holds])
         one_copy = problem.order.schedule.placement.copies == 1 and len(problem.counts)
         self.cuts = of_ranks.argmax(axis=1) if one_copy else np.zeros(0, np.intp)
-        counts = problem.counts[self.cuts]
+        counts = problem.linear[self.cuts]
         self._constants = problem.constants[self.cuts]
         # By first remaining stage: the least weight of a layer on any remaining stage, and on the rank's own stages.
         self._anywhere = np.minimum.accumulate(counts[:, ::-1], axis=1)[:, ::-1]
         own = np.where(holds[: len(self.cuts), :, None], counts, np.inf)
         self._own = np.minimum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
-        self._layers = np.array([_least(layer) for layer in parts.middle])
-        self._start = counts[:, 0] @ sum(map(_least, parts.start), np.zeros(3))
-        self._end = counts[:, stages - 1] @ sum(map(_least, parts.end), np.zeros(3))
+        self._layers = np.array([problem.least_of(layer) for layer in parts.middle])
+        none = np.zeros(counts.shape[-1])
+        self._start = counts[:, 0] @ sum(map(problem.least_of, parts.start), none)
+        self._end = counts[:, stages - 1] @ sum(map(problem.least_of, parts.end), none)
 
     def bound(self, stage: int, first: int, lengths: Floats) -> float:
         """Return a lower bound on layouts whose stages before ``stage`` are fixed and hold the layers before ``first``.
@@ -253,12 +298,6 @@ class Capacity:
         if len(makespans) < len(left):
             return np.inf
         return max(least, float(np.partition(makespans, len(left) - 1)[len(left) - 1]))
-
-
-def _least(layer: LaidLayer) -> Floats:
-    times = [(option.forward, option.backward_input, option.backward_weight) for option in layer.options]
-    least: Floats = np.array(times).min(axis=0)
-    return least
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +349,7 @@ class LayoutBranching:
         self.deadline = deadline
         self.capacity = Capacity(problem)
         self.arcs = Arcs(problem, self.below, deadline)
-        self.weights, self.most = self.arcs.weights, self.arcs.most
+        self.rows, self.most = self.arcs.rows, self.arcs.most
         self.held = len(self.most) - len(problem.constants)
 
     def run(self) -> BranchedLayouts:
@@ -319,8 +358,8 @@ class LayoutBranching:
             return BranchedLayouts(None, self.best, complete=True)
         if self.deadline.passed():
             return BranchedLayouts(None, min(self.best, self.capacity.bound(0, 0, np.zeros(0))))
-        self.to_end = self.arcs.shortest_to_end(self.weights)
-        root = _Node((), (), 0, np.zeros(len(self.weights)), self._root_bound())
+        self.to_end = self.arcs.shortest_to_end(self.rows)
+        root = _Node((), (), 0, np.zeros(len(self.rows)), self._root_bound())
         open_nodes = [root]
         while open_nodes:
             if self.deadline.passed():
@@ -347,15 +386,13 @@ class LayoutBranching:
         return self.capacity.bound(len(node.layers), node.stop, node.length[self.held :])
 
     def _learn(self) -> None:
-        cuts = len(self.weights) - self.held
-        counts = self.problem.counts[cuts:]
-        if not len(counts):
+        known = len(self.rows)
+        cuts = known - self.held
+        if cuts == len(self.problem.constants):
             return
-        fresh = np.zeros((len(counts), *self.weights.shape[1:]))
-        fresh[:, :, TIMES] = counts
-        self.weights = np.concatenate((self.weights, fresh))
+        self.rows = self.rows.and_cuts(self.problem, cuts)
         self.most = np.concatenate((self.most, self.below - self.problem.constants[cuts:]))
-        self.to_end = np.concatenate((self.to_end, self.arcs.shortest_to_end(fresh)), axis=2)
+        self.to_end = np.concatenate((self.to_end, self.arcs.shortest_to_end(self.rows[known:])), axis=2)
 
     def _children(self, node: _Node) -> list[_Node]:
         """Return the children that are not ruled out, the most promising last."""
@@ -363,7 +400,7 @@ class LayoutBranching:
         stage = self.arcs.stages[number]
         here = stage.at(node.stop)
         stops, choices = stage.stop[here], stage.choice[here]
-        lengths = self._length(node) + stage.features[here] @ self.weights[:, number].T
+        lengths = self._length(node) + self.rows.of_stage(number, stage.features[here])
         least = lengths + self.to_end[number + 1][stops]
         # Slack of each row; for the cuts, the limit minus the slack is a bound on the makespan of the child.
         slack = self.most - least
@@ -387,12 +424,11 @@ class LayoutBranching:
     def _length(self, node: _Node) -> Floats:
         """Return the lengths of a node's stages by every row, including rows added since the node was created."""
         rows = len(node.length)
-        if rows == len(self.weights):
+        if rows == len(self.rows):
             return node.length
         bounds = np.array([0, *np.cumsum(node.layers)], np.intp)
         done = len(node.layers)
         padded = np.concatenate((bounds, np.full(self.problem.stages - done, bounds[-1])))
         choices = np.array([*node.choices, *(0,) * (self.problem.stages - done)], np.intp)
         features = self.problem.features(padded, choices)[:done]
-        further = np.tensordot(features, self.weights[rows:, :done], axes=((0, 1), (1, 2)))
-        return np.concatenate((node.length, further))
+        return np.concatenate((node.length, self.rows[rows:].of_first(features)))

@@ -7,7 +7,8 @@ makespan of every other: a cut, as in Benders' decomposition (1962).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +35,17 @@ class GraphPath:
         Number of each stage's F, I and W on the path; shape (stages, 3).
     constant
         Seconds of its messages and of overhead between its ops.
+    pairs
+        Number of ops of each of the graph's pairs, which are not in ``counts``; empty if pairs take the sum of their ops.
     """
 
     counts: Floats
     constant: float
+    pairs: Floats
+
+
+WITH_FULL, WITH_INPUT, ALONE = range(3)
+"""Kinds of ops whose time is that of two lanes: a forward with a B, a forward with an I, and a B alone."""
 
 
 class OrderGraph:
@@ -46,18 +54,28 @@ class OrderGraph:
     Parameters
     ----------
     schedule
-        Schedule of F, B, I and W; sequences may be sliced, and pairs of ops may overlap. A pair takes the sum of its two
-        ops.
+        Schedule of F, B, I and W; sequences may be sliced, and pairs of ops may overlap.
     transfer
         Seconds of a message between ranks.
     overhead
         Overhead between ops.
+    segmented
+        True if a pair has a time of its own; False: it takes the sum of its two ops.
     """
 
-    def __init__(self, schedule: Schedule, transfer: float = 0.0, overhead: Overhead | None = None) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        transfer: float = 0.0,
+        overhead: Overhead | None = None,
+        *,
+        segmented: bool = False,
+    ) -> None:
         self.schedule = schedule
         self.transfer = transfer / schedule.slices
         costs = _ones(schedule.stages, Overhead() if overhead is None else overhead)
+        if segmented:
+            costs = replace(costs, overlap=2 * costs.forward)  # a pair has one gap
         needs = dependencies(schedule)
         crossing = np.where(crosses_ranks(schedule, needs.arrival), needs.arrival, -1)
         start = simulate(schedule, _ones(schedule.stages, Overhead())).timeline.start
@@ -96,24 +114,61 @@ class OrderGraph:
             parts[kind] = which
         return feature, parts / schedule.slices
 
-    def path(self, times: Floats) -> tuple[float, GraphPath]:
-        """Return the makespan for stage times of shape (stages, 3), and the longest path."""
+    @cached_property
+    def pairs(self) -> Ints:
+        """Kind, stage of the forward and stage of the backward of each sort of pairs, and of B alone; shape (sorts, 3)."""
+        return self._sorts[0]
+
+    @cached_property
+    def _sorts(self) -> tuple[Ints, Ints]:
+        """Return the sorts of pairs, and the sort of each node; -1: none."""
+        columns, stages = self.schedule.columns, self.schedule.stages
+        second = np.where(self._partner >= 0, self._partner, self._ops)
+        turned = columns.kind[self._ops] != Kind.F
+        forward, backward = np.where(turned, second, self._ops), np.where(turned, self._ops, second)
+        kind = np.where(columns.kind[backward] == Kind.I, WITH_INPUT, WITH_FULL)
+        kind[self._partner < 0] = ALONE
+        has = (self._partner >= 0) | (columns.kind[self._ops] == Kind.B)
+        sorts = (kind * stages + columns.stage[forward]) * stages + columns.stage[backward]
+        own, number = np.unique(sorts[has], return_inverse=True)
+        of_nodes = np.full(len(self._ops), -1)
+        of_nodes[has] = number
+        return np.stack((own // stages**2, own // stages % stages, own % stages), axis=1), of_nodes
+
+    def path(self, times: Floats, pairs: Floats | None = None) -> tuple[float, GraphPath]:
+        """Return the makespan and the longest path.
+
+        Parameters
+        ----------
+        times
+            Times of stages, shape (stages, 3).
+        pairs
+            Times of :attr:`pairs`, shape (sorts,); None: each takes the sum of its ops.
+        """
         stages = self.schedule.stages
         table = (self._weights[:, None, :] * times[None, :, :]).sum(axis=2).ravel()
         of_ops = table[self._feature]
-        duration = of_ops[self._ops] + np.where(self._partner >= 0, of_ops[self._partner], 0.0) + self._lost
+        duration = of_ops[self._ops] + np.where(self._partner >= 0, of_ops[self._partner], 0.0)
+        if pairs is not None:
+            duration = np.where(self._sorts[1] >= 0, pairs[self._sorts[1]] / self.schedule.slices, duration)
+        duration = duration + self._lost
         count = len(duration)
         end, cause, on_path = np.zeros(count), np.zeros(count, np.int64), np.zeros(count, np.int64)
         last = _LONGEST_PATH((self._before, self._source, self._second, duration, self.transfer), (end, cause, on_path))
         self.evaluations += 1
         chain = np.flatnonzero(on_path > 0)
-        partners = self._partner[chain]
-        ops = np.concatenate((self._ops[chain], partners[partners >= 0]))
+        summed, of_pairs = chain, np.zeros(0)
+        if pairs is not None:
+            sorts = self._sorts[1][chain]
+            summed = chain[sorts < 0]
+            of_pairs = np.bincount(sorts[sorts >= 0], minlength=len(pairs)) / self.schedule.slices
+        partners = self._partner[summed]
+        ops = np.concatenate((self._ops[summed], partners[partners >= 0]))
         # Count the ops of the path by kind and stage, then convert kinds to shares of F, I and W.
         by_kind = np.bincount(self._feature[ops], minlength=len(Kind) * stages).reshape(len(Kind), stages)
         counts = by_kind.T @ self._weights
         constant = float((on_path[chain] > 1).sum() * self.transfer + self._lost[chain].sum())
-        return float(end[last]), GraphPath(counts, constant)
+        return float(end[last]), GraphPath(counts, constant, of_pairs)
 
 
 def _ones(stages: int, overhead: Overhead) -> Costs:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.extensions.search.layouts.order import GraphPath, OrderGraph
-from pipeplan.extensions.search.layouts.stages import TIMES, RankPeaks, StageTables
+from pipeplan.extensions.search.layouts.order import ALONE, GraphPath, OrderGraph
+from pipeplan.extensions.search.layouts.pairs import StagePairs, busier_lane, lanes_of, segments_of
+from pipeplan.extensions.search.layouts.stages import FEATURES, TIMES, LaidLayer, RankPeaks, StageTables
 from pipeplan.model import Bools, Floats, tolerances
 
 Clock = Callable[[], float]
@@ -67,6 +69,12 @@ MOST_CUTS = 160
 PROBE = 1000.0
 """Factor on the longest op that makes the longest path contain every op of a rank."""
 
+MOST_CURVES, FEWEST_CUTS = 20_000_000, 16
+"""Maximum number of values of all cuts' curves, and the number of cuts that are kept in any case."""
+
+RUN = FEATURES
+"""Feature of a stage that numbers its run of layers, with pairs alone."""
+
 _JUDGES = 32
 """Number of recently simulated layouts whose bounds decide which cuts are kept."""
 
@@ -114,14 +122,21 @@ class LayoutProblem:
         Times and bytes of stages.
     peaks
         Memory limits of ranks.
+    pairs
+        Times of overlapped pairs; None: they take the sum of their ops.
     cuts
-        ``counts`` and ``constants``: longest paths of simulated layouts, in the order in which they were found.
+        ``counts``, ``curves``, ``lanes`` and ``constants``: longest paths of simulated layouts, in the order in which they
+        were found. ``curves`` has a function of the run of each stage, which bounds its part of the path's pairs, shape
+        (cuts, stages, runs); ``lanes`` the number of each stage's :attr:`StagePairs.lanes` that are as long at least.
     """
 
     order: OrderGraph
     tables: StageTables
     peaks: RankPeaks
+    pairs: StagePairs | None = None
     counts: Floats = field(init=False)
+    curves: Floats = field(init=False)
+    lanes: Floats = field(init=False)
     constants: Floats = field(init=False)
     simulated: dict[Laid, float] = field(default_factory=dict)
 
@@ -134,6 +149,26 @@ class LayoutProblem:
         self._exists: Bools = np.isfinite(self._takes)
         self._role = np.ones(self.stages, np.intp)
         self._role[0], self._role[-1] = 0, 2
+        if self.pairs is not None:
+            # The number of each run is one more feature.
+            runs = self.pairs.runs
+            self._of_role = np.concatenate((self._of_role, runs[..., None]), axis=-1)
+            self._takes = np.minimum(self._takes, self.pairs.least(runs))
+            self.curves = np.zeros((0, self.stages, len(self.pairs.lanes)))
+            self.lanes = np.zeros((0, self.stages, 6))
+            self.restrict(np.inf)
+
+    def restrict(self, below: float) -> None:
+        """Let cuts hold for layouts of a makespan up to ``below`` alone; on others they are infinite."""
+        if self.pairs is None:
+            return
+        placement = self.order.schedule.placement
+        fast = self.order.schedule.microbatches // placement.copies * self._takes <= below * (1 + tolerances.ROUNDING)
+        self._functions: dict[tuple[int, ...], Floats] = {}
+        self._domains = [
+            np.unique(of_role[..., RUN][own]).astype(np.intp)
+            for of_role, own in zip(self._of_role, fast & self._exists, strict=True)
+        ]
 
     @property
     def stages(self) -> int:
@@ -146,12 +181,15 @@ class LayoutProblem:
         return self.tables.layers
 
     def of_stage(self, stage: int) -> tuple[Floats, Bools, Floats]:
-        """Return the table of a stage; for each entry, whether it is possible, and its time of F, I and W together."""
+        """Return the table of a stage; for each entry, whether it is possible, and its least time for one microbatch."""
         role = self._role[stage]
         return self._of_role[role], self._exists[role], self._takes[role]
 
     def features(self, bounds: Numbers, choices: Numbers) -> Floats:
-        """Return the features of stages, shape (..., stages, 7), for bounds (..., stages + 1) and choices (..., stages)."""
+        """Return the features of stages, shape (..., stages, 7), for bounds (..., stages + 1) and choices (..., stages).
+
+        With pairs, an eighth feature is the number of the run.
+        """
         features: Floats = self._of_role[self._role, choices, bounds[..., :-1], bounds[..., 1:]]
         return features
 
@@ -162,32 +200,111 @@ class LayoutProblem:
     def makespan(self, laid: Laid) -> float:
         """Return the makespan of a layout; the first call simulates it and keeps its longest path as a cut."""
         if laid not in self.simulated:
-            makespan, path = self.order.path(self.of(laid)[:, TIMES])
+            features = self.of(laid)
+            makespan, path = self.order.path(features[:, TIMES], self._pair_times(features))
             self.simulated[laid] = makespan
-            self.add(path)
+            self._add(path, features)
         return self.simulated[laid]
 
-    def add(self, path: GraphPath) -> None:
-        """Keep a path as a cut."""
+    def makespan_alone(self, laid: Laid) -> float:
+        """Return the makespan of a layout without keeping its longest path."""
+        features = self.of(laid)
+        return self.order.path(features[:, TIMES], self._pair_times(features))[0]
+
+    def is_longer(self, laid: Laid, other: Laid) -> bool:
+        """Return whether a layout whose stages take no longer than those of another has a longer makespan, due to pairs."""
+        return self.pairs is not None and self.makespan(laid) > self.makespan(other)
+
+    def _pair_times(self, features: Floats) -> Floats | None:
+        """Return the times of the order's pairs, shape (sorts,), for stages with these features, shape (stages, 8)."""
+        if self.pairs is None:
+            return None
+        runs, sorts = features[:, RUN].astype(np.intp), self.order.pairs
+        times = np.zeros(len(sorts))
+        for kind in np.unique(sorts[:, 0]).tolist():
+            own = sorts[:, 0] == kind
+            times[own] = self.pairs.times(kind, runs[sorts[own, 1]], runs[sorts[own, 2]])
+        return times
+
+    def _add(self, path: GraphPath, features: Floats) -> None:
+        """Keep a path as a cut, which bounds pairs best for stages with these features."""
         self.counts = np.concatenate((self.counts, path.counts[None]))
         self.constants = np.append(self.constants, path.constant)
+        if self.pairs is None:
+            return
+        runs, curves, lanes = (
+            features[:, RUN].astype(np.intp).tolist(),
+            np.zeros(self.curves.shape[1:]),
+            np.zeros((self.stages, 6)),
+        )
+        for sort in np.flatnonzero(path.pairs).tolist():
+            (kind, forward, backward), count = self.order.pairs[sort].tolist(), float(path.pairs[sort])
+            at, roles = (runs[forward], runs[backward]), (int(self._role[forward]), int(self._role[backward]))
+            of_forward, of_backward = self.pairs.lane(kind, *at)
+            lanes[backward, of_backward] += count
+            if kind != ALONE:
+                lanes[forward, of_forward] += count
+            key = (kind, *roles) if forward == backward else (kind, *roles, *at)
+            if key not in self._functions:
+                domains = self._domains[roles[0]], self._domains[roles[1]]
+                alone = forward == backward
+                self._functions[key] = (
+                    self.pairs.own(kind, domains[0])[None] if alone else self.pairs.separated(kind, at, domains)
+                )
+            for stage, function in zip((forward, backward), self._functions[key], strict=False):
+                curves[stage] += count * function
+        self.curves = np.concatenate((self.curves, curves[None]))
+        self.lanes = np.concatenate((self.lanes, lanes[None]))
+
+    @property
+    def linear(self) -> Floats:
+        """Number of each stage's times in the cuts, with pairs and their lanes, shape (cuts, stages, 3 or 9)."""
+        return self.counts if self.pairs is None else np.concatenate((self.counts, self.lanes), axis=2)
+
+    def least_of(self, layer: LaidLayer) -> Floats:
+        """Return the least of each time of :attr:`linear` over the options of a layer, shape (3,) or (9,)."""
+        times = [(option.forward, option.backward_input, option.backward_weight) for option in layer.options]
+        least: Floats = np.array(times).min(axis=0)
+        return least if self.pairs is None else np.concatenate((least, self.pairs.of_layer(layer)))
+
+    @cached_property
+    def least_layer(self) -> float:
+        """Least time of a layer for one microbatch, however its ops are paired."""
+        options = (option for layer in self.tables.parts.middle for option in layer.options)
+        if self.pairs is None:
+            return min(option.time for option in options)
+        return min(float(busier_lane(lanes_of(segments_of(option), self.pairs.slowdown))) for option in options)
+
+    @property
+    def most_cuts(self) -> int:
+        """Maximum number of cuts."""
+        if self.pairs is None:
+            return MOST_CUTS
+        return max(min(MOST_CUTS, MOST_CURVES // (self.stages * len(self.pairs.lanes))), FEWEST_CUTS)
 
     def thin(self) -> None:
         """Drop the cuts that bound the recently simulated layouts least, if there are too many."""
-        if len(self.constants) <= MOST_CUTS:
+        if len(self.constants) <= self.most_cuts:
             return
-        times = np.stack([self.of(laid)[:, TIMES] for laid in list(self.simulated)[-_JUDGES:]])
+        features = np.stack([self.of(laid) for laid in list(self.simulated)[-_JUDGES:]])
         # Bound of each cut on each recent layout; a cut is worth its best ratio to the layout's strongest cut.
-        says = np.einsum("ksf,lsf->kl", self.counts, times) + self.constants[:, None]
-        kept = np.sort(np.argsort(-(says / says.max(axis=0)).max(axis=1), kind="stable")[: MOST_CUTS // 2])
+        says = np.einsum("ksf,lsf->kl", self.counts, features[..., TIMES]) + self.constants[:, None]
+        if self.pairs is not None:
+            says = np.nan_to_num(says + of_curves(self.curves, features).T, posinf=1.0)
+        kept = np.sort(np.argsort(-(says / says.max(axis=0)).max(axis=1), kind="stable")[: self.most_cuts // 2])
         self.counts, self.constants = self.counts[kept], self.constants[kept]
+        if self.pairs is not None:
+            self.curves, self.lanes = self.curves[kept], self.lanes[kept]
 
     def least(self, features: Floats, since: int = 0) -> Floats:
         """Return the lower bounds of layouts with these features by the cuts from the ``since``-th on; shape (...)."""
         shape = features.shape[:-2]
         times = features[..., TIMES].reshape(-1, self.stages * 3)
         cuts = self.counts[since:].reshape(-1, self.stages * 3)
-        most: Floats = (times @ cuts.T + self.constants[since:]).max(axis=-1, initial=0.0).reshape(shape)
+        says = times @ cuts.T + self.constants[since:]
+        if self.pairs is not None:
+            says += of_curves(self.curves[since:], features).reshape(says.shape)
+        most: Floats = says.max(axis=-1, initial=0.0).reshape(shape)
         return most
 
     def fits(self, laid: Laid) -> bool:
@@ -199,9 +316,19 @@ class LayoutProblem:
 
         The longest path for any stage times is a valid path, and therefore a valid cut, for all stage times.
         """
-        times = self.of(laid)[:, TIMES]
+        features = self.of(laid)
+        times, pairs = features[:, TIMES], self._pair_times(features)
         for here in self.peaks.holds:
-            self.add(self.order.path(np.where(here[:, None], PROBE * times.max(), times))[1])
+            longest = PROBE * times.max()
+            probed = None if pairs is None else np.where(here[self.order.pairs[:, 2]], longest, pairs)
+            self._add(self.order.path(np.where(here[:, None], longest, times), probed)[1], features)
+
+
+def of_curves(curves: Floats, features: Floats) -> Floats:
+    """Return the sums of functions of runs, shape (cuts, stages, runs), for features (..., stages, 8); shape (..., cuts)."""
+    runs = features[..., RUN].astype(np.intp)
+    sums: Floats = np.moveaxis(curves[:, np.arange(curves.shape[1]), runs].sum(axis=-1), 0, -1)
+    return sums
 
 
 MOST_STAGES = 200_000

@@ -10,6 +10,7 @@ from math import inf, isfinite
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.costs import OpSegments
 from pipeplan.extensions.search.layouts.order import holdings
 from pipeplan.foundation.errors import CostError, InputError
 from pipeplan.model import Bools, Floats, LayerKind, Schedule, tolerances
@@ -40,6 +41,8 @@ class LayerOption:
         Bytes moved to the host after F and back before I.
     transient_bytes
         Additional bytes during its backward, on top of what the layers before it kept.
+    segments
+        Computation and communication of its ops, which add up to their times; None: they only compute.
 
     Raises
     ------
@@ -55,6 +58,7 @@ class LayerOption:
     weight_activation_bytes: float | None = None
     transfer_bytes: float = 0.0
     transient_bytes: float = 0.0
+    segments: OpSegments | None = None
 
     def __post_init__(self) -> None:
         for own in fields(self):

@@ -1,0 +1,228 @@
+"""Overlapped pairs of stages: their times by the layers of both, and functions of one stage's layers that bound them.
+
+Let T(x, y) be the time of a forward of layers x and a backward of layers y. A cut needs a function of each stage's layers.
+For a layout with the layers X and Y, two functions are the tightest at X and Y (c-transforms; Villani, *Optimal transport*,
+2009, definition 5.2)::
+
+    u(x) = T(x, Y)      v(y) = min over x of T(x, y) - T(x, Y)      u(x) + v(y) <= T(x, y), equal at x = X, y = Y
+
+Their mean with those of exchanged roles is used. If the layers differ too much for a table of T, computation and
+communication of both ops bound their pair: each lane runs one piece after the other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipeplan.costs import Layer, OpSegments, Segments, in_sequence
+from pipeplan.extensions.search.layouts.order import ALONE, WITH_INPUT
+from pipeplan.extensions.search.layouts.stages import LaidLayer, LayerOption, StageTables
+from pipeplan.model import Floats
+
+Runs = NDArray[np.intp]
+"""Numbers of runs of layers; equal layers in the same order have the same number."""
+
+MOST_TIMES = 100_000
+"""Maximum number of pairs of runs of two stages whose times are computed for a bound: about a tenth of a second."""
+
+
+class StagePairs:
+    """Times of overlapped pairs for all runs of layers that stages can have.
+
+    Parameters
+    ----------
+    tables
+        Layers with their options. An option without segments only computes.
+    stages
+        Number of stages.
+    slowdown, delayed_weights
+        As in :class:`~pipeplan.costs.Segments`.
+
+    Attributes
+    ----------
+    runs
+        Number of the run of each stage (the first, those in between, the last), shape (3, choices, layers + 1, layers + 1)
+        by choice, first layer and end; -1 if there is none.
+    lanes
+        The :func:`lanes_of` each run, shape (runs, 6).
+    """
+
+    def __init__(
+        self, tables: StageTables, stages: int, *, slowdown: float = 1.0, delayed_weights: bool = False
+    ) -> None:
+        self.slowdown, self.delayed_weights = slowdown, delayed_weights
+        self._layers: dict[OpSegments, int] = {}
+        self._of_layers: list[bytes] = []
+        self.runs = self._numbered(tables, stages)
+        own = np.array([lanes_of(segments, slowdown) for segments in self._layers])
+        self.lanes: Floats = np.stack([own[np.frombuffer(run, np.intp)].sum(axis=0) for run in self._of_layers])
+        self._segments = list(self._layers)
+        self._stages: dict[int, OpSegments] = {}
+        self._place = np.full(len(self._of_layers), -1)
+        self._times: Floats = np.full((3, 0, 0), np.nan)
+
+    def _numbered(self, tables: StageTables, stages: int) -> Runs:
+        parts, layers = tables.parts, tables.layers
+        numbers: dict[bytes, int] = {}
+        runs = np.full((3, len(tables.choices), layers + 1, layers + 1), -1)
+        for role, stage in enumerate((0, stages // 2, stages - 1)):
+            first, last = stage == 0, stage == stages - 1
+            start, end = parts.start if first else (), parts.end if last else ()
+            for number, choice in enumerate(tables.choices):
+                base, chosen, before, behind = (
+                    np.array(
+                        [self._layer(layer.option(name) if name else layer.options[0]) for layer in group], np.intp
+                    )
+                    for group, name in (
+                        (parts.middle, None),
+                        (parts.middle, choice.name),
+                        (start, choice.name if choice.layers is None else None),
+                        (end, choice.name if choice.layers is None else None),
+                    )
+                )
+                for begin in range(1 if first else layers + 1):
+                    for stop in range(layers if last else begin, layers + 1):
+                        until = stop if choice.layers is None else min(begin + choice.layers, stop)
+                        key = np.concatenate((before, chosen[begin:until], base[until:stop], behind)).tobytes()
+                        if key:
+                            runs[role, number, begin, stop] = numbers.setdefault(key, len(numbers))
+        self._of_layers = list(numbers)
+        return runs
+
+    def _layer(self, option: LayerOption) -> int:
+        return self._layers.setdefault(segments_of(option), len(self._layers))
+
+    def of_layer(self, layer: LaidLayer) -> Floats:
+        """Return the least of each lane over a layer's options, shape (6,)."""
+        least: Floats = np.array([lanes_of(segments_of(option), self.slowdown) for option in layer.options]).min(axis=0)
+        return least
+
+    def least(self, runs: Runs) -> Floats:
+        """Return a lower bound on the time of a stage's ops of one microbatch, however they are paired; -1: infinity."""
+        least: Floats = np.where(runs >= 0, busier_lane(self.lanes)[runs], np.inf)
+        return least
+
+    def times(self, kind: int, forward: Runs, backward: Runs) -> Floats:
+        """Return the times of pairs of a kind, by the runs of their forwards and backwards, which are broadcast.
+
+        For ``ALONE``, both are the run of the B.
+        """
+        forward, backward = np.broadcast_arrays(forward, backward)
+        self._make_places(forward, backward)
+        at = kind, self._place[forward], self._place[backward]
+        missing = np.isnan(self._times[at])
+        if missing.any():
+            own, places = np.unique((forward[missing], backward[missing]), return_inverse=True)
+            first, second = places.reshape(2, -1)
+            stages = tuple(self._stage(run) for run in own.tolist())
+            segments = Segments(stages=stages, slowdown=self.slowdown, delayed_weights=self.delayed_weights)
+            alone = kind == ALONE
+            made = segments.alone().time[second] if alone else segments.together(first, second, kind == WITH_INPUT).time
+            self._times[kind, self._place[own[first]], self._place[own[second]]] = made
+        times: Floats = self._times[at]
+        return times
+
+    def _make_places(self, *runs: Runs) -> None:
+        fresh = np.unique([run for group in runs for run in np.unique(group).tolist() if self._place[run] < 0])
+        if not len(fresh):
+            return
+        size = int(self._place.max()) + 1
+        self._place[fresh.astype(np.intp)] = np.arange(size, size + len(fresh))
+        if size + len(fresh) > self._times.shape[1]:
+            grown = np.full((3, 2 * (size + len(fresh)), 2 * (size + len(fresh))), np.nan)
+            grown[:, :size, :size] = self._times[:, :size, :size]
+            self._times = grown
+
+    def _stage(self, run: int) -> OpSegments:
+        if run not in self._stages:
+            layers = np.frombuffer(self._of_layers[run], np.intp).tolist()
+            self._stages[run] = in_sequence([self._segments[layer] for layer in layers])
+        return self._stages[run]
+
+    def own(self, kind: int, domain: Runs) -> Floats:
+        """Return the time of a pair of a stage with itself by its run, shape (runs,); infinite outside of the domain."""
+        times = np.full(len(self.lanes), np.inf)
+        few = len(domain) <= MOST_TIMES // 10
+        times[domain] = self.times(kind, domain, domain) if few else self._by_lanes(kind)[domain].max(axis=1)
+        return times
+
+    def _by_lanes(self, kind: int) -> Floats:
+        forward, backward = self.lanes[:, [0, 3]], self.lanes[:, [1, 4] if kind != WITH_INPUT else [2, 5]]
+        return backward if kind == ALONE else forward + backward
+
+    def separated(self, kind: int, at: tuple[int, int], domains: tuple[Runs, Runs]) -> Floats:
+        """Return a function of the forward's run and one of the backward's, shape (2, runs), that bound their pair.
+
+        They add up to at most the time of a pair of any two runs of the domains, and are infinite elsewhere.
+
+        Parameters
+        ----------
+        at
+            Runs for which they add up to the time of the pair.
+        domains
+            Runs that the stages of the forward and of the backward can have.
+        """
+        functions = np.full((2, len(self.lanes)), np.inf)
+        functions[0, domains[0]], functions[1, domains[1]] = self._bounding(kind, at, domains)
+        return functions
+
+    def _bounding(self, kind: int, at: tuple[int, int], domains: tuple[Runs, Runs]) -> tuple[Floats, Floats]:
+        (first, second), (forward, backward) = at, domains
+        if len(forward) * len(backward) > MOST_TIMES:
+            lane = self.lane(kind, first, second)
+            return self.lanes[forward, lane[0]], self.lanes[backward, lane[1]]
+        table = self.times(kind, forward[:, None], backward)
+        of_forward = self.times(kind, forward, np.array(second))
+        of_backward = self.times(kind, np.array(first), backward)
+        one = of_forward + (table - of_backward).min(axis=1)
+        other = of_backward + (table - of_forward[:, None]).min(axis=0)
+        return one / 2, other / 2
+
+    def lane(self, kind: int, forward: int, backward: int) -> tuple[int, int]:
+        """Return the columns of ``lanes`` of the forward and the backward whose sum bounds a pair of these runs best."""
+        of_backward = 2 if kind == WITH_INPUT else 1
+        longer = max((0, 3), key=lambda lane: self.lanes[forward, lane] + self.lanes[backward, lane + of_backward])
+        return longer, longer + of_backward
+
+
+def segments_of(option: LayerOption | Layer) -> OpSegments:
+    """Return the segments of a layer, or of its option; without any, each op only computes."""
+    if option.segments is not None:
+        return option.segments
+    return OpSegments(
+        forward=(("compute", option.forward),),
+        backward_input=(("compute", option.backward_input),),
+        backward_weight=(("compute", option.backward_weight),),
+    )
+
+
+def lanes_of(segments: OpSegments, slowdown: float) -> Floats:
+    """Return the computation of F, B and I, and their communication, shape (6,).
+
+    While a pair communicates, it computes at 1 / slowdown. The part of this time that is lost counts as computation.
+    """
+    times = np.zeros((2, 3))
+    for number, op in enumerate((segments.forward, segments.backward_weight, segments.backward_input)):
+        for name, time in op:
+            times[int(name != "compute"), number] += time
+    times[:, 1] += times[:, 2]
+    times[0] += (1 - 1 / slowdown) * times[1]
+    return times.ravel()
+
+
+def busier_lane(lanes: Floats) -> Floats:
+    """Return the computation of F and B, or their communication if it takes longer; shape (...) for lanes (..., 6)."""
+    longer: Floats = np.maximum(lanes[..., 0] + lanes[..., 1], lanes[..., 3] + lanes[..., 4])
+    return longer
+
+
+def pairs_of(
+    tables: StageTables, stages: int, *, slowdown: float = 1.0, delayed_weights: bool = False
+) -> StagePairs | None:
+    """Return the pairs of stages; None if no layer has segments."""
+    parts = tables.parts
+    options = (option for layer in (*parts.start, *parts.middle, *parts.end) for option in layer.options)
+    if all(option.segments is None for option in options):
+        return None
+    return StagePairs(tables, stages, slowdown=slowdown, delayed_weights=delayed_weights)
