@@ -166,7 +166,7 @@ def _plain_segments(value: Any) -> Any:
 def _plain_op_segments(entry: Any, where: str) -> Any:
     """Return the segments of a stage or layer as a mapping of its ops to lists of names and times."""
     if isinstance(entry, OpSegments):
-        return asdict(entry)
+        return {op: getattr(entry, op) for op in OPS}
     if not isinstance(entry, Mapping):
         raise CostError(
             f"segments{where}: expected a list for each of {', '.join(OPS)}, not {shortened(repr(entry), 60)}",

@@ -368,7 +368,8 @@ def _segments(settings: SettingsTable, placement: Placement) -> Segments | None:
     of_stages = settings.segments
     if len(of_stages) == 1:
         shares = per_stage(1.0, placement, times_per=settings.times_per).tolist()
-        of_stages = tuple(of_stages[0].scaled(share, share, share) for share in shares)
+        scaled = {share: of_stages[0].scaled(share, share, share) for share in set(shares)}
+        of_stages = tuple(scaled[share] for share in shares)
     slowdown = 1.0 if settings.pair_slowdown is None else settings.pair_slowdown
     return Segments(of_stages, slowdown=slowdown, delayed_weights=settings.delayed_weights)
 

@@ -32,6 +32,7 @@ from pipeplan.model import Floats, Kind, shortened
 
 Lane = Literal["compute", "all_to_all", "all_gather", "reduce_scatter", "all_reduce"]
 COMPUTE: Lane = "compute"
+_NAMES: tuple[str, ...] = get_args(Lane)
 
 Segment = tuple[str, float]
 """What a part of an op does, and its time. In files it is a mapping: ``{compute: 1.2}``."""
@@ -113,8 +114,8 @@ def _segment(part: Any, words: str) -> Segment:
             field="segments",
         )
     name, time = pair[0], pair[1].tolist() if hasattr(pair[1], "tolist") else pair[1]
-    if name not in get_args(Lane):
-        raise UnknownNameError(f"part in {words}:", name, get_args(Lane), field="segments")
+    if name not in _NAMES:
+        raise UnknownNameError(f"part in {words}:", name, _NAMES, field="segments")
     if type(time) not in (int, float):
         fault = f": {number_fault(time, 'time')}" if isinstance(time, str) else f" must be a number, not {time!r}"
         raise CostError(f"{words}: {name}{fault}", field="segments")
@@ -281,7 +282,7 @@ class Segments:
     def communication(self) -> str:
         """Kinds of communication that take time, in words: ``all-to-all, all-gather``; empty without any."""
         used = {kind for stage in self.stages for kind, time in stage.communication() if time > 0}
-        return ", ".join(kind.replace("_", "-") for kind in get_args(Lane) if kind in used)
+        return ", ".join(kind.replace("_", "-") for kind in _NAMES if kind in used)
 
     def _run(self, forward: NDArray[np.int64], backward: NDArray[np.int64]) -> PairTimes:
         count = len(self._chains.steps.offsets)
@@ -334,14 +335,16 @@ class Segments:
         def number(steps: tuple[_Step, ...]) -> int:
             return numbers.setdefault(steps, len(numbers))
 
-        of_stages = [
-            (
+        # Stages that share one record share its chains.
+        chains = {
+            id(stage): (
                 number(_steps_of((lane, time, False) for lane, time in stage.forward)),
                 number(_steps_of((lane, time, False) for lane, time in stage.backward_input)),
                 number(_steps_of(_with_weights(stage, apart=self.delayed_weights))),
             )
-            for stage in self.stages
-        ]
+            for stage in {id(stage): stage for stage in self.stages}.values()
+        }
+        of_stages = [chains[id(stage)] for stage in self.stages]
         content = list(numbers)
         message, compute, weight = np.array([step[:3] for steps in content for step in steps]).T.copy()
         offsets = np.array(list(accumulate(map(len, content), initial=0)), np.int64)

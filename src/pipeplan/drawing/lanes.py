@@ -45,6 +45,8 @@ _PAIR_LANES = ((0.24, 0.325), (0.345, 0.43))
 
 _NARROWEST = 3.0
 """Width of the shortest pair from which on the lanes of pairs are drawn, relative to the font size."""
+_FINEST = 0.25
+"""Width of that pair in points for each piece of the pair that has the most."""
 
 _TOUCHING = 7.0
 """Lane height in points below which lanes touch, because such narrow gaps would look like idle time."""
@@ -83,10 +85,12 @@ def draw_lanes(view: View, ax: Axes, theme: Theme, size: Size, end: float, *, na
 
 
 def has_wide_pairs(view: View, per_time: float, size: Size) -> bool:
-    """Return True if the lanes of all overlapped pairs are wide enough to see."""
-    pairs = view.bars.part == LanePart.UPPER
-    lengths = (view.bars.end - view.bars.start)[pairs]
-    return view.pairs is not None and float(lengths.min()) * per_time >= _NARROWEST * size.font
+    """Return True if the lanes of all overlapped pairs, and most of their pieces, are wide enough to see."""
+    if view.pairs is None:
+        return False
+    lengths = (view.bars.end - view.bars.start)[view.bars.part == LanePart.UPPER]
+    pieces = int(np.diff(view.pairs.offsets).max())
+    return float(lengths.min()) * per_time >= max(_NARROWEST * size.font, _FINEST * pieces)
 
 
 def height_with_pairs(size: Size) -> float:
