@@ -38,6 +38,7 @@ const FIELDS = [
   field("recompute", "stages"),
   field("memory_limit", "limit"),
   field("overlap_times", "pair_times"),
+  field("segments", "segments"),
   field("variant", "text"),
   field("microbatch_factors", "per_microbatch"),
   field("lengths", "lengths"),
@@ -47,6 +48,15 @@ describe("the settings of typed texts", () => {
   it("contain numbers and lists, but no empty fields", () => {
     const typed = { ranks: "8", forward_times: "1, 2;3\t4", backward_times: " ", memory_limit: "8act" };
     expect(settingsOf(typed, FIELDS)).toEqual({ ranks: 8, forward_times: [1, 2, 3, 4], memory_limit: "8act" });
+  });
+
+  it("contain the segments of a file as its form shows them", () => {
+    const forward = [
+      ["compute", 1.2],
+      ["all_to_all", 0.4],
+    ];
+    const settings = { segments: [{ forward }] } as unknown as Settings;
+    expect(settingsOf(typedOf(settings, FIELDS), FIELDS)).toEqual(settings);
   });
 
   it("contain words unchanged", () => {

@@ -94,7 +94,7 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, set | frozenset):
         raise CostError(f"{name}: a set has no order; pass a list, not {shortened(repr(value), 60)}", field=name)
     if isinstance(value, list | tuple):
-        return [entry.tolist() if hasattr(entry, "tolist") else entry for entry in value]
+        return [_plain(name, entry) for entry in value]
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -129,13 +129,15 @@ def _plain_records(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that are lists of records, the records as mappings."""
     records: dict[str, Any] = {}
     if isinstance(values.get("layers"), Sequence):
-        records["layers"] = [_plain_layer(layer) for layer in values["layers"]]
+        records["layers"] = [
+            _plain_layer(layer, f" in layers[{place}]") for place, layer in enumerate(values["layers"])
+        ]
     if "segments" in values:
         records["segments"] = _plain_segments(values["segments"])
     return records
 
 
-def _plain_layer(layer: Any) -> Any:
+def _plain_layer(layer: Any, where: str) -> Any:
     """Return a layer as a mapping, whose keys must be fields of :class:`~pipeplan.costs.layers.Layer`."""
     if isinstance(layer, Layer):
         return asdict(layer)
@@ -147,7 +149,7 @@ def _plain_layer(layer: Any) -> Any:
             raise UnknownNameError("layer key", str(key), names, field="layers")
     plain = {key: _number_in_layer(key, value) for key, value in layer.items()}
     if plain.get("segments") is not None:
-        plain["segments"] = _plain_op_segments(layer["segments"])
+        plain["segments"] = _plain_op_segments(layer["segments"], where)
         plain = {op: sum(time for _, time in plain["segments"][op]) for op in OPS} | plain
     return plain
 
@@ -157,22 +159,26 @@ def _plain_segments(value: Any) -> Any:
     entries = value if isinstance(value, list | tuple) else [value]
     if not entries:
         raise CostError("segments: the list is empty", field="segments")
-    return [_plain_op_segments(entry) for entry in entries]
+    places = [f" of stage {stage}" for stage in range(len(entries))] if len(entries) > 1 else [""]
+    return [_plain_op_segments(entry, where) for entry, where in zip(entries, places, strict=True)]
 
 
-def _plain_op_segments(entry: Any) -> Any:
-    """Return a stage's segments as a mapping of its ops to lists of names and times."""
+def _plain_op_segments(entry: Any, where: str) -> Any:
+    """Return the segments of a stage or layer as a mapping of its ops to lists of names and times."""
     if isinstance(entry, OpSegments):
-        return asdict(entry)
+        return {op: getattr(entry, op) for op in OPS}
     if not isinstance(entry, Mapping):
-        words = f"segments: expected lists for {', '.join(OPS)}, not {shortened(repr(entry), 60)}"
-        raise CostError(words, field="segments")
-    for key in (*entry, *OPS):
+        raise CostError(
+            f"segments{where}: expected a list for each of {', '.join(OPS)}, not {shortened(repr(entry), 60)}",
+            field="segments",
+        )
+    for key in entry:
         if key not in OPS:
-            raise UnknownNameError("key of segments", str(key), OPS, field="segments")
-        if key not in entry:
-            raise CostError(f"segments: the key '{key}' is missing", field="segments")
-    return {op: segments_in(parts, op) for op, parts in entry.items()}
+            raise UnknownNameError(f"key of segments{where}", str(key), OPS, field="segments")
+    missing = [op for op in OPS if op not in entry]
+    if missing:
+        raise CostError(f"segments{where}: the key '{missing[0]}' is missing", field="segments")
+    return {op: segments_in(parts, op, where) for op, parts in entry.items()}
 
 
 def _number_in_layer(key: str, value: Any) -> Any:

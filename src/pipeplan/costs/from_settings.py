@@ -311,7 +311,9 @@ def _of_layers(settings: SettingsTable, placement: Placement) -> SettingsTable:
         return settings
     layout = layout_of(settings, placement.stages)
     of_stages = stage_settings(settings.layers, layout)
-    twice = next((name for name in (*of_stages, "backward_times") if getattr(settings, name) is not None), None)
+    twice = next(
+        (name for name in (*of_stages, "backward_times", "segments") if getattr(settings, name) is not None), None
+    )
     if twice is not None:
         raise CostError(f"{twice.replace('_', ' ')} follow from the layers: set only one of the two", field=twice)
     return replace(settings, layers=None, layers_per_stage=None, **of_stages)
@@ -366,7 +368,8 @@ def _segments(settings: SettingsTable, placement: Placement) -> Segments | None:
     of_stages = settings.segments
     if len(of_stages) == 1:
         shares = per_stage(1.0, placement, times_per=settings.times_per).tolist()
-        of_stages = tuple(of_stages[0].scaled([share] * 3) for share in shares)
+        scaled = {share: of_stages[0].scaled([share] * 3) for share in set(shares)}
+        of_stages = tuple(scaled[share] for share in shares)
     slowdown = 1.0 if settings.pair_slowdown is None else settings.pair_slowdown
     return Segments(of_stages, slowdown=slowdown, delayed_weights=settings.delayed_weights)
 

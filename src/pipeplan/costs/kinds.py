@@ -174,8 +174,16 @@ def _check_numbers(setting: Setting, value: Any) -> None:
 
 
 def _check_pair_times(setting: Setting, value: Any) -> None:
-    table = isinstance(value, tuple | list) and any(isinstance(row, tuple | list) for row in value)
-    (_check_lists if table else _check_numbers)(setting, value)
+    """Check the numbers of a list or table; that a table has a row and a value per stage is checked with the stages."""
+    assert setting.range is not None
+    if not isinstance(value, tuple | list) or not any(isinstance(row, tuple | list) for row in value):
+        _check_numbers(setting, value)
+        return
+    for forward, row in enumerate(value):
+        for backward, number in enumerate(row if isinstance(row, tuple | list) else ()):
+            if fault := _fault_of_type(setting, number) or setting.range.fault(number):
+                stages = f"the forward of stage {forward} and the backward of stage {backward}"
+                raise CostError(f"{setting.noun} of {stages}{fault}", field=setting.name)
 
 
 def _check_tables(setting: Setting, value: Any) -> None:

@@ -33,6 +33,7 @@ from pipeplan.model import Floats, Kind, shortened
 
 Lane = Literal["compute", "all_to_all", "all_gather", "reduce_scatter", "all_reduce"]
 COMPUTE: Lane = "compute"
+_NAMES: tuple[str, ...] = get_args(Lane)
 
 Segment = tuple[str, float]
 """What a part of an op does, and its time. In files it is a mapping: ``{compute: 1.2}``."""
@@ -96,12 +97,12 @@ OPS = ("forward", "backward_input", "backward_weight")
 """Ops that have segments: F, I and W. A full backward has those of I and W."""
 
 
-def segments_in(parts: Any, op: str) -> tuple[Segment, ...]:
+def segments_in(parts: Any, op: str, where: str = "") -> tuple[Segment, ...]:
     """Return the segments of an op from a list of pairs, or of mappings of one name to its time.
 
-    Raises the errors of :class:`OpSegments`.
+    Raises the errors of :class:`OpSegments`, in which ``where`` follows the op, such as `` of stage 3``.
     """
-    words = f"segments of {op.replace('_', ' ')}"
+    words = f"segments of {op.replace('_', ' ')}{where}"
     if not isinstance(parts, list | tuple) or not parts:
         raise CostError(
             f"{words}: expected a list such as [{{compute: 1.2}}, {{all_to_all: 0.4}}], not {shortened(repr(parts), 60)}",
@@ -117,10 +118,10 @@ def _segment(part: Any, words: str) -> Segment:
             f"{words}: expected a name with its time, such as {{compute: 1.2}}, not {shortened(repr(part), 60)}",
             field="segments",
         )
-    name, time = pair
-    if name not in get_args(Lane):
-        raise UnknownNameError(f"part in {words}:", name, get_args(Lane), field="segments")
-    if isinstance(time, bool) or not isinstance(time, int | float | np.integer | np.floating):
+    name, time = pair[0], pair[1].tolist() if hasattr(pair[1], "tolist") else pair[1]
+    if name not in _NAMES:
+        raise UnknownNameError(f"part in {words}:", name, _NAMES, field="segments")
+    if type(time) not in (int, float):
         fault = f": {number_fault(time, 'time')}" if isinstance(time, str) else f" must be a number, not {time!r}"
         raise CostError(f"{words}: {name}{fault}", field="segments")
     if wrong := NOT_NEGATIVE.fault(float(time)):
@@ -151,8 +152,8 @@ def _aligned(layer: OpSegments) -> tuple[tuple[Segment, ...], tuple[Segment, ...
         return inputs, weights
     if any(name != COMPUTE for name, _ in weights):
         raise CostError(
-            f"segments of a layer: its backward_weight communicates, and has {_computes(weights)} computations beside "
-            f"{_computes(inputs)} of backward_input: write as many, with compute: 0 where W does nothing",
+            f"segments of a layer: backward_weight communicates, so it needs as many computations as backward_input, "
+            f"{_computes(inputs)}, not {_computes(weights)}: write compute: 0 where it computes nothing",
             field="layers",
         )
     if inputs[-1][0] != COMPUTE:
@@ -297,7 +298,7 @@ class Segments:
     def communication(self) -> str:
         """Kinds of communication that take time, in words: ``all-to-all, all-gather``; empty without any."""
         used = {name for stage in self.stages for name, time in stage.communication() if time > 0}
-        return ", ".join(name.replace("_", "-") for name in get_args(Lane) if name in used)
+        return ", ".join(name.replace("_", "-") for name in _NAMES if name in used)
 
     def _numbers(self, forward: Any, backward: Any, inputs: Any) -> tuple[NDArray[np.int64], ...]:
         """Return the numbers of the chains of pairs, broadcast; see :meth:`together`."""
@@ -351,11 +352,13 @@ class Segments:
     @cached_property
     def _chains(self) -> _StageChains:
         numbers: dict[tuple[_Step, ...], int] = {(): 0}
-        of_stages = []
-        for stage in self.stages:
+        # Stages that share one record share its chains.
+        of_records = {}
+        for stage in {id(stage): stage for stage in self.stages}.values():
             alone = (((name, time, False) for name, time in own) for own in (stage.forward, stage.backward_input))
             ops = (*alone, _with_weights(stage, apart=self.delayed_weights))
-            of_stages.append([numbers.setdefault(_steps_of(op), len(numbers)) for op in ops])
+            of_records[id(stage)] = [numbers.setdefault(_steps_of(op), len(numbers)) for op in ops]
+        of_stages = [of_records[id(stage)] for stage in self.stages]
         content = list(numbers)
         message, compute, weight = np.array([step[:3] for steps in content for step in steps]).T.copy()
         length = np.array([len(steps) for steps in content], np.int64)

@@ -97,8 +97,9 @@ class SettingsTable(Options):
         default="their sum", unit="time", range=POSITIVE,
     )
     segments: tuple[OpSegments, ...] | None = option(
-        kind="segments", group="details", shell="none", in_form=False, default="none",
+        kind="segments", title="Segments of F, I and W", group="details", shell="none", default="none",
         help="Computing and communicating parts of F, I and W, which determine the times of overlapped pairs.",
+        hint='As in a config file: {"forward": [{"compute": 1.2}, {"all_to_all": 0.4}], "backward_input": ...}.',
     )
     pair_slowdown: float | None = option(
         kind="number", group="details", shell="none", in_form=False, default="1", range=AT_LEAST_ONE,

@@ -153,10 +153,11 @@ class Costs:
         short = np.argwhere(overlap < longer)
         if len(short):
             place = tuple(short[0])
-            stages = " and ".join(map(str, place))
+            stages = f"stage {place[0]}"
+            if len(place) > 1:
+                stages = f"the forward of stage {place[0]} and the backward of stage {place[1]}"
             raise CostError(
-                f"overlap time {overlap[place]:g} of stage{'s' * (len(place) > 1)} {stages} is below its longer half, "
-                f"{longer[place]:g}",
+                f"overlap time {overlap[place]:g} of {stages} is below its longer half, {longer[place]:g}",
                 field="overlap_times",
             )
 

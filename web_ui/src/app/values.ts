@@ -20,7 +20,9 @@ function entryOf(field: Field, text: string): [string, Value][] {
   if (field.kind === "pairs") return [[field.name, plain.split(/\s+/)]];
   if (field.kind === "names") return [[field.name, partsOf(plain)]];
   if (field.kind === "per_microbatch" || field.kind === "lengths") return [[field.name, perMicrobatch(plain)]];
-  if (field.kind === "pair_times" && plain.startsWith("[")) return [[field.name, fromFile(plain)]];
+  if (field.kind === "segments" || (field.kind === "pair_times" && plain.startsWith("["))) {
+    return [[field.name, fromFile(plain)]];
+  }
   const read = field.unit === "bytes" ? sizeOr : numberOr;
   const parts = partsOf(plain.replace(/(\d)\s+(?=[KMGT]i?B\b)/g, "$1"));
   return [[field.name, parts.length > 1 ? parts.map(read) : read(parts[0] ?? "")]];

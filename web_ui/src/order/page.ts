@@ -4,7 +4,7 @@
  */
 
 import { writeAddress } from "../address_bar.js";
-import type { ThemeJson, TimelineData } from "../data.js";
+import type { ThemeJson, TimelineData, ViewJson } from "../data.js";
 import { button, make } from "../dom.js";
 import type { Editing } from "../editing.js";
 import { download } from "../export.js";
@@ -33,14 +33,14 @@ export async function fragmentOf(order: Order): Promise<string> {
   return `${KEY}=${await encode(order)}`;
 }
 
-/** Return the data of an order, in the colours of a page that was written for another one. */
-export function dataOf(order: Order, run: Run, themes: TimelineData["themes"]): TimelineData {
+/** Return the data of an order, in the colours of a page that was written for another one; or for `of`, with these ops. */
+export function dataOf(order: Order, run: Run, themes: TimelineData["themes"], of?: ViewJson): TimelineData {
   const shades = order.chunks * order.copies;
   const own = (byShades: Record<string, ThemeJson>) => ({
     ...byShades,
     [shades]: byShades[shades] ?? spread(byShades, shades),
   });
-  return { views: [viewOfOrder(order, run)], themes: { light: own(themes.light), dark: own(themes.dark) } };
+  return { views: [viewOfOrder(order, run, of)], themes: { light: own(themes.light), dark: own(themes.dark) } };
 }
 
 /** Return a theme with more shades than any that the page has: the nearest ones of the richest. */
@@ -178,7 +178,8 @@ export class OrderPage {
 
   private show(): void {
     this.run = simulate(this.order);
-    const data = dataOf(this.order, this.run, this.data.themes);
+    const own = this.linked ? undefined : this.data.views[0];
+    const data = dataOf(this.order, this.run, this.data.themes, own);
     const [view] = data.views;
     const until = this.run.stops.length > 0 ? this.run.until : null;
     view.judged = { until, wrong: [], lit: -1 };

@@ -11,11 +11,14 @@ const WAITS = ["arrival", "own_stage", "previous_slice", "collective"];
 /** Difference of two times that rounding explains, as a share of the makespan. */
 const ROUNDING = 1e-9;
 
-/** Return the view of an order; of one that does not run, with the ops that never run after the others, and no memory. */
-export function viewOfOrder(order: Order, run: Run = simulate(order)): ViewJson {
+/**
+ * Return the view of an order; of one that does not run, with the ops that never run after the others, and no memory. An
+ * order of the ops of another view has the lanes of its pairs.
+ */
+export function viewOfOrder(order: Order, run: Run = simulate(order), of?: ViewJson): ViewJson {
   const ops = order.rows.flat();
   const offsets = offsetsOf(order);
-  const kinds = [...new Set(order.classes.map(({ kind }) => kind))];
+  const kinds = of?.kinds ?? [...new Set(order.classes.map(({ kind }) => kind))];
   const makespan = run.end.reduce((most, value) => Math.max(most, value), 0);
   const work = order.rows.map((row, rank) =>
     row.reduce((sum, op, at) => {
@@ -66,6 +69,7 @@ export function viewOfOrder(order: Order, run: Run = simulate(order)): ViewJson 
       group,
     },
     links,
+    ...(of?.pairs === undefined ? {} : { pairs: of.pairs }),
     memory:
       order.memory === null || run.stops.length > 0 ? null : memoryOf(order.rows, order.classes, order.memory, run),
     gaps: null,

@@ -105,6 +105,20 @@ def test_edits_are_undone_and_reset(opened):
     assert page.ask(TIMES)["names"] == before["names"]
 
 
+def test_an_edit_keeps_the_lanes_of_overlapped_pairs(opened):
+    halves = {"backward_input": [("compute", 1.0)], "backward_weight": [("compute", 1.0)]}
+    segments = [
+        {"forward": [("compute", time), ("all_to_all", 0.5), ("compute", 0.5)], **halves} for time in (1, 3, 2, 1)
+    ]
+    result = pipeplan.simulate("1f1b-overlap", ranks=4, microbatches=8, segments=segments)
+    page = opened(editable(result, view_of_result(result)))
+    before = page.ask("timeline.plots[0].pairs")
+    page.page.click("text=Edit order")
+    page.press("ArrowRight", "ArrowRight", "Alt+ArrowRight")
+    assert page.ask("timeline.plots[0].pairs") == before is not None
+    assert page.ask("timeline.plots[0].view.title").endswith("edited")
+
+
 def test_a_deadlock_is_said_and_drawn(opened):
     page = opened(page_view("1f1b")[1])
     page.page.click("text=Edit order")
