@@ -12,19 +12,21 @@ communication of both ops bound their pair: each lane runs one piece after the o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.costs import Layer, OpSegments, Segments, in_sequence
-from pipeplan.extensions.search.layouts.order import ALONE, WITH_INPUT
+from pipeplan.extensions.search.layouts.order import ALONE, WITH_FULL, WITH_INPUT
 from pipeplan.extensions.search.layouts.stages import LaidLayer, LayerOption, StageTables
 from pipeplan.model import Floats
 
 Runs = NDArray[np.intp]
 """Numbers of runs of layers; equal layers in the same order have the same number."""
 
-MOST_TIMES = 100_000
-"""Maximum number of pairs of runs of two stages whose times are computed for a bound: about a tenth of a second."""
+MOST_TIMES, MOST_OWN = 100_000, 2_000
+"""Maximum number of pairs of runs whose times are computed for a bound, of two stages and of each stage with itself."""
 
 
 class StagePairs:
@@ -59,8 +61,8 @@ class StagePairs:
         self.lanes: Floats = np.stack([own[np.frombuffer(run, np.intp)].sum(axis=0) for run in self._of_layers])
         self._segments = list(self._layers)
         self._stages: dict[int, OpSegments] = {}
-        self._place = np.full(len(self._of_layers), -1)
-        self._times: Floats = np.full((3, 0, 0), np.nan)
+        # Times that were computed, by sorted keys; the first key is of no pair.
+        self._keys, self._times = np.array([-1]), np.zeros(1)
 
     def _numbered(self, tables: StageTables, stages: int) -> Runs:
         parts, layers = tables.parts, tables.layers
@@ -68,30 +70,24 @@ class StagePairs:
         runs = np.full((3, len(tables.choices), layers + 1, layers + 1), -1)
         for role, stage in enumerate((0, stages // 2, stages - 1)):
             first, last = stage == 0, stage == stages - 1
-            start, end = parts.start if first else (), parts.end if last else ()
             for number, choice in enumerate(tables.choices):
-                base, chosen, before, behind = (
-                    np.array(
-                        [self._layer(layer.option(name) if name else layer.options[0]) for layer in group], np.intp
-                    )
-                    for group, name in (
-                        (parts.middle, None),
-                        (parts.middle, choice.name),
-                        (start, choice.name if choice.layers is None else None),
-                        (end, choice.name if choice.layers is None else None),
-                    )
-                )
+                base, chosen = self._options(parts.middle, None), self._options(parts.middle, choice.name)
+                name = choice.name if choice.layers is None else None
+                start = self._options(parts.start if first else (), name)
+                end = self._options(parts.end if last else (), name)
                 for begin in range(1 if first else layers + 1):
                     for stop in range(layers if last else begin, layers + 1):
                         until = stop if choice.layers is None else min(begin + choice.layers, stop)
-                        key = np.concatenate((before, chosen[begin:until], base[until:stop], behind)).tobytes()
+                        key = np.concatenate((start, chosen[begin:until], base[until:stop], end)).tobytes()
                         if key:
                             runs[role, number, begin, stop] = numbers.setdefault(key, len(numbers))
         self._of_layers = list(numbers)
         return runs
 
-    def _layer(self, option: LayerOption) -> int:
-        return self._layers.setdefault(segments_of(option), len(self._layers))
+    def _options(self, layers: Sequence[LaidLayer], name: str | None) -> Runs:
+        """Return the number of each layer's option of a name, or of its first one."""
+        options = [layer.options[0] if name is None else layer.option(name) for layer in layers]
+        return np.array([self._layers.setdefault(segments_of(one), len(self._layers)) for one in options], np.intp)
 
     def of_layer(self, layer: LaidLayer) -> Floats:
         """Return the least of each lane over a layer's options, shape (6,)."""
@@ -108,31 +104,26 @@ class StagePairs:
 
         For ``ALONE``, both are the run of the B.
         """
-        forward, backward = np.broadcast_arrays(forward, backward)
-        self._make_places(forward, backward)
-        at = kind, self._place[forward], self._place[backward]
-        missing = np.isnan(self._times[at])
-        if missing.any():
-            own, places = np.unique((forward[missing], backward[missing]), return_inverse=True)
-            first, second = places.reshape(2, -1)
-            stages = tuple(self._stage(run) for run in own.tolist())
-            segments = Segments(stages=stages, slowdown=self.slowdown, delayed_weights=self.delayed_weights)
-            alone = kind == ALONE
-            made = segments.alone().time[second] if alone else segments.together(first, second, kind == WITH_INPUT).time
-            self._times[kind, self._place[own[first]], self._place[own[second]]] = made
+        keys = (kind * len(self.lanes) + np.asarray(forward)) * len(self.lanes) + backward
+        at = np.searchsorted(self._keys, keys)
+        missing = np.unique(keys[self._keys[np.minimum(at, len(self._keys) - 1)] != keys])
+        if len(missing):
+            made = self._made(kind, *np.divmod(missing % len(self.lanes) ** 2, len(self.lanes)))
+            known = np.concatenate((self._keys, missing))
+            order = np.argsort(known)
+            self._keys, self._times = known[order], np.concatenate((self._times, made))[order]
+            at = np.searchsorted(self._keys, keys)
         times: Floats = self._times[at]
         return times
 
-    def _make_places(self, *runs: Runs) -> None:
-        fresh = np.unique([run for group in runs for run in np.unique(group).tolist() if self._place[run] < 0])
-        if not len(fresh):
-            return
-        size = int(self._place.max()) + 1
-        self._place[fresh.astype(np.intp)] = np.arange(size, size + len(fresh))
-        if size + len(fresh) > self._times.shape[1]:
-            grown = np.full((3, 2 * (size + len(fresh)), 2 * (size + len(fresh))), np.nan)
-            grown[:, :size, :size] = self._times[:, :size, :size]
-            self._times = grown
+    def _made(self, kind: int, forward: Runs, backward: Runs) -> Floats:
+        own, places = np.unique((forward, backward), return_inverse=True)
+        first, second = places.reshape(2, -1)
+        stages = tuple(self._stage(run) for run in own.tolist())
+        segments = Segments(stages=stages, slowdown=self.slowdown, delayed_weights=self.delayed_weights)
+        if kind == ALONE:
+            return segments.alone().time[second]
+        return segments.together(first, second, kind == WITH_INPUT).time
 
     def _stage(self, run: int) -> OpSegments:
         if run not in self._stages:
@@ -141,15 +132,17 @@ class StagePairs:
         return self._stages[run]
 
     def own(self, kind: int, domain: Runs) -> Floats:
-        """Return the time of a pair of a stage with itself by its run, shape (runs,); infinite outside of the domain."""
-        times = np.full(len(self.lanes), np.inf)
-        few = len(domain) <= MOST_TIMES // 10
-        times[domain] = self.times(kind, domain, domain) if few else self._by_lanes(kind)[domain].max(axis=1)
-        return times
+        """Return the time of a pair of a stage with itself by its run, shape (runs,); infinite outside of the domain.
 
-    def _by_lanes(self, kind: int) -> Floats:
-        forward, backward = self.lanes[:, [0, 3]], self.lanes[:, [1, 4] if kind != WITH_INPUT else [2, 5]]
-        return backward if kind == ALONE else forward + backward
+        For layers that differ too much, it is a lower bound.
+        """
+        times = np.full(len(self.lanes), np.inf)
+        if len(domain) <= MOST_OWN:
+            times[domain] = self._made(kind, domain, domain)
+        else:
+            lanes = self.lanes[domain] * ([kind != ALONE, 1, 1] * 2)  # a B alone has no forward
+            times[domain] = np.maximum(*(lanes[:, list(lane)].sum(axis=1) for lane in _LANES[kind]))
+        return times
 
     def separated(self, kind: int, at: tuple[int, int], domains: tuple[Runs, Runs]) -> Floats:
         """Return a function of the forward's run and one of the backward's, shape (2, runs), that bound their pair.
@@ -163,27 +156,26 @@ class StagePairs:
         domains
             Runs that the stages of the forward and of the backward can have.
         """
-        functions = np.full((2, len(self.lanes)), np.inf)
-        functions[0, domains[0]], functions[1, domains[1]] = self._bounding(kind, at, domains)
-        return functions
-
-    def _bounding(self, kind: int, at: tuple[int, int], domains: tuple[Runs, Runs]) -> tuple[Floats, Floats]:
         (first, second), (forward, backward) = at, domains
+        functions = np.full((2, len(self.lanes)), np.inf)
         if len(forward) * len(backward) > MOST_TIMES:
             lane = self.lane(kind, first, second)
-            return self.lanes[forward, lane[0]], self.lanes[backward, lane[1]]
+            functions[0, forward], functions[1, backward] = self.lanes[forward, lane[0]], self.lanes[backward, lane[1]]
+            return functions
         table = self.times(kind, forward[:, None], backward)
         of_forward = self.times(kind, forward, np.array(second))
         of_backward = self.times(kind, np.array(first), backward)
-        one = of_forward + (table - of_backward).min(axis=1)
-        other = of_backward + (table - of_forward[:, None]).min(axis=0)
-        return one / 2, other / 2
+        functions[0, forward] = (of_forward + (table - of_backward).min(axis=1)) / 2
+        functions[1, backward] = (of_backward + (table - of_forward[:, None]).min(axis=0)) / 2
+        return functions
 
     def lane(self, kind: int, forward: int, backward: int) -> tuple[int, int]:
         """Return the columns of ``lanes`` of the forward and the backward whose sum bounds a pair of these runs best."""
-        of_backward = 2 if kind == WITH_INPUT else 1
-        longer = max((0, 3), key=lambda lane: self.lanes[forward, lane] + self.lanes[backward, lane + of_backward])
-        return longer, longer + of_backward
+        return max(_LANES[kind], key=lambda lane: self.lanes[forward, lane[0]] + self.lanes[backward, lane[1]])
+
+
+_LANES = {WITH_FULL: ((0, 1), (3, 4)), WITH_INPUT: ((0, 2), (3, 5)), ALONE: ((0, 1), (3, 4))}
+"""Columns of the lanes of a forward and a backward: those of their computation, and those of their communication."""
 
 
 def segments_of(option: LayerOption | Layer) -> OpSegments:
