@@ -69,7 +69,7 @@ MOST_CUTS = 160
 PROBE = 1000.0
 """Factor on the longest op that makes the longest path contain every op of a rank."""
 
-MOST_CURVES, FEWEST_CUTS = 20_000_000, 16
+MOST_CURVES, FEWEST_CUTS = 4_000_000, 16
 """Maximum number of values of all cuts' curves, and the number of cuts that are kept in any case."""
 
 RUN = FEATURES
