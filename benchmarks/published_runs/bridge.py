@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pipeplan.extensions.planning.estimates.running import OVERLAPPED
 from pipeplan.extensions.planning.workload import ModelShape, from_dict
 from pipeplan.foundation.errors import PipeplanError
 
@@ -21,11 +22,7 @@ _WHOLE_GRAPHS: Release = (26, 6, 0)
 
 
 def bridge_software(row: Mapping[str, Any], release: Release | None) -> str:
-    """Return the Megatron Bridge software of a row; without a release, the current one.
-
-    Exchanges overlap the computation of another microbatch, so with a pipeline its ranks must have several chunks
-    (``overlap_moe_expert_parallel_comm``).
-    """
+    """Return the Megatron Bridge software of a row; without a release, the current one."""
     parallel, hardware = row.get("parallel", {}), row.get("hardware", {})
     pipeline, chunks = int(parallel.get("pp") or 1), int(parallel.get("vp") or 1)
     small = re.search(r"mx", row.get("precision") or "", re.IGNORECASE) is not None
@@ -33,9 +30,17 @@ def bridge_software(row: Mapping[str, Any], release: Release | None) -> str:
     blackwell = re.search(r"b[23]00", str(hardware.get("gpu", "")), re.IGNORECASE) is not None
     model = _model(row)
     if since and small and blackwell and (pipeline == 1 or chunks > 1) and not _hybrid(model):
-        # Megatron's overlapped schedule has no layers with hyper-connections.
-        return "megatron-bridge" if model is None or model.residual_streams == 1 else "megatron-bridge+exposed-expert"
+        return "megatron-bridge"
     return "megatron-bridge-26.04"
+
+
+def with_pairs(schedule: str, trainer: str, model: ModelShape) -> str:
+    """Return the schedule of a row, with pairs where its recipe hides exchanges (``overlap_moe_expert_parallel_comm``).
+
+    Megatron's overlapped schedule has no layers with hyper-connections.
+    """
+    hides = trainer == "megatron-bridge" and model.experts is not None and model.residual_streams == 1
+    return OVERLAPPED[schedule] if hides else schedule
 
 
 def _model(row: Mapping[str, Any]) -> ModelShape | None:

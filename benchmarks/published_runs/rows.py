@@ -14,6 +14,7 @@ from math import gcd
 from typing import Any
 
 from benchmarks.published_runs.assumptions import balanced_layout, lightest, replicas_by_state, with_degrees
+from benchmarks.published_runs.bridge import with_pairs
 from benchmarks.published_runs.schedules import NamedSchedule, chunks_of, layout_from, scheduled
 from benchmarks.published_runs.settings import (
     cluster_of,
@@ -260,7 +261,7 @@ def _whole(document: Mapping[str, Any], row: RunRow) -> RunRow:
         expert=expert,
         expert_tensor=expert_tensor_of(document, model),
         chunks=chunks,
-        schedule=schedule.strategy,
+        schedule=with_pairs(schedule.strategy, trainer, model),
         in_flight=None if schedule.in_flight is None else schedule.in_flight * pipeline,
         layers=layout_from(document.get("layout"), pipeline, chunks, model.layers),
         sequence_parallel=bool(parallel.get("sp", not trainer.startswith(EARLY))) and tensor > 1,

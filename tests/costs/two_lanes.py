@@ -58,9 +58,9 @@ def pair(forward: Written, inputs: Written, weights: Written, slowdown: Any = 1,
 
 def backward(inputs: Written, weights: Written) -> list[tuple[str, Any]]:
     """The list of a full backward: each computation of W, with what it sends, behind that of I, or all of W at the end."""
-    late: list[list[tuple[str, Any]]] = []
+    late: list[list[tuple[str, Any]]] = [[]]
     for name, time in weights:
-        if not late or (name == "compute" and any(part == "weights" for part, _ in late[-1])):
+        if name == "compute" and any(before == "weights" for before, _ in late[-1]):
             late.append([])
         late[-1].append(("weights" if name == "compute" else name, time))
     if sum(name == "compute" for name, _ in inputs) != sum(name == "compute" for name, _ in weights):
@@ -115,8 +115,9 @@ def random_op(random: Random, value: Callable[[], Any], weights_talk: float = 0.
     count = computations if random.random() < 0.6 else random.randint(1, 4)
     weights: list[tuple[str, Any]] = []
     for number in range(count):
-        weights.append(("compute", value() * (number == 0 or random.random() < 0.8)))
         weights += [(random.choice(COMMUNICATIONS), value())] * (random.random() < weights_talk)
+        weights.append(("compute", value() * (number == 0 or random.random() < 0.8)))
+    weights += [(random.choice(COMMUNICATIONS), value())] * (random.random() < weights_talk)
     return forward, inputs, tuple(weights)
 
 

@@ -108,3 +108,9 @@ def _rows(stages: tuple[int, ...], microbatches: int, *, split: bool) -> Iterato
             yield from turns((*done, *pair), (*groups, len(done), len(done)))
 
     yield from turns((), ())
+
+
+def test_a_rank_of_very_many_stages_has_a_bound_beside_one_of_few():
+    placement = Placement.of((*(0 for _ in range(300)), 1))
+    costs = overlapping("list", placement, 0)
+    assert lower_bound(placement, 2, costs).value > 0

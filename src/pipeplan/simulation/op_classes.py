@@ -277,7 +277,7 @@ def divisions(saving: Floats) -> list[tuple[Floats, Floats]]:
     size = len(saving)
     all_to_forwards = saving.max(axis=1), np.zeros(size)
     if size > MANY_STAGES:
-        return [all_to_forwards]
+        return 3 * [all_to_forwards]
     forward, backward = np.zeros(size), np.zeros(size + 1)
     # Row that each column is assigned to, -1: none. The last column starts the search for one that is free.
     row_of = np.full(size + 1, -1)

@@ -13,6 +13,7 @@ from pipeplan.model import Schedule, one_line, shortened
 from pipeplan.trainers.layout import TrainerLayout, expression_of, layout_from, names_in, python_of
 from pipeplan.trainers.megatron import (
     RECOMPUTED,
+    SCHEDULES,
     MegatronOrder,
     commented,
     fields_of,
@@ -75,6 +76,11 @@ def messages(schedule: Schedule) -> dict[str, bool]:
     return {"overlap_p2p_comm": interleaved, "batch_p2p_comm": schedule.ranks > 1 and not interleaved}
 
 
+def exchanges(order: MegatronOrder) -> dict[str, bool]:
+    """Return the fields of ``CommOverlapConfig`` that hide exchanges with experts in pairs of a forward and a backward."""
+    return {"overlap_moe_expert_parallel_comm": order.overlap, "delay_wgrad_compute": order.delayed_weights}
+
+
 _IMPORT = """from megatron.bridge.training.comm_overlap import CommOverlapConfig
 
 
@@ -104,8 +110,7 @@ def bridge_settings(schedule: Schedule, training: Training) -> TrainerSettings:
         code += ['if cfg.model.recompute_granularity == "full":']
         code += [f"    {line}" for line in assignments("model", dict.fromkeys(RECOMPUTED))]
     code += ["cfg.comm_overlap = cfg.comm_overlap or CommOverlapConfig(tp_comm_overlap=False)"]
-    overlap = {"overlap_moe_expert_parallel_comm": order.overlap, "delay_wgrad_compute": order.delayed_weights}
-    code += assignments("comm_overlap", messages(compute) | overlap)
+    code += assignments("comm_overlap", messages(compute) | exchanges(order))
     code += ["return cfg"]
     comments = [*heading(f"Megatron-Bridge {release}", compute, training), *map(fields_of, needs_of(order))]
     lines = [line for comment in comments for line in commented(comment)]
@@ -202,7 +207,7 @@ def _assignments(tree: ast.Module) -> dict[str, list[ast.expr]]:
 
 TRAINER = built_in(
     "megatron-bridge",
-    schedules=frozenset({"1f1b", "interleaved-1f1b"}),
+    schedules=SCHEDULES,
     formats=(
         Format(
             name="megatron-bridge",

@@ -39,6 +39,10 @@ RECOMPUTED = {"recompute_granularity": "full", "recompute_method": "uniform", "r
 """Fields with which every stage recomputes its activations directly before its backward."""
 
 
+SCHEDULES = frozenset({"1f1b", "interleaved-1f1b", "1f1b-overlap", "interleaved-1f1b-overlap"})
+"""Strategies that Megatron runs; 1f1b-overlap on one rank only."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MegatronOrder:
     """One of Megatron's orders of ops.
@@ -295,12 +299,13 @@ def needs_of(order: MegatronOrder) -> Iterator[str]:
             "--moe-token-dispatcher-type alltoall or flex, --bf16 or --fp16, and PyTorch >= 2.6;"
         )
         yield (
-            "they exclude --moe-shared-expert-overlap, --recompute-granularity full, --recompute-method and "
-            "--recompute-num-layers."
+            "they exclude --moe-shared-expert-overlap, --recompute-granularity full, --recompute-method, "
+            "--recompute-num-layers and --recompute-modules moe."
         )
     if order.delayed_weights:
         yield (
-            "--delay-wgrad-compute needs --transformer-impl transformer_engine and, before Megatron-core 0.17, excludes "
+            "--delay-wgrad-compute needs --transformer-impl transformer_engine, with --overlap-grad-reduce Transformer "
+            "Engine >= 2.8, and, before Megatron-core 0.17, excludes "
             "--moe-use-legacy-grouped-gemm; it delays the weight gradients of transformer layers, not those of embedding "
             "and head."
         )
@@ -335,7 +340,7 @@ def global_batch(schedule: Schedule, training: Training) -> int:
 TRAINER = built_in(
     "megatron-lm",
     software="megatron-core-overlapped",
-    schedules=frozenset({"1f1b", "interleaved-1f1b"}),
+    schedules=SCHEDULES,
     formats=(
         Format(
             name="megatron",

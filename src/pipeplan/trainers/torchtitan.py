@@ -277,7 +277,7 @@ def _comments(schedule: Schedule, training: Training) -> list[str]:
         lines.append("# Every stage recomputes in full (FullAC); on the command line this must come last.")
     if schedule.joined.any():
         lines.append(
-            "# The ops of overlapped pairs run one after the other: torchtitan overlaps only its own DualPipeV."
+            "# The ops of overlapped pairs run one after the other: only 0.2.1 and 0.2.2 overlap those of DualPipeV."
         )
     lines += [f"# Warning: {sentence}." for sentence in warnings_of(schedule)]
     return lines

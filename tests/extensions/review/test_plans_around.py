@@ -40,6 +40,9 @@ STEP: dict[str, Any] = {"sequence": 4096, "global_batch": 128, "sequence_paralle
 PLAIN = Configuration(**STEP, tensor=2, pipeline=4, data=4, chunks=2, schedule="interleaved-1f1b", layers=(10,) * 8)
 EXPERTS = Configuration(**STEP | {"sequence_parallel": False}, data=32, expert=8, recompute=("layernorm", "moe_act"))
 SHARDED = Configuration(sequence=4096, global_batch=128, data=32, zero=3)
+PAIRS = replace(
+    EXPERTS, pipeline=4, data=8, chunks=2, schedule="interleaved-1f1b-overlap", recompute=(), layers=(8,) * 5 + (7,) * 3
+)
 
 OF_MEGATRON: tuple[tuple[str | dict[str, Any], Cluster, Configuration], ...] = (
     ("llama3-70b", H100S, PLAIN),
@@ -59,6 +62,8 @@ OF_MEGATRON: tuple[tuple[str | dict[str, Any], Cluster, Configuration], ...] = (
     ("gpt-oss-120b", GB200S, replace(EXPERTS, recompute=())),
     ("deepseek-v3", B200S, replace(EXPERTS, pipeline=4, data=8, layers=(16, 16, 16, 13), recompute=("mla_up_proj",))),
     (OWN, H100S, replace(EXPERTS, pipeline=2, data=16, layers=(16, 14))),
+    ("qwen3-30b-a3b", H100S, replace(EXPERTS, schedule="1f1b-overlap")),
+    ("deepseek-v3", B200S, replace(PAIRS, software="megatron-core-overlapped+weights-at-once")),
 )
 """Models, clusters and configurations that Megatron-LM and Megatron-Bridge run."""
 

@@ -91,19 +91,25 @@ def random_settings(
         "offload_bytes": tuple(random.choice((1.0, 0.75)) * one for one in activation),
         "static_bytes": random.choice((0.0, 10.0)),
     }
-    kind = random.choice(("matrix", "segments", *(("list", "segments") if pairs else ("list",) * 5)))
+    # Draws of their own: all other costs of a seed stay as they are without pairs.
+    own = Random(f"pairs {forward} {full}")
+    kind = own.choice(("matrix", "segments", *(("list", "segments") if pairs else ("list",) * 5)))
     if kind == "segments":
-        return settings | _segments(random, placement.stages, lambda: value(1, 5), whole=whole)
+        return settings | _segments(own, placement.stages, slices, whole=whole)
     if kind == "matrix" and (pairs or saves is not None):
         settings["overlap_times"] = tuple(
-            tuple(max(f, b) + float(random.choice((0, 0.25, 0.5, 1))) * (slices if whole else min(f, b)) for b in full)
+            tuple(max(f, b) + own.choice((0, 0.25, 0.5, 1)) * (slices if whole else min(f, b)) for b in full)
             for f in forward
         )
     return settings
 
 
-def _segments(random: Random, stages: int, value: Callable[[], float], *, whole: bool) -> dict[str, Any]:
+def _segments(random: Random, stages: int, slices: int, *, whole: bool) -> dict[str, Any]:
     """Segments on every stage, with the times that add up to them, or without these."""
+
+    def value() -> float:
+        return float(slices * random.randint(1, 5)) if whole else random.uniform(1, 5)
+
     slowdown = random.choice((1.0, 1.0, 2.0)) if whole else random.choice((1.0, random.uniform(1, 1.5)))
     delayed = random.random() < 0.5
     lists = [random_op(random, value) for _ in range(stages)]

@@ -8,6 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from pipeplan.extensions.planning import Configuration
+from pipeplan.extensions.planning.choice.legality import takes_shape
+from pipeplan.extensions.planning.estimates.running import OVERLAPPED
 from pipeplan.extensions.planning.flags import layers_of_pattern, offloaded_share
 from pipeplan.extensions.planning.hardware import Cluster, Node, Preset, preset
 from pipeplan.extensions.planning.workload import RECOMPUTE, ModelShape, Precision
@@ -131,7 +133,7 @@ def configured(c: ReviewFacts) -> Configured:
             expert=ep if model.experts else 1,
             expert_tensor=etp if model.experts else 1,
             chunks=chunks,
-            schedule=_schedule(c, pp, chunks),
+            schedule=_with_pairs(c, _schedule(c, pp, chunks), pp, batch // (data * micro), chunks, ep),
             group_size=c.get("group_size", None) if chunks > 1 else None,
             layers=layers,
             sequence_parallel=sequence_parallel,
@@ -327,6 +329,17 @@ def _schedule(c: ReviewFacts, pp: int, chunks: int) -> str:
     if is_strategy(ordered):
         return strategy(ordered).name
     return _SCHEDULES.get(str(c.get("schedule", "1f1b")).lower(), usual)
+
+
+def _with_pairs(  # noqa: PLR0917 - the shape of a schedule
+    c: ReviewFacts, schedule: str, pp: int, microbatches: int, chunks: int, ep: int
+) -> str:
+    """Return the schedule with pairs if exchanges with experts overlap, and Megatron-core runs it in this shape."""
+    group = c.get("group_size", None) if chunks > 1 else None
+    paired = (
+        OVERLAPPED.get(schedule, "") if ep > 1 and c.get("ep_a2a_overlap", False) and (pp == 1 or chunks > 1) else ""
+    )
+    return paired if paired and takes_shape(paired, pp, microbatches, chunks, group) else schedule
 
 
 def _zero(c: ReviewFacts, assumed: list[str]) -> Any:

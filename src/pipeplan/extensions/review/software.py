@@ -13,7 +13,6 @@ _OF_CORE = (
     ("overlap_grad_reduce", "hidden-data", "exposed-data"),
     ("overlap_param_gather", "hidden-parameters", "exposed-parameters"),
     ("tp_comm_overlap", "hidden-tensor", "exposed-tensor"),
-    ("ep_a2a_overlap", "hidden-expert", "exposed-expert"),
     ("loss_fusion", "fused-loss", "unfused-loss"),
     ("fp8_param_gather", "8-bit-parameters", "16-bit-parameters"),
     ("gradient_accumulation_fusion", "gradients-added-in-products", "gradients-added-apart"),
@@ -59,6 +58,8 @@ def _traits(c: ReviewFacts) -> Iterator[str]:
     if c.get("fp16", False) and c.get("fp32_gradients", None) is False:
         # Gradients have the format of the parameters unless the flag says otherwise; with bf16 it is implied.
         yield "16-bit-gradients"
+    if c.get("ep_a2a_overlap", False):
+        yield "delayed-weights" if c.get("delay_wgrad", False) else "weights-at-once"
     if c.has("attention_dropout", "hidden_dropout"):
         yield "dropout" if c.attention_dropout or c.hidden_dropout else "no-dropout"
     if c.get("dispatcher", None) in _DISPATCHERS:

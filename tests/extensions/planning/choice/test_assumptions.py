@@ -47,6 +47,21 @@ def test_the_opposite_of_an_opposite_is_the_row_of_the_software_itself():
     assert settings["gradients reduced in 16 bits"] == "software=megatron-core"
 
 
+def test_the_opposite_of_exposed_exchanges_is_the_schedule_that_hides_them_and_the_reverse():
+    name, machines = "qwen3-30b-a3b", "h100-sxm:8x2"
+    configuration = replace(EXPERTS[2], data=16, expert=16)
+    exposed = estimate(model(name), cluster(machines), configuration)
+    (found,) = (entry for entry in assumptions(model(name), cluster(machines), exposed) if "EP comm" in entry.assumed)
+    assert (found.assumed, found.setting) == ("EP communication not overlapped", "schedule=1f1b-overlap")
+    assert found.slower < 0
+    hidden = estimate(model(name), cluster(machines), replace(configuration, schedule="1f1b-overlap"))
+    (back,) = (entry for entry in assumptions(model(name), cluster(machines), hidden) if "EP comm" in entry.assumed)
+    assert (back.assumed, back.setting) == ("EP communication overlapped", "schedule=1f1b")
+    assert back.step_time_s == exposed.step_time
+    whole = estimate(model(name), cluster(machines), replace(configuration, recompute=("full",)))
+    assert not any("EP comm" in entry.assumed for entry in assumptions(model(name), cluster(machines), whole))
+
+
 def test_plans_for_every_trainer_assume_gradients_in_32_bits_unless_the_software_is_fixed():
     for own in requests_of(request()).values():
         (name,) = own.fixed["software"]

@@ -27,6 +27,12 @@ QUESTIONS = {
         global_batch=64,
         fix={"schedule": "gpipe,looped-bfs,dualpipe,chimera,hanayo,seq1f1b,interleaved-1f1b-overlap", "micro": "1,8"},
     ),
+    "exchanges hidden in pairs": request(
+        "qwen3-30b-a3b",
+        "h100-sxm:8x4",
+        global_batch=256,
+        fix={"schedule": "1f1b-overlap,interleaved-1f1b-overlap", "ep": "8,16", "micro": "1,2"},
+    ),
     "no barrier": request(
         "zero-bubble-6.2b", "a100-sxm-80gb:8x2", global_batch=64, sequence=1024, fix={"software": "zero-bubble"}
     ),

@@ -67,9 +67,10 @@ def test_torchtitan_may_shard_within_nodes():
 def test_what_is_left_out_is_said_unless_it_is_fixed_or_there_is_nothing_to_choose():
     moe = request("mixtral-8x7b", "h100-sxm:8x2", global_batch=32)
     allowable = [f"(allow {name})" for name in UNUSUAL]
-    assert left_out(moe)[: len(LEFT_OUT)] == tuple(LEFT_OUT.values())
+    with_pairs = {**LEFT_OUT, "schedule": f"{LEFT_OUT['schedule']}, 1f1b-overlap, interleaved-1f1b-overlap"}
+    assert left_out(moe)[: len(LEFT_OUT)] == tuple(with_pairs.values())
     assert all(words.endswith(name) for words, name in zip(left_out(moe)[len(LEFT_OUT) :], allowable, strict=True))
-    assert left_out(replace(moe, allowed=frozenset(UNUSUAL))) == tuple(LEFT_OUT.values())
+    assert left_out(replace(moe, allowed=frozenset(UNUSUAL))) == tuple(with_pairs.values())
     assert LEFT_OUT["expert_tensor"] not in left_out(request())
     fixed = request(fix={"zero": 0, "recompute": "mlp"})
     assert not {LEFT_OUT["zero"], LEFT_OUT["recompute"]} & set(left_out(fixed))

@@ -29,12 +29,19 @@ MIXTURE = request("deepseek-v2-lite", "h100-sxm:8x8", global_batch=128)
 LEGAL_MIXTURE = Configuration(sequence=4096, global_batch=128, pipeline=2, data=32, expert=8)
 GROUPED = request("qwen3-235b-a22b", "h100-sxm:8x8", global_batch=128)
 TIED = request("gemma3-27b", "h100-sxm:8x8", global_batch=128)
+PAIRED = request("deepseek-v2-lite", "h100-sxm:8x8", global_batch=128, fix={"trainer": "megatron"})
+RECOMPUTED = request(
+    "deepseek-v2-lite", "h100-sxm:8x8", global_batch=128, fix={"trainer": "megatron", "recompute": "full"}
+)
 BIASED = request("gpt-oss-20b", "h100-sxm:8x8", global_batch=128)
 
 
 def test_published_configurations_are_legal():
     assert broken_rule(DENSE, as_draft(LEGAL)) is None
     assert broken_rule(MIXTURE, as_draft(LEGAL_MIXTURE)) is None
+    pairs = replace(LEGAL_MIXTURE, chunks=2, schedule="interleaved-1f1b-overlap")
+    alone = replace(LEGAL_MIXTURE, pipeline=1, data=64, schedule="1f1b-overlap")
+    assert [broken_rule(PAIRED, as_draft(chosen)) for chosen in (pairs, alone)] == [None, None]
 
 
 BROKEN = [
@@ -69,6 +76,10 @@ BROKEN = [
     ("torchtitan's microbatches", MIXTURE, {"software": "torchtitan", "pipeline": 8, "data": 8, "microbatch_size": 4}),
     ("fp8 sizes", MIXTURE, {"tensor": 8, "data": 4, "sequence_parallel": True, "precision": "fp8"}),
     ("experts' sequence", MIXTURE, {"tensor": 2, "data": 16}),
+    ("pairs", MIXTURE, {"pipeline": 1, "chunks": 1, "schedule": "1f1b-overlap", "expert": 1, "data": 32}),
+    ("pairs", PAIRED, {"chunks": 1, "schedule": "1f1b-overlap"}),
+    ("pairs", PAIRED, {"expert": 1, "chunks": 2, "schedule": "interleaved-1f1b-overlap"}),
+    ("pairs", RECOMPUTED, {"chunks": 2, "schedule": "interleaved-1f1b-overlap"}),
 ]
 
 

@@ -50,6 +50,15 @@ def test_interleaved_messages_are_overlapped_and_not_batched() -> None:
     assert fields["cfg.model.virtual_pipeline_model_parallel_size"] == 2
 
 
+def test_pairs_hide_exchanges_and_exclude_overlapped_shared_experts() -> None:
+    paired = replace(MOE, schedule="interleaved-1f1b-overlap", software="megatron-bridge-26.04")
+    fields = fields_of(model("mixtral-8x7b"), paired)
+    assert fields["overlap_moe_expert_parallel_comm"] is fields["delay_wgrad_compute"] is True
+    assert fields["cfg.model.moe_shared_expert_overlap"] is False
+    plain = fields_of(model("mixtral-8x7b"), replace(paired, schedule="interleaved-1f1b"))
+    assert not {"overlap_moe_expert_parallel_comm", "cfg.model.moe_shared_expert_overlap"} & plain.keys()
+
+
 def test_sharded_parameters_need_their_checkpoint_format() -> None:
     alone = replace(DENSE, pipeline=1, data=16, zero=3, layers=None)
     fields = fields_of(model("llama-3-70b"), alone)

@@ -146,6 +146,45 @@ def test_the_environment_is_what_validate_args_requires(gpu, before, degrees, co
     assert [variables.get(name) for name in names] == [connections, offload]
 
 
+PAIRED = replace(MOE, schedule="interleaved-1f1b-overlap", software="megatron-core-overlapped")
+
+
+def test_pairs_hide_exchanges_on_connections_of_their_own():
+    result, flags = megatron("mixtral-8x7b", PAIRED)
+    assert result.warnings == ()
+    assert {"--overlap-moe-expert-parallel-comm", "--delay-wgrad-compute"} <= set(flags)
+    assert launch(result.text, CUDA_DEVICE_MAX_CONNECTIONS="1")[1]["CUDA_DEVICE_MAX_CONNECTIONS"] == "32"
+    _, at_once = megatron("mixtral-8x7b", replace(PAIRED, software="megatron-core-overlapped+weights-at-once"))
+    assert set(flags) - set(at_once) == {"--delay-wgrad-compute"}
+    _, alone = megatron("mixtral-8x7b", replace(PAIRED, pipeline=1, chunks=1, data=64, schedule="1f1b-overlap"))
+    assert {"--overlap-moe-expert-parallel-comm", "--delay-wgrad-compute"} <= set(alone)
+
+
+@pytest.mark.parametrize("trainer", ["megatron", "bridge"])
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"expert": 1}, "pairs forwards with backwards only where ep is above 1"),
+        ({"recompute": ("moe",)}, "does not recompute moe in pairs"),
+        ({"recompute": ("full",)}, "does not combine full recomputation with overlapped"),
+    ],
+)
+def test_what_excludes_pairs_is_the_only_text(trainer, change, sentence):
+    result = flags_of(model("mixtral-8x7b"), H100S, replace(PAIRED, **change))[trainer]
+    assert sentence in result.warnings[-1]
+    assert result.text == f"# {result.warnings[-1]}.\n"
+
+
+def test_torchtitan_hides_exchanges_in_no_release_that_is_supported():
+    planned = replace(MOE, schedule="dualpipev", software="torchtitan+hidden-expert")
+    (warning,) = (
+        words for words in flags_of(model("mixtral-8x7b"), H100S, planned)["torchtitan"].warnings if "0.2.1" in words
+    )
+    assert "DualPipeV" in warning
+    own = flags_of(model("mixtral-8x7b"), H100S, replace(planned, software="torchtitan"))["torchtitan"]
+    assert not any("0.2.1" in words for words in own.warnings)
+
+
 def test_an_order_of_another_name_is_not_taken_for_its_strategy_and_comes_as_a_file(steps):
     schedule = parse_json(str(pipeplan.export("gpipe", to="json", ranks=4, microbatches=16).text))
     assert isinstance(schedule, Schedule)

@@ -7,12 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
-from pipeplan.extensions.planning.choice.legality import precisions_of
+from pipeplan.extensions.planning.choice.legality import excludes, precisions_of
 from pipeplan.extensions.planning.choice.trials import ChangedInput
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.estimating import estimate
 from pipeplan.extensions.planning.estimates.memory_rules import software_with
 from pipeplan.extensions.planning.estimates.properties import SEPARATOR
+from pipeplan.extensions.planning.estimates.running import OVERLAPPED, may_hide
 from pipeplan.extensions.planning.estimates.seconds import TimeFactors
 from pipeplan.extensions.planning.estimates.software import software
 from pipeplan.extensions.planning.hardware import Cluster
@@ -32,6 +33,7 @@ _OF_MEGATRON: tuple[Mapping[str, str], ...] = (
         "gradients-added-in-products": "products accumulate gradients",
         "gradients-added-apart": "separate kernels accumulate gradients",
     },
+    {"delayed-weights": "weight gradients of pairs delayed", "weights-at-once": "weight gradients of pairs at once"},
     {"ring-attention": "CP passes keys in a ring", "all-to-all-attention": "CP exchanges heads all-to-all"},
 )
 _OF_ALL: tuple[Mapping[str, str], ...] = (
@@ -46,7 +48,6 @@ _OF_ALL: tuple[Mapping[str, str], ...] = (
         for kind, words in {
             "tensor": "TP communication",
             "context": "CP communication",
-            "expert": "EP communication",
             "data": "reduction of gradients",
             "parameters": "gathering of weights",
         }.items()
@@ -55,7 +56,7 @@ _OF_ALL: tuple[Mapping[str, str], ...] = (
 """Assumption that each trait of software stands for, in words; the traits of one entry exclude each other. PyTorch's FSDP2
 offers no choice of those of Megatron-core."""
 
-_UNSAID = {"16-bit-moments", "cuda-graphs", "fused-experts", "hidden-expert"}
+_UNSAID = {"16-bit-moments", "cuda-graphs", "fused-experts"}
 """Traits that the flags of plans do not have: a trainer's own settings decide them."""
 
 FULLEST = 1.25
@@ -110,6 +111,11 @@ def _opposites(model: ModelShape, cluster: Cluster, chosen: Configuration) -> It
             if trait != here:
                 setting = "" if trait in _UNSAID else f"software={name}"
                 yield group[here], group[trait], setting, replace(chosen, software=name), _UNCHANGED
+    schedule = _with_or_without_pairs(model, chosen)
+    if schedule:
+        exposed, hidden = "EP communication not overlapped", "EP communication overlapped"
+        here, there = (exposed, hidden) if chosen.schedule in OVERLAPPED else (hidden, exposed)
+        yield here, there, f"schedule={schedule}", replace(chosen, schedule=schedule), _UNCHANGED
     other = "fp8" if chosen.precision in ("bf16", "fp16") else "bf16"
     if other in precisions_of(cluster.gpu):
         here, precise = f"products in {chosen.precision}", replace(chosen, precision=other)
@@ -121,3 +127,12 @@ def _opposites(model: ModelShape, cluster: Cluster, chosen: Configuration) -> It
         words = f"{getattr(cluster, name).bandwidth / 1e9:,.4g} GB/s per GPU {name} nodes"
         half = ChangedInput(input="", factor=0.5, links=(name,))
         yield words, "half", "--cluster FILE", chosen, half
+
+
+def _with_or_without_pairs(model: ModelShape, chosen: Configuration) -> str:
+    """Return the schedule that hides exchanges in pairs where a configuration's does not, or the reverse; empty: none."""
+    if chosen.schedule in OVERLAPPED.values():
+        return next(plain for plain, paired in OVERLAPPED.items() if paired == chosen.schedule)
+    paired = OVERLAPPED.get(chosen.schedule, "")
+    runs = (chosen.pipeline > 1) == (chosen.chunks > 1) and model.mtp_layers <= (chosen.pipeline > 1)
+    return paired if runs and may_hide(chosen) and not excludes(paired, chosen.recompute) else ""

@@ -19,13 +19,17 @@ from numpy.typing import NDArray
 
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory import full_state
-from pipeplan.extensions.planning.estimates.seconds import TimeFactors
+from pipeplan.extensions.planning.estimates.running import PAIRED, may_hide
+from pipeplan.extensions.planning.estimates.seconds import TimeFactors, WorkMachine
+from pipeplan.extensions.planning.estimates.segments import pair_slowdown
 from pipeplan.extensions.planning.estimates.software import gathers_weights, kept_whole, software
 from pipeplan.extensions.planning.estimates.stages import (
     LayerCosts,
     even_layout,
     execution_of,
     layer_sums,
+    machine_of,
+    segments_of,
     transfer_bytes,
     transfer_seconds,
 )
@@ -34,8 +38,9 @@ from pipeplan.extensions.planning.workload import ModelShape, RankParameters, la
 from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Placement, Schedule
 from pipeplan.strategies import strategy
 
-FORWARD, INPUT, WEIGHT, KEPT, UNTIL_WEIGHT, DENSE, EXPERT = range(7)
-"""Columns of a layer: seconds of F, I (including recomputation) and W; bytes kept from F, and until W; parameters."""
+FORWARD, INPUT, WEIGHT, KEPT, UNTIL_WEIGHT, DENSE, EXPERT, HIDDEN = range(8)
+"""Columns of a layer: seconds of F, I (including recomputation) and W; bytes kept from F, and until W; parameters; and
+seconds of the exchanges of F and I that pairs hide at best, less what the computation beside them takes longer."""
 
 
 WHOLE_BACKWARDS = frozenset({"1f1b", "interleaved-1f1b", "gpipe", "looped-bfs"})
@@ -49,24 +54,24 @@ class Sums:
     Attributes
     ----------
     sums
-        Cumulative columns of the layers before each; shape (layers + 1, 7).
+        Cumulative columns of the layers before each; shape (layers + 1, 8).
     transient
         Transients of each layer's backward in bytes; shape (layers,).
     before, behind
         Number of layers before the first transformer layer, and after the last.
     longest
-        Seconds of F, I and W of the longest layer.
+        Seconds of F, I and W of the longest layer, and of the longest one without its exchanges.
     """
 
     sums: Floats
     transient: Floats
     before: int
     behind: int
-    longest: float
+    longest: tuple[float, float]
 
     @classmethod
-    def of(cls, layers: Sequence[LayerCosts]) -> Sums:
-        """Sum up all layers of a model."""
+    def of(cls, layers: Sequence[LayerCosts], machine: WorkMachine | None) -> Sums:
+        """Sum up all layers of a model; without a machine, nothing hides their exchanges."""
         row = {
             id(layer): (
                 layer.forward,
@@ -76,10 +81,12 @@ class Sums:
                 layer.layer.bytes_until_weight,
                 layer.layer.parameters.dense,
                 layer.layer.parameters.expert,
+                0.0 if machine is None else _hidden_at_best(machine, layer),
             )
             for layer in {id(layer): layer for layer in layers}.values()
         }
         rows = np.array([row[id(layer)] for layer in layers])
+        seconds = rows[:, [FORWARD, INPUT, WEIGHT]].sum(axis=1)
         kinds = [layer.layer.kind for layer in layers]
         inner = [index for index, kind in enumerate(kinds) if kind in {"dense", "moe"}]
         return cls(
@@ -87,12 +94,12 @@ class Sums:
             np.array([layer.layer.transient_bytes for layer in layers]),
             inner[0],
             len(kinds) - 1 - inner[-1],
-            float(rows[:, [FORWARD, INPUT, WEIGHT]].sum(axis=1).max()),
+            (float(seconds.max()), float((seconds - rows[:, HIDDEN]).max())),
         )
 
     @property
     def total(self) -> Floats:
-        """Sums of the whole model; shape (7,)."""
+        """Sums of the whole model; shape (8,)."""
         whole: Floats = self.sums[-1]
         return whole
 
@@ -122,7 +129,7 @@ class Sums:
         return edges
 
     def of_stages(self, layout: NDArray[np.int64]) -> Floats:
-        """Return the sums of each stage of a layout, including the model's ends; shape (stages, 7)."""
+        """Return the sums of each stage of a layout, including the model's ends; shape (stages, 8)."""
         stages: Floats = np.diff(self.sums[self.edges(layout)], axis=0)
         return stages
 
@@ -131,6 +138,10 @@ class Sums:
         edges = self.edges(layout)
         of_last: Floats = np.where(edges[1:] > edges[:-1], self.transient[np.maximum(edges[1:] - 1, 0)], 0.0)
         return of_last
+
+
+def _hidden_at_best(machine: WorkMachine, layer: LayerCosts) -> float:
+    return sum(time for _, time in segments_of(machine, layer).communication()) / pair_slowdown(machine)
 
 
 class Pricing:
@@ -155,7 +166,9 @@ class Pricing:
         )
         sums = self._known.get(key)
         if sums is None:
-            sums = Sums.of(layer_sums(self.model, self.cluster, configuration, calibration=self.calibration).layers)
+            layers = layer_sums(self.model, self.cluster, configuration, calibration=self.calibration).layers
+            machine = machine_of(self.cluster, configuration, self.calibration)
+            sums = Sums.of(layers, machine if may_hide(configuration) else None)
             self._known[key] = sums
         return sums
 
@@ -201,21 +214,24 @@ class SteadyMemory:
 
 
 @lru_cache(maxsize=1024)
-def steady_memory(name: str, ranks: int, microbatches: int, chunks: int, group_size: int | None) -> SteadyMemory:
+def steady_memory(  # noqa: PLR0917 - the shape of a schedule
+    name: str, ranks: int, microbatches: int, chunks: int, group_size: int | None, layered: bool = False
+) -> SteadyMemory:
     """Return the steady memory of a strategy's schedule; twice as many microbatches as ranks fill any pipeline.
 
     A schedule that is built for costs and limits holds at least one microbatch of all of a rank's stages, like any other.
+    ``layered``: the forward of a pair takes the place of what its backward frees.
     """
     rule = strategy(name)
     if rule.looks_at_costs:
         return _steady_memory_of_any(rule.placed(rule.shape(ranks, microbatches, chunks, group_size=group_size)))
     # Beyond 2p microbatches no rank holds more, so the peak of a short schedule is that of the step.
     few = microbatches if group_size is not None or microbatches < 2 * ranks else 2 * ranks
-    return steady_memory_of(rule(rule.shape(ranks, few, chunks, group_size=group_size)))
+    return steady_memory_of(rule(rule.shape(ranks, few, chunks, group_size=group_size)), layered=layered)
 
 
-def steady_memory_of(schedule: Schedule) -> SteadyMemory:
-    """Return the steady memory of a schedule."""
+def steady_memory_of(schedule: Schedule, *, layered: bool = False) -> SteadyMemory:
+    """Return the steady memory of a schedule; see :func:`steady_memory`."""
     columns, offsets = schedule.columns, schedule.offsets
     kind, stage = columns.kind, columns.stage
     backward = np.isin(kind, BACKWARD_KINDS)
@@ -224,9 +240,11 @@ def steady_memory_of(schedule: Schedule) -> SteadyMemory:
     waiting = np.where(kind == Kind.I, 1, np.where(kind == Kind.W, -1, 0))
     whole, until_weight = np.zeros((schedule.ranks, schedule.stages)), np.zeros((schedule.ranks, schedule.stages))
     following = np.full(schedule.ranks, -1, np.int64)
+    # No moment within a pair is the fullest if its forward takes the place of its backward.
+    within = np.append(schedule.joined[1:], False) if layered else np.zeros(len(schedule), np.bool_)
     for rank in range(schedule.ranks):
         first, end = int(offsets[rank]), int(offsets[rank + 1])
-        fullest = first + int(np.argmax(np.cumsum(change[first:end]))) + 1
+        fullest = first + int(np.argmax(np.where(within[first:end], -1, np.cumsum(change[first:end])))) + 1
         np.add.at(whole[rank], stage[first:fullest], change[first:fullest])
         np.add.at(until_weight[rank], stage[first:fullest], waiting[first:fullest])
         if fullest < end and backward[fullest]:
@@ -268,9 +286,11 @@ class Bounds:
         self._pricing = pricing
         self._gpu = pricing.cluster.gpu
         self._trainer = software(frame.software)
+        self._hides = may_hide(frame)
+        self._slowdown = pair_slowdown(machine_of(pricing.cluster, frame))
         self._state = state_of_one(frame)
         self._priced: dict[tuple[str, ...], Sums] = {}
-        self._of_savings: dict[tuple[tuple[str, ...], float, float], Least] = {}
+        self._of_savings: dict[tuple[tuple[str, ...], float, float, bool], Least] = {}
         self._stages: dict[Hashable, tuple[Floats, Floats]] = {}
 
     @property
@@ -290,9 +310,10 @@ class Bounds:
         in the largest microbatch.
         """
         frame, total = self.frame, self._sums(()).total
-        work = float(total[FORWARD] + total[INPUT] + total[WEIGHT]) / frame.microbatch_size
+        work = self._in_pairs(total[FORWARD] + total[INPUT] + total[WEIGHT], total[HIDDEN])
+        work_of_sequence = float(work) / frame.microbatch_size
         optimizer = self._optimizer(total[DENSE] / frame.pipeline, total[EXPERT] / frame.pipeline)
-        return frame.global_batch / (frame.data * frame.pipeline) * work + optimizer
+        return frame.global_batch / (frame.data * frame.pipeline) * work_of_sequence + optimizer
 
     def of_orders(self, orders: Sequence[Mapping[str, Any]]) -> float:
         """Return the bound on a step with any of these orders, without savings of memory.
@@ -303,29 +324,40 @@ class Bounds:
         ranks, fill = self.frame.pipeline, 0.0
         if self._trainer.barrier and all(order["schedule"] in WHOLE_BACKWARDS for order in orders):
             fill = (ranks - 1) / 2 / (ranks * max(order["chunks"] for order in orders))
-        return self.of_saving((), 0.0, fill).seconds
+        pairs = any(self._hides_with(order["schedule"]) for order in orders)
+        return self.of_saving((), 0.0, fill, pairs=pairs).seconds
 
-    def of_saving(self, recompute: tuple[str, ...], offload: float, fill: float = 0.0) -> Least:
+    def _hides_with(self, schedule: str) -> bool:
+        """Return True if the pairs of a schedule hide exchanges."""
+        return self._hides and strategy(schedule).name in PAIRED
+
+    def _in_pairs(self, work: Any, hidden: Any) -> Any:
+        """Return the least seconds of work whose exchanges are hidden at best; they follow one another in any case."""
+        return np.maximum(work - hidden, self._slowdown * hidden)
+
+    def of_saving(self, recompute: tuple[str, ...], offload: float, fill: float = 0.0, *, pairs: bool = True) -> Least:
         """Return the bound for a recomputation and offload, whatever the schedule, the chunks and the layout.
 
         At best all ranks share work and memory equally, and wait for ``fill`` of the work on one microbatch. Each rank holds
         one microbatch of all its layers at some time, at the latest after that microbatch has passed the last of its stages.
+        Unless ``pairs`` is False, exchanges may be hidden.
         """
         # Every order of the frame begins with the same savings.
-        key = recompute, offload, fill
+        key = recompute, offload, fill, pairs
         if key not in self._of_savings:
             self._of_savings[key] = self._of_saving(*key)
         return self._of_savings[key]
 
-    def _of_saving(self, recompute: tuple[str, ...], offload: float, fill: float) -> Least:
+    def _of_saving(self, recompute: tuple[str, ...], offload: float, fill: float, pairs: bool) -> Least:
         frame, sums = self.frame, self._sums(recompute)
         # No rank can do less than 1/p of the work, and none less than the longest layer, m times; one microbatch passes
         # all layers forward and backward.
         total = sums.total
         way = float(total[FORWARD] + total[INPUT])
-        work = way + float(total[WEIGHT])
-        seconds = max((frame.microbatches / frame.pipeline + fill) * work, frame.microbatches * sums.longest, way)
-        seconds += 2 * frame.microbatches * self._trainer.op_gap
+        work = float(self._in_pairs(way + total[WEIGHT], total[HIDDEN] if pairs else 0.0))
+        longest = sums.longest[pairs]
+        seconds = max((frame.microbatches / frame.pipeline + fill) * work, frame.microbatches * longest, way)
+        seconds += (1 if pairs and self._hides else 2) * frame.microbatches * self._trainer.op_gap
         seconds += self._optimizer(total[DENSE] / frame.pipeline, total[EXPERT] / frame.pipeline)
         held = self._state[0] * total[DENSE] + self._state[1] * total[EXPERT] + (1 - offload) * total[KEPT]
         return Least(seconds, float(held / frame.pipeline))
@@ -339,9 +371,14 @@ class Bounds:
         ranks, copies = self.frame.pipeline, len(held.table)
         microbatches = self.frame.microbatches / copies
         forward, inputs, weights = stages[:, FORWARD], stages[:, INPUT], stages[:, WEIGHT]
-        backward = inputs if held.split else inputs + weights
-        work = _by_rank(forward + inputs + weights, held.table, ranks) * microbatches
-        work += 2 * self._trainer.op_gap * microbatches * _by_rank(np.ones(len(stages)), held.table, ranks)
+        pairs = self._hides_with(order["schedule"])
+        hidden = stages[:, HIDDEN] if pairs else np.zeros(len(stages))
+        # No op takes less alone than in a pair, but its own delayed weights may hide exchanges of a backward.
+        backward = inputs if held.split else np.maximum(inputs, inputs + weights - hidden)
+        whole, most = (_by_rank(times, held.table, ranks) for times in (forward + inputs + weights, hidden))
+        work = self._in_pairs(whole, most) * microbatches
+        gaps = (1 if pairs else 2) * self._trainer.op_gap
+        work += gaps * microbatches * _by_rank(np.ones(len(stages)), held.table, ranks)
         # Bidirectional schedules run half of the microbatches from either end, so their heads and tails overlap.
         least = float(work.max())
         if self._trainer.barrier and copies == 1:
@@ -375,9 +412,8 @@ class Bounds:
 
     def _steady(self, order: Mapping[str, Any]) -> SteadyMemory:
         frame = self.frame
-        return steady_memory(
-            order["schedule"], frame.pipeline, frame.microbatches, order["chunks"], order.get("group_size")
-        )
+        shape = frame.pipeline, frame.microbatches, order["chunks"], order.get("group_size")
+        return steady_memory(order["schedule"], *shape, self._hides_with(order["schedule"]))
 
     def _of_stages(self, order: Mapping[str, Any], recompute: tuple[str, ...]) -> tuple[Floats, Floats]:
         """Return the sums of each stage, and the transients of its last layer's backward."""

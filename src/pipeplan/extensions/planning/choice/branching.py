@@ -27,6 +27,7 @@ from pipeplan.extensions.planning.choice.candidates import (
     variants,
 )
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
+from pipeplan.extensions.planning.choice.legality import excludes
 from pipeplan.extensions.planning.choice.request import PlanRequest, Value
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.stages import format_peak
@@ -131,7 +132,7 @@ class Space:
 
     def orders(self, frame: dict[str, Any]) -> list[dict[str, Any]]:
         """Return the combinations of chunks, schedule, group size and layout that are valid for a frame."""
-        key = tuple(frame[name] for name in ("pipeline", "data", "microbatch_size", "software"))
+        key = tuple(frame[name] for name in ("pipeline", "data", "microbatch_size", "software", "expert"))
         if key not in self._orders:
             orders = [{name: draft[name] for name in VARIANT_FIELDS} for draft in variants(self.request, frame)]
             self._orders[key] = _with_few_chunks(orders) if self.sensible else orders
@@ -226,7 +227,8 @@ class VariantGroup:
         """Advance to the first saving whose memory bound is within a limit; return False if there is none."""
         bounds = self.space.bounds(self.frame)
         for saving in self.space.savings(self.frame)[self.next :]:
-            if bounds.of_saving(**saving).bytes <= limit and bounds.bytes(self.order, **saving) <= limit:
+            fits = bounds.of_saving(**saving).bytes <= limit and bounds.bytes(self.order, **saving) <= limit
+            if fits and not excludes(self.order["schedule"], saving["recompute"]):
                 self.seconds, self.settled = bounds.seconds(self.order, **saving), True
                 return True
             self.next += 1

@@ -18,6 +18,7 @@ from pipeplan.extensions.planning.choice.legality import (
     UNUSUAL,
     Draft,
     Rule,
+    excludes,
     is_torchtitan,
     most_stages,
     usual_precision,
@@ -25,6 +26,7 @@ from pipeplan.extensions.planning.choice.legality import (
 from pipeplan.extensions.planning.choice.request import PlanRequest, software_of_plans
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.properties import Software
+from pipeplan.extensions.planning.estimates.running import OVERLAPPED
 from pipeplan.extensions.planning.estimates.software import software
 from pipeplan.strategies import strategy
 
@@ -44,7 +46,8 @@ SCHEDULES = (
 """Schedules that are tried if none is fixed. Not tried are schedules that one of these always equals or beats in time and
 memory (gpipe, looped-bfs, eager-1f1b), that hold more to hide slow transfers (kfkb), that keep two copies of the model
 (dualpipe, chimera, bitpipe), that need hooks no trainer has (slices of seq1f1b, slimpipe, svpp and mepipe, hanayo's waves,
-mario's recomputation), and those that search for an order: the order search of the finalists does that."""
+mario's recomputation), and those that search for an order: the order search of the finalists does that. With expert
+parallelism, those of :data:`OVERLAPPED` are tried, too, if the software hides exchanges in their pairs."""
 
 LEAST_TOKENS = 2048
 """Minimum tokens of a sequence per context-parallel rank unless the degree is fixed: with fewer, kernels are hardly longer
@@ -145,9 +148,11 @@ def _chunks(request: PlanRequest, draft: Draft) -> Sequence[int]:
 
 
 def _schedule(request: PlanRequest, draft: Draft) -> Sequence[str]:
-    if draft["pipeline"] == 1:
-        return ("1f1b",)
-    return SCHEDULES
+    alone = draft["pipeline"] == 1
+    usual = ("1f1b",) if alone else SCHEDULES
+    if draft["expert"] == 1 or "expert" not in software(draft["software"]).hides:
+        return usual
+    return (*usual, OVERLAPPED["1f1b" if alone else "interleaved-1f1b"])
 
 
 def _in_flight(request: PlanRequest, draft: Draft) -> Sequence[float | None]:
@@ -269,7 +274,12 @@ def left_out(request: PlanRequest) -> tuple[str, ...]:
         moot |= {"context", "expert_tensor", "zero", "replicate"}
     if request.model.experts is None:
         moot.add("expert_tensor")
-    fixable = (words for field, words in LEFT_OUT.items() if field not in request.fixed and field not in moot)
+    tried = "" if request.model.experts is None else f", {', '.join(OVERLAPPED.values())}"
+    fixable = (
+        words + (tried if field == "schedule" else "")
+        for field, words in LEFT_OUT.items()
+        if field not in request.fixed and field not in moot
+    )
     allowable = (
         f"{rule.sentence(request)} (allow {rule.name})"
         for rule in UNUSUAL.values()
@@ -326,7 +336,7 @@ def drafts(
     for frame in frames(request, refusals, without=without):
         orders = list(variants(request, frame, refusals, without=without))
         for saving in savings(request, frame, refusals, without=without) if orders else ():
-            yield from ({**order, **saving} for order in orders)
+            yield from ({**order, **saving} for order in orders if not excludes(order["schedule"], saving["recompute"]))
 
 
 def configurations(request: PlanRequest) -> Iterator[Configuration]:

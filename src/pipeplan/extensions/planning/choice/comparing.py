@@ -14,6 +14,7 @@ from pipeplan.extensions.planning.choice.branching import Space, VariantGroup
 from pipeplan.extensions.planning.choice.candidates import FRAME_FIELDS, VARIANT_FIELDS, as_configuration
 from pipeplan.extensions.planning.choice.choice import INDISTINGUISHABLE
 from pipeplan.extensions.planning.choice.describing import differences
+from pipeplan.extensions.planning.choice.legality import excludes
 from pipeplan.extensions.planning.choice.trials import ChangedInput
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.plan_records import Sensitivity
@@ -105,7 +106,8 @@ def neighbours(space: Space, chosen: Configuration, limit: float) -> Iterator[Co
         yield from _best_of_each((group for group in groups if group.settle(limit)), by_schedule=number == 0)
     order = {name: getattr(chosen, name) for name in VARIANT_FIELDS}
     for saving in space.savings(here):
-        if not saving["offload"] and len(saving["recompute"]) < max(1, len(chosen.recompute)):
+        few = not saving["offload"] and len(saving["recompute"]) < max(1, len(chosen.recompute))
+        if few and not excludes(chosen.schedule, saving["recompute"]):
             yield as_configuration(space.request, {**here, **order, **saving})
 
 

@@ -14,17 +14,21 @@ from pipeplan.costs import Limits, Overhead
 from pipeplan.extensions.planning.choice.bounds import state_of_one
 from pipeplan.extensions.planning.choice.candidates import savings
 from pipeplan.extensions.planning.choice.describing import described
+from pipeplan.extensions.planning.choice.legality import excludes
 from pipeplan.extensions.planning.choice.request import PlanRequest, written
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory_rules import memory_rules
-from pipeplan.extensions.planning.estimates.running import costs_of, placed, shape_of
-from pipeplan.extensions.planning.estimates.seconds import TimeFactors
+from pipeplan.extensions.planning.estimates.running import costs_of, hides_exchanges, placed, shape_of
+from pipeplan.extensions.planning.estimates.seconds import TimeFactors, WorkMachine
+from pipeplan.extensions.planning.estimates.segments import pair_slowdown
 from pipeplan.extensions.planning.estimates.software import op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import (
     LayerCosts,
     even_layout,
     layer_sums,
     layout_of,
+    machine_of,
+    segments_of,
     stage_costs,
     transfer_bytes,
     transfer_seconds,
@@ -95,6 +99,8 @@ def best_layout_of(
         overhead=Overhead(op_gap=op_gap_of(configuration), message_time=message if trainer.blocks else 0.0),
         limits=limits,
         host_bandwidth=GIBIBYTE / host_time(cluster.gpu, GIBIBYTE),
+        slowdown=pair_slowdown(machine_of(cluster, configuration, calibration)),
+        delayed_weights=trainer.delayed_weights,
         seconds=seconds,
         clock=clock,
     )
@@ -140,11 +146,12 @@ def laid_layers(
         ).layers
         for modules in choices
     }
+    paired = machine_of(cluster, configuration, calibration) if hides_exchanges(configuration) else None
     laid: list[LaidLayer] = []
     for index, first in enumerate(next(iter(priced.values()))):
         held, copied = first.layer.parameters, copies if first.layer.kind in ("dense", "moe", "mtp") else 0.0
         layer = LaidLayer(
-            options=tuple(_option(name, layers[index], share) for name, layers in priced.items()),
+            options=tuple(_option(name, layers[index], share, paired) for name, layers in priced.items()),
             static_bytes=(dense + copied) * held.dense + (expert + copied) * held.expert,
             kind=first.layer.kind,
         )
@@ -155,7 +162,7 @@ def laid_layers(
     return tuple(laid)
 
 
-def _option(name: str, costs: LayerCosts, share: float) -> LayerOption:
+def _option(name: str, costs: LayerCosts, share: float, paired: WorkMachine | None) -> LayerOption:
     after = offloaded(costs.layer, share)
     return LayerOption(
         name=name,
@@ -166,6 +173,7 @@ def _option(name: str, costs: LayerCosts, share: float) -> LayerOption:
         weight_activation_bytes=after.bytes_until_weight,
         transfer_bytes=share * costs.layer.kept_bytes,
         transient_bytes=after.transient_bytes,
+        segments=None if paired is None else segments_of(paired, costs),
     )
 
 
@@ -225,7 +233,8 @@ def _with_lighter_ends(request: PlanRequest, start: Estimate) -> Estimate:
 def _sets(request: PlanRequest, configuration: Configuration) -> list[tuple[str, ...]]:
     """Return the sets of modules that a stage could recompute, the configuration's own first."""
     legal = [saving["recompute"] for saving in savings(request, {"software": configuration.software})]
-    return list(dict.fromkeys((configuration.recompute, *legal)))
+    runs = (modules for modules in legal if not excludes(configuration.schedule, modules))
+    return list(dict.fromkeys((configuration.recompute, *runs)))
 
 
 def _with_layout(

@@ -10,13 +10,14 @@ holds unless the user allows the choice (``--allow``), or fixes the field in que
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, get_args
 
 from pipeplan.extensions.planning.choice.request import PlanRequest
+from pipeplan.extensions.planning.estimates.running import OVERLAPPED
 from pipeplan.extensions.planning.hardware import FORMATS, Gpu
 from pipeplan.extensions.planning.workload import RECOMPUTE, Precision, mixer_splits
 from pipeplan.foundation.errors import ShapeError
@@ -142,7 +143,7 @@ def _microbatches(request: PlanRequest, draft: Draft) -> int:
 
 
 def _whole_groups(request: PlanRequest, draft: Draft) -> bool:
-    if draft["schedule"] != "interleaved-1f1b" or is_torchtitan(draft):
+    if draft["schedule"] not in ("interleaved-1f1b", "interleaved-1f1b-overlap") or is_torchtitan(draft):
         return True
     ranks, group = draft["pipeline"], draft.get("group_size") or draft["pipeline"]
     left = _microbatches(request, draft) % group
@@ -152,6 +153,25 @@ def _whole_groups(request: PlanRequest, draft: Draft) -> bool:
 def _trainer_runs(request: PlanRequest, draft: Draft) -> bool:
     runs = [request.trainers[name].schedules for name in request.fixed.get("trainer", ())]
     return not runs or any(schedules is None or draft["schedule"] in schedules for schedules in runs)
+
+
+_PAIRED = frozenset(OVERLAPPED.values())
+
+
+def _pairs_as_megatron(request: PlanRequest, draft: Draft) -> bool:
+    """Return True if Megatron-LM runs the pairs of a schedule, which other runtimes do with any pipeline."""
+    ranks, model = draft["pipeline"], request.model
+    if draft["schedule"] not in _PAIRED or (ranks > 1 and not request.fixed.get("trainer")):
+        return True
+    if (draft["schedule"] == "1f1b-overlap") != (ranks == 1) or model.mixers or model.residual_streams > 1:
+        return False
+    recomputes = all(excludes(draft["schedule"], modules) for modules in request.fixed.get("recompute", ((),)))
+    return bool(draft["expert"] > 1 and model.mtp_layers <= (ranks > 1) and not recomputes)
+
+
+def excludes(schedule: str, recompute: Collection[str]) -> bool:
+    """Return True if a schedule's pairs exclude a recomputation, which would exchange tokens again (Megatron-core)."""
+    return schedule in _PAIRED and not {"full", "moe"}.isdisjoint(recompute)
 
 
 USUAL_CHUNKS = 4
@@ -362,8 +382,16 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "one rank",
         "pipeline chunks schedule",
-        "pp=1 has no pipeline to schedule: only one chunk and 1f1b",
-        lambda q, d: d["pipeline"] > 1 or (d["chunks"] == 1 and d["schedule"] == "1f1b"),
+        "pp=1 has no pipeline to schedule: only one chunk and 1f1b, or with experts 1f1b-overlap",
+        lambda q, d: d["pipeline"] > 1 or (d["chunks"] == 1 and d["schedule"] in ("1f1b", "1f1b-overlap")),
+    ),
+    _rule(
+        "pairs",
+        "schedule pipeline expert",
+        "Megatron-LM pairs forwards and backwards only with ep > 1, in an interleaved schedule or with pp=1, with at most "
+        "one MTP layer (with pp=1, none), without recomputing full or moe, and without hyper-connections or mixers other "
+        "than attention",
+        _pairs_as_megatron,
     ),
     _rule(
         "chunks",

@@ -13,7 +13,7 @@ from typing import Any
 from pipeplan.extensions.planning.choice.branching import Space
 from pipeplan.extensions.planning.choice.candidates import FRAME_FIELDS, as_configuration, drafts, frames, variants
 from pipeplan.extensions.planning.choice.describing import degrees_in_words, described
-from pipeplan.extensions.planning.choice.legality import RULES, Rule
+from pipeplan.extensions.planning.choice.legality import RULES, Rule, excludes
 from pipeplan.extensions.planning.choice.request import PlanRequest, short_name, written
 from pipeplan.extensions.planning.choice.work import Work
 from pipeplan.extensions.planning.configuration import Configuration
@@ -158,7 +158,7 @@ def _by_memory(request: PlanRequest, largest: float, work: Work) -> Iterator[tup
             continue
         for order in space.orders(frame):
             needed = bounds.bytes(order, saving["recompute"], saving["offload"])
-            if needed <= largest:
+            if needed <= largest and not excludes(order["schedule"], saving["recompute"]):
                 any_configuration = True
                 heappush(heap, (needed, next(numbers), as_configuration(request, {**frame, **order, **saving})))
 

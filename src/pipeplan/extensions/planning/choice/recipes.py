@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from pipeplan.extensions.planning.choice.candidates import FRAME_FIELDS, SAVING_FIELDS, VARIANT_FIELDS, as_configuration
-from pipeplan.extensions.planning.choice.legality import RULES, Rule, is_torchtitan
+from pipeplan.extensions.planning.choice.legality import RULES, Rule, excludes, is_torchtitan
 from pipeplan.extensions.planning.choice.request import PlanRequest
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.foundation.errors import PipeplanError
@@ -138,7 +138,8 @@ def _scaled(recipe: Recipe, request: PlanRequest, software: str, scale: float) -
     draft = {field: draft[field] for field in (*FRAME_FIELDS, *SAVING_FIELDS, *VARIANT_FIELDS)}
     published = scale == 1 and recipe.is_for(request)
     try:
-        if all((published and recipe.has(rule)) or rule.admits(request, draft) for rule in RULES):
+        valid = all((published and recipe.has(rule)) or rule.admits(request, draft) for rule in RULES)
+        if valid and not excludes(draft["schedule"], draft["recompute"]):
             return as_configuration(request, draft)
     except (PipeplanError, ArithmeticError):
         return None

@@ -16,7 +16,7 @@ from pipeplan.extensions.planning.calibration import Calibration
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.error_bars import error_bar
 from pipeplan.extensions.planning.estimates.memory import rank_memory
-from pipeplan.extensions.planning.estimates.running import StepRun, run
+from pipeplan.extensions.planning.estimates.running import StepRun, hides_exchanges, run
 from pipeplan.extensions.planning.estimates.seconds import KINDS, UNCALIBRATED, TimeFactors, collective_factor, exposed
 from pipeplan.extensions.planning.estimates.software import gathers_weights, op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import StageCosts, format_peak, stage_costs
@@ -272,6 +272,10 @@ def step_time(configuration: Configuration, stages: StageCosts, ran: StepRun, en
     # The simulated schedule may have fewer microbatches than the step; ops grow in proportion.
     overhead = kinds["host"] + len(ran.schedule) / ran.schedule.microbatches * share * op_gap_of(configuration)
     compute = sum(kinds[kind] for kind in ("gemm", "grouped_gemm", "attention", "memory"))
+    if hides_exchanges(configuration):
+        # Of exchanges, pairs leave what they expose and the slower computation beside them.
+        longer = compute + overhead + sum(kinds[kind] for kind in ("tensor", "context", "expert", "data"))
+        kinds["expert"] = max(0.0, kinds["expert"] - (longer - float(ran.busy.mean())))
     exposed = {kind: kinds[kind] for kind in ("tensor", "context", "expert")}
     pipeline = float(done[last] - end.reduce[last])
     # Everything that is neither work, overhead nor exposed communication is idle time.

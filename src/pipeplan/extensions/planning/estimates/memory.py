@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 import numpy as np
 
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory_rules import MemoryRules, Unit, memory_rules
+from pipeplan.extensions.planning.estimates.running import hides_exchanges
 from pipeplan.extensions.planning.estimates.software import gathers_weights, kept_whole, software
 from pipeplan.extensions.planning.results import GpuMemory
 from pipeplan.extensions.planning.workload import (
+    Collective,
     Gemm,
     GroupedGemm,
     LayerWork,
@@ -33,7 +35,8 @@ def rank_memory(
     """Return the peak memory that the framework of every rank has allocated.
 
     The schedule is walked op by op: when a backward starts, its rank holds everything that forwards kept, plus the op's own
-    transients. The walk uses no closed form, so it holds for every schedule.
+    transients. The walk uses no closed form, so it holds for every schedule. A pair that hides exchanges is walked layer by
+    layer: each layer of the forward is held, with both ends of its exchange, before a layer of the backward is freed.
 
     ``stages`` are the layers of each in order, with recomputation applied; ``configuration.offload`` is applied here. Of the
     schedule, fewer microbatches than the step's suffice if they fill the pipeline. ``message`` is the bytes of one rank's
@@ -45,7 +48,7 @@ def rank_memory(
         _Stage.of(layers, float(share), sharded=configuration.zero >= 3, unit=rules.gathers)
         for layers, share in zip(stages, shares, strict=True)
     ]
-    peaks = _Peaks.of(schedule, held)
+    peaks = _Peaks.of(schedule, held, layered=hides_exchanges(configuration))
     memory = []
     for rank in range(schedule.ranks):
         places = [int(stage) for copy in schedule.placement.table for stage in np.flatnonzero(copy == rank)]
@@ -98,11 +101,15 @@ def _buffers(layers: Sequence[LayerWork], configuration: Configuration, rules: M
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Bytes of one stage for one microbatch: kept by F, freed only by W, and transients of its backward."""
+    """Bytes of one stage for one microbatch: kept by F, freed only by W, and transients of its backward.
+
+    ``layers`` are the same of each layer in order, and the bytes of both ends of its exchange with experts.
+    """
 
     kept: float
     until_weight: float
     transient: float
+    layers: tuple[tuple[float, float, float, float], ...]
 
     @classmethod
     def of(cls, layers: Sequence[LayerWork], share: float, *, sharded: bool, unit: Unit) -> _Stage:
@@ -111,15 +118,35 @@ class _Stage:
         # freed their activations, so its transients are measured against what they kept.
         kept = until_weight = transient = 0.0
         sizes: dict[int, tuple[float, float, float]] = {}
+        in_order: list[tuple[float, float, float, float]] = []
         for layer in reversed(layers):
             if id(layer) not in sizes:
                 sizes[id(layer)] = _sizes(layer, share, unit if sharded else None)
             of_layer = sizes[id(layer)]
+            in_order += [(*of_layer, _exchanged(layer))] * layer.count
             for _ in range(layer.count):
                 transient = max(transient, of_layer[2] - kept)
                 kept += of_layer[0]
                 until_weight += of_layer[1]
-        return cls(kept, until_weight, transient)
+        return cls(kept, until_weight, transient, tuple(reversed(in_order)))
+
+    def beside(self, backward: _Stage, *, inputs: bool) -> tuple[float, float]:
+        """Return what a forward of this stage and a backward hold at most, beyond what is held before both.
+
+        The two numbers are activations and transients. ``inputs`` is True if W is still to come.
+        """
+        level, most = 0.0, (0.0, 0.0)
+        for new, old in zip_longest(self.layers, reversed(backward.layers), fillvalue=(0.0, 0.0, 0.0, 0.0)):
+            level += new[0]
+            most = max(most, (level, old[2] + new[3]), key=sum)
+            level -= old[0] - (old[1] if inputs else 0.0)
+        return most
+
+
+def _exchanged(layer: LayerWork) -> float:
+    """Return the bytes of both ends of a layer's largest exchange with experts."""
+    exchanges = (work.bytes for work in layer.forward if isinstance(work, Collective) and work.beside == "batch")
+    return 2.0 * max(exchanges, default=0.0)
 
 
 def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, float, float]:
@@ -142,8 +169,11 @@ class _Peaks:
     transient: Floats
 
     @classmethod
-    def of(cls, schedule: Schedule, stages: Sequence[_Stage]) -> _Peaks:
-        """Walk the schedule: F's activations exist from its start, transients come on top of the level before."""
+    def of(cls, schedule: Schedule, stages: Sequence[_Stage], *, layered: bool = False) -> _Peaks:
+        """Walk the schedule: F's activations exist from its start, transients come on top of the level before.
+
+        ``layered`` walks the two ops of a pair layer by layer.
+        """
         columns, offsets = schedule.columns, schedule.offsets
         kept, until_weight, transients = np.array([(one.kept, one.until_weight, one.transient) for one in stages]).T
         after = memory_levels(schedule, kept, until_weight)
@@ -155,6 +185,16 @@ class _Peaks:
         transient = np.where(np.isin(columns.kind, (Kind.B, Kind.I)), of_op, 0.0)
         level = np.maximum(before + transient, after)
         besides = np.where(before + transient >= after, transient, 0.0)
+        if layered:
+            first = np.flatnonzero(schedule.joined) - 1
+            turned = columns.kind[first] != Kind.F
+            forward, backward = np.where(turned, first + 1, first), np.where(turned, first, first + 1)
+            ops = np.stack((columns.stage[forward], columns.stage[backward], columns.kind[backward] == Kind.I), axis=1)
+            pairs, which = np.unique(ops, axis=0, return_inverse=True)
+            sums = [stages[one].beside(stages[other], inputs=bool(inputs)) for one, other, inputs in pairs.tolist()]
+            of_pair = np.array(sums).reshape(-1, 2)[which.ravel()]
+            level[first], besides[first] = before[first] + of_pair.sum(axis=1), of_pair[:, 1]
+            level[first + 1], besides[first + 1] = after[first + 1], 0.0
         held, most = np.zeros(schedule.ranks), np.zeros(schedule.ranks)
         for rank, (first, last) in enumerate(pairwise(offsets.tolist())):
             if first < last:

@@ -12,7 +12,7 @@ from pipeplan.extensions.planning.workload import AttentionKernel, ContextMethod
 
 Hidden = Literal["tensor", "context", "expert", "data", "parameters"]
 """Communication that a trainer overlaps with computation: ``data`` is the reduction of gradients, ``parameters`` the
-gathering of weights after the optimizer."""
+gathering of weights after the optimizer, ``expert`` the exchanges of a forward and a backward that run as a pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +141,8 @@ class Software:
         product, if every expert's kernels are launched on their own.
     op_gap
         Seconds lost between two ops of a pipeline rank.
+    delayed_weights
+        Whether exchanges of a pair's backward do not wait for its weight gradients.
     apart_bytes
         Additional bytes per number of the residual stream in a layer's F, if every operation of norms and rotary positions
         is its own kernel; I takes twice as much, recomputation once more.
@@ -185,6 +187,7 @@ class Software:
     launch: float = EAGER_LAUNCH
     expert_launch: float = 0.0
     op_gap: float = 0.0
+    delayed_weights: bool = False
     apart_bytes: float = 0.0
     framework: Framework = "megatron"
     gathers_small: bool = False
@@ -257,6 +260,8 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "gradients-summed-whole": Trait(software={"whole": "gradients"}),
         "gradients-summed-sharded": Trait(software={"whole": ""}),
         "gradients-added-in-products": Trait(software={"adds_bytes": 0.0, "adds_fp16_bytes": None}),
+        "delayed-weights": Trait(software={"delayed_weights": True}),
+        "weights-at-once": Trait(software={"delayed_weights": False}),
         "gradients-added-apart": Trait(software={"adds_bytes": ADDED_APART, "adds_fp16_bytes": None}),
         **{f"hidden-{kind}": Trait(hides=frozenset({kind})) for kind in get_args(Hidden)},
         **{f"exposed-{kind}": Trait(exposes=frozenset({kind})) for kind in get_args(Hidden)},

@@ -9,13 +9,16 @@ rest of the step is then a multiplication; otherwise the whole step is simulated
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import MappingProxyType
 
 import numpy as np
 
-from pipeplan.costs import Costs, Limits, Memory, Overhead, Transfer
+from pipeplan.costs import Costs, Limits, Memory, Overhead, Segments, Transfer
 from pipeplan.extensions.planning.configuration import Configuration
+from pipeplan.extensions.planning.estimates.segments import pair_slowdown
 from pipeplan.extensions.planning.estimates.software import op_gap_of, software
 from pipeplan.extensions.planning.estimates.stages import StageCosts
 from pipeplan.model import Floats, Kind, Placement, Schedule, Timeline
@@ -51,9 +54,16 @@ def costs_of(stages: StageCosts, configuration: Configuration) -> Costs:
     # The simulation needs positive durations; a stage without layers would take none.
     least = 1e-12 * max(1e-12, float(forward.max(initial=0.0)))
     forward, inputs, weights = (np.maximum(times, least) for times in (forward, inputs, weights))
+    segments = None
+    if hides_exchanges(configuration):
+        segments = Segments(
+            stages.segments(forward, inputs, weights),
+            slowdown=pair_slowdown(stages.machine),
+            delayed_weights=trainer.delayed_weights,
+        )
     return Costs(
         forward=forward,
-        backward=inputs + weights,
+        backward=inputs + weights if segments is None else segments.alone().time,
         backward_input=inputs,
         backward_weight=weights,
         recompute=np.maximum(stages.recompute, least),
@@ -62,8 +72,28 @@ def costs_of(stages: StageCosts, configuration: Configuration) -> Costs:
         ),
         transfer=Transfer(latency=0.0 if trainer.blocks else stages.transfer),
         overhead=Overhead(op_gap=op_gap_of(configuration), message_time=stages.transfer if trainer.blocks else 0.0),
+        segments=segments,
         time_unit="s",
     )
+
+
+OVERLAPPED: Mapping[str, str] = MappingProxyType(
+    {"1f1b": "1f1b-overlap", "interleaved-1f1b": "interleaved-1f1b-overlap"}
+)
+"""Strategies with pairs by those that they differ from only in these."""
+
+PAIRED = frozenset({*OVERLAPPED.values(), "dualpipe", "dualpipev"})
+"""Strategies that run forwards and backwards as pairs."""
+
+
+def may_hide(configuration: Configuration) -> bool:
+    """Return True if a schedule with pairs would hide a configuration's exchanges with experts."""
+    return configuration.expert > 1 and "expert" in software(configuration.software).hides
+
+
+def hides_exchanges(configuration: Configuration) -> bool:
+    """Return True if the pairs of a configuration's schedule hide its exchanges with experts."""
+    return may_hide(configuration) and strategy(configuration.schedule).name in PAIRED
 
 
 def schedule_of(

@@ -80,8 +80,9 @@ class WorkMachine:
 def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -> Floats:
     """Return the seconds of one op of a layer by kind of work; shape (kinds,).
 
-    Communication that the software overlaps with a product, an attention core or another microbatch counts only as far as it
-    is longer than what hides it. If kernels are shorter than their launches, the rest is ``host``.
+    Communication that the software overlaps with a product or an attention core counts only as far as it is longer than what
+    hides it. Exchanges with experts count in full: a pair of ops hides them (``segments``). If kernels are shorter than
+    their launches, the rest is ``host``.
     """
     seconds = np.zeros(len(KINDS))
     hidden: dict[str, float] = {}
@@ -89,12 +90,11 @@ def work_seconds(machine: WorkMachine, works: Iterable[Work], kind: LayerKind) -
     for work in works:
         if isinstance(work, Collective):
             column = _COLUMN[_GROUP_KIND[work.group]]
-            time = _collective_seconds(machine, work)
-            # Only schedules that compute another microbatch meanwhile hide what moves tokens to experts and back.
-            hider = "expert" if work.beside == "batch" else _GROUP_KIND[work.group]
+            time = collective_seconds(machine, work)
+            hider = _GROUP_KIND[work.group]
             # Trainers overlap the tensor group's communication only with sequence parallelism, which splits it by rows.
             splits = hider != "tensor" or machine.execution.sequence_parallel
-            if work.beside and splits and hider in machine.software.hides:
+            if work.beside not in ("", "batch") and splits and hider in machine.software.hides:
                 # A product starts only with the first rank's share of its input; the other shares are hidden.
                 first = time / machine.group(work.group)[0] if work.beside == "gemm" else 0.0
                 seconds[column] += first
@@ -132,11 +132,7 @@ GRACE = 2.0
 times as long; recipes for such hosts capture parts of layers in graphs."""
 
 # Kinds of work that hide each sort of overlapped communication (``Collective.beside``).
-_BESIDE = {
-    "gemm": ("gemm", "grouped_gemm"),
-    "core": ("attention",),
-    "batch": ("gemm", "grouped_gemm", "attention", "memory"),
-}
+_BESIDE = {"gemm": ("gemm", "grouped_gemm"), "core": ("attention",)}
 
 
 def _expose(seconds: Floats, hidden: dict[str, float]) -> None:
@@ -231,7 +227,8 @@ def _core_rate(machine: WorkMachine, work: AttentionCore) -> float:
 _PORTED = ("hopper", "cdna3", "cdna4")
 
 
-def _collective_seconds(machine: WorkMachine, work: Collective) -> float:
+def collective_seconds(machine: WorkMachine, work: Collective) -> float:
+    """Return the seconds of a collective if nothing hides it."""
     ranks, stride = machine.group(work.group)
     size, nodes, copies = work.bytes, None, work.copies
     # DeepEP-like dispatch sends a token once to each rank that holds any of its experts, not once per expert.

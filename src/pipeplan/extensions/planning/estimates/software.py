@@ -28,7 +28,8 @@ from pipeplan.extensions.planning.estimates.properties import (
 from pipeplan.extensions.planning.hardware import Gpu
 from pipeplan.foundation.errors import UnknownNameError
 
-_OVERLAPPED: frozenset[Hidden] = frozenset({"tensor", "context", "data", "parameters"})
+_OF_CORE: frozenset[Hidden] = frozenset({"context", "expert", "data", "parameters"})
+_OVERLAPPED: frozenset[Hidden] = frozenset({*_OF_CORE, "tensor"})
 
 _MEGATRON_2021 = Software(
     name="megatron-lm-2021",
@@ -66,6 +67,8 @@ _KEMPNERFORGE = replace(
 _MEGATRON_CORE = Software(
     name="megatron-core",
     title="Megatron Core with Transformer Engine",
+    hides=_OF_CORE,
+    delayed_weights=True,
     launch=MEGATRON_LAUNCH,
     expert_launch=EXPERT_LAUNCH,
     source="Megatron-LM docs: overlap-grad-reduce, overlap-param-gather, context parallelism by p2p ring",
@@ -155,7 +158,7 @@ _TABLE = (
         title="Megatron Core without overlap flags",
         op_gap=_MEGATRON_2021.op_gap,
         context_method="all_to_all",
-        hides=frozenset({"context"}),
+        hides=frozenset({"context", "expert"}),
         source="SimuMax's simu_tools/megatron_scripts: no overlap-grad-reduce, no overlap-param-gather, no tp-comm-overlap; "
         "cp-comm-type a2a; p2p_communication.py synchronizes the device after messages that do not overlap",
     ),
@@ -171,13 +174,12 @@ _TABLE = (
     replace(
         _BRIDGE,
         name="megatron-bridge",
-        title="Megatron Bridge's performance recipes since 26.06, with overlapped expert exchanges",
-        hides=_BRIDGE.hides | {"expert"},
+        title="Megatron Bridge's performance recipes since 26.06",
         graphs=True,
         expert_launch=0.0,
         source=(
             "NVIDIA-NeMo/Megatron-Bridge src/megatron/bridge/perf_recipes, its recipes in MXFP8: HybridEP, full-iteration "
-            "graphs, overlap_moe_expert_parallel_comm, use_transformer_engine_op_fuser; gradients are reduced in 16 bits"
+            "graphs, use_transformer_engine_op_fuser; gradients are reduced in 16 bits"
         ),
     ),
     replace(
@@ -246,6 +248,7 @@ _TABLE = (
         hides=frozenset({"context", "expert", "data", "parameters"}),
         dispatch="ranks",
         reserved=20 / 132,
+        delayed_weights=True,
         source="arXiv 2412.19437 section 3.2: 20 of 132 multiprocessors communicate",
     ),
 )

@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from pipeplan.costs import OPS, OpSegments, in_sequence
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory_rules import memory_rules
 from pipeplan.extensions.planning.estimates.seconds import (
@@ -19,6 +20,7 @@ from pipeplan.extensions.planning.estimates.seconds import (
     exposed,
     work_seconds,
 )
+from pipeplan.extensions.planning.estimates.segments import layer_segments
 from pipeplan.extensions.planning.estimates.software import gathers_weights, kept_whole, software
 from pipeplan.extensions.planning.hardware import (
     FORMATS,
@@ -123,10 +125,20 @@ def layer_sums(
     ``recompute`` are the modules to recompute; None: the configuration's.
     """
     modules = configuration.recompute if recompute is None else recompute
-    machine = WorkMachine(
-        cluster, software(configuration.software), execution_of(configuration), calibration or UNCALIBRATED
-    )
+    machine = machine_of(cluster, configuration, calibration)
     return _summed(model, machine, frozenset(modules), _Sharding.of(configuration))
+
+
+def machine_of(cluster: Cluster, configuration: Configuration, calibration: TimeFactors | None = None) -> WorkMachine:
+    """Return what the times of a configuration's layers depend on."""
+    execution = execution_of(configuration)
+    return WorkMachine(cluster, software(configuration.software), execution, calibration or UNCALIBRATED)
+
+
+@lru_cache(maxsize=4096)
+def segments_of(machine: WorkMachine, costs: LayerCosts) -> OpSegments:
+    """Return the segments of a layer."""
+    return layer_segments(machine, costs.layer, costs.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +308,9 @@ class LayerSums:
         return cls(layers, seconds.cumsum(axis=0), scalars.cumsum(axis=0), before)
 
 
+_EMPTY = OpSegments(**dict.fromkeys(OPS, (("compute", 0.0),)))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StageCosts:
     """Costs of every stage for one microbatch.
@@ -314,6 +329,8 @@ class StageCosts:
         Message between stages: seconds, and bytes per rank.
     offload
         Seconds that copies to and from the host add to F and I beyond what is hidden; shape (stages, 2).
+    machine
+        What the times depend on.
     """
 
     layout: tuple[int, ...]
@@ -325,6 +342,7 @@ class StageCosts:
     transfer: float
     transfer_bytes: float
     offload: Floats
+    machine: WorkMachine
 
     @property
     def forward(self) -> Floats:
@@ -343,6 +361,18 @@ class StageCosts:
         """Seconds of W on each stage; shape (stages,)."""
         times: Floats = self.seconds[:, 2].sum(axis=1)
         return times
+
+    def segments(self, forward: Floats, inputs: Floats, weights: Floats) -> tuple[OpSegments, ...]:
+        """Return the segments of each stage, whose last computations fill its times of F, I and W."""
+        stages = []
+        for layers, *times in zip(self.layers, forward, inputs, weights, strict=True):
+            of_layers = in_sequence([segments_of(self.machine, layer) for layer in layers]) if layers else _EMPTY
+            filled = {}
+            for op, time in zip(OPS, times, strict=True):
+                *others, (lane, last) = getattr(of_layers, op)
+                filled[op] = (*others, (lane, max(0.0, last + float(time) - of_layers.time(op))))
+            stages.append(OpSegments(**filled))
+        return tuple(stages)
 
 
 def even_layout(layers: int, stages: int) -> tuple[int, ...]:
@@ -403,6 +433,7 @@ def stage_costs(
         transfer=transfer_seconds(cluster, configuration, message),
         transfer_bytes=message,
         offload=beyond,
+        machine=machine_of(cluster, configuration, calibration),
     )
 
 

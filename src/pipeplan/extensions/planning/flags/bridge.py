@@ -33,7 +33,7 @@ from pipeplan.extensions.planning.workload import ModelShape, published_model
 from pipeplan.formats import TrainerSettings
 from pipeplan.foundation.errors import ShapeError
 from pipeplan.model import Schedule, counted
-from pipeplan.trainers.bridge import TRAINER, assignments, messages, pipeline_values
+from pipeplan.trainers.bridge import TRAINER, assignments, exchanges, messages, pipeline_values
 from pipeplan.trainers.megatron import FSDP, RECOMPUTED, pipeline_flags
 
 PRECISIONS = {
@@ -96,7 +96,7 @@ def plan_flags(
     try:
         if reason := refusal_of(model):
             raise ShapeError(reason)
-        require_trainable(model, configuration, TRAINER.title)
+        require_trainable(model, configuration, TRAINER.title, pipeline.order)
         pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
     except ShapeError as error:
         return TrainerSettings(text=f"# {error}.\n", warnings=(*warnings, str(error)))
@@ -134,6 +134,7 @@ def _code(
             **_degrees(model, cluster, configuration),
             **pipeline_values(pipeline.schedule, pipeline.order, pipeline.training(model, configuration)),
             **_memory(model, configuration, pipeline),
+            **({"moe_shared_expert_overlap": False} if pipeline.order.overlap else {}),
         },
         "train": {"micro_batch_size": configuration.microbatch_size, "global_batch_size": configuration.global_batch},
         "dataset": {"seq_length": configuration.sequence},
@@ -280,6 +281,8 @@ def _overlap(configuration: Configuration, pipeline: MegatronPipeline) -> Iterat
         "overlap_grad_reduce": "data" in hides,
         "overlap_param_gather": bool(configuration.zero) and {"data", "parameters"} <= hides,
     }
+    if pipeline.order.overlap:
+        values |= exchanges(pipeline.order)
     yield "cfg.comm_overlap = CommOverlapConfig("
     yield from (f"    {name}={value}," for name, value in values.items())
     yield ")"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeplan.extensions.planning import Configuration, software
+from pipeplan.extensions.planning.estimates.running import hides_exchanges
 from pipeplan.extensions.planning.hardware import Cluster
 from pipeplan.trainers.megatron import FSDP
 
@@ -14,7 +15,9 @@ _FREE_CONNECTIONS = frozenset({"blackwell"})
 
 def environment(cluster: Cluster, configuration: Configuration) -> Iterator[str]:
     """Yield the environment variables of every process that ``validate_args`` requires."""
-    if shards_as_fsdp(configuration):
+    if hides_exchanges(configuration):
+        yield "export CUDA_DEVICE_MAX_CONNECTIONS=32  # exchanges wait for kernels of other streams with few connections"
+    elif shards_as_fsdp(configuration):
         yield "unset CUDA_DEVICE_MAX_CONNECTIONS  # Megatron FSDP refuses 1"
     elif configuration.tensor * configuration.context > 1 and cluster.gpu.generation not in _FREE_CONNECTIONS:
         yield "export CUDA_DEVICE_MAX_CONNECTIONS=1  # required for tensor and context parallelism before Blackwell"

@@ -108,7 +108,7 @@ def plan_flags(
     warnings = [*pipeline.warnings, *warnings]
     try:
         of_pipeline = pipeline_flags(pipeline.schedule, pipeline.order, pipeline.training(model, configuration))
-        require_trainable(model, configuration, TRAINER.title)
+        require_trainable(model, configuration, TRAINER.title, pipeline.order)
         if hybrid:
             require_buildable(model, release)
         _require_flags(model, configuration, release)
@@ -175,7 +175,11 @@ def planned_pipeline(
             "with different time and memory (see pipeplan estimate); torchtitan with its CSV, forks such as "
             "zero-bubble-pipeline-parallelism, or pipeplan's own runtime support the planned order",
         )
-    order = replace(order, recompute=recomputed_anywhere(configuration) == ("full",))
+    order = replace(
+        order,
+        recompute=recomputed_anywhere(configuration) == ("full",),
+        delayed_weights=order.overlap and software(configuration.software).delayed_weights,
+    )
     return MegatronPipeline(schedule=made, order=order, layers=layers, warnings=warnings)
 
 
@@ -263,8 +267,12 @@ def _run_flags(model: ModelShape, configuration: Configuration, release: str) ->
         yield f"--offload-modules {' '.join(offload_modules(model, share, modules))}"
 
 
-def require_trainable(model: ModelShape, configuration: Configuration, title: str) -> None:
+def require_trainable(model: ModelShape, configuration: Configuration, title: str, order: MegatronOrder) -> None:
     """Raise ShapeError if a trainer on Megatron-core starts with a configuration, but refuses to train with it."""
+    if order.overlap and configuration.expert == 1:
+        raise ShapeError(f"{title} pairs forwards with backwards only where ep is above 1: set ep, or drop the pairs")
+    if order.overlap and "moe" in recomputed_anywhere(configuration):
+        raise ShapeError(f"{title} does not recompute moe in pairs of a forward and a backward: use moe_act instead")
     if model.experts is not None and configuration.tensor > 1 and not configuration.sequence_parallel:
         raise ShapeError(f"{title} trains experts with tensor parallelism only with sequence parallelism: set sp to on")
 

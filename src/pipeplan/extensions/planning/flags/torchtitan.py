@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from pipeplan.extensions.planning import Configuration, layout_of, software
+from pipeplan.extensions.planning.estimates.running import hides_exchanges
 from pipeplan.extensions.planning.flags.network import recipe_warnings
 from pipeplan.extensions.planning.flags.scripts import (
     bash_script,
@@ -194,6 +195,11 @@ def _warnings(model: ModelShape, configuration: Configuration) -> Iterator[str]:
         yield (
             f"torchtitan does not support expert tensor parallelism: expert tensor {configuration.expert_tensor} x expert "
             f"{configuration.expert} becomes an expert degree of {configuration.expert * configuration.expert_tensor}"
+        )
+    if hides_exchanges(configuration):
+        yield (
+            "the plan hides exchanges with experts in pairs, which torchtitan does only in 0.2.1 and 0.2.2, with DualPipeV "
+            "(pipeline_parallel_expert_parallel_overlap): later releases take longer"
         )
     if configuration.zero == 1 and configuration.data * configuration.context > 1:
         yield "the plan shards only the optimizer state (ZeRO-1), but torchtitan also shards parameters and gradients"

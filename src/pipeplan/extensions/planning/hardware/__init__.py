@@ -2,7 +2,7 @@
 
 from pipeplan.extensions.planning.hardware.clusters import cluster, cluster_from
 from pipeplan.extensions.planning.hardware.collectives import OPERATIONS, collective_time, p2p_time
-from pipeplan.extensions.planning.hardware.efficiency import FORMATS
+from pipeplan.extensions.planning.hardware.efficiency import FORMATS, generation
 from pipeplan.extensions.planning.hardware.kernels import (
     attention_time,
     gemm_time,
@@ -28,6 +28,7 @@ __all__ = [
     "cluster_from",
     "collective_time",
     "gemm_time",
+    "generation",
     "gpu",
     "grouped_gemm_time",
     "host_time",

@@ -67,6 +67,8 @@ class Generation:
         Fraction of a joined group's bandwidth that a ring of many GPUs reaches; one of n GPUs reaches 1 - lost/n of it.
     switch
         Rate of all-reduces within the switch (NVLink SHARP) relative to a ring's; 0 if the switch cannot reduce.
+    beside
+        Factor on the time of computation beside an exchange with experts, which takes multiprocessors and memory bandwidth.
     """
 
     gemm: Mapping[str, float] = field(hash=False)
@@ -83,6 +85,7 @@ class Generation:
     ring: float = 0.81
     lost: float = 0.0
     switch: float = 0.0
+    beside: float = 1.18
 
 
 _AMPERE = Generation(
@@ -97,7 +100,8 @@ which no single one decides the fit. W of zero-bubble's Table 9 runs at .76 to .
 products with an inner dimension of 512 to 4096. forward, backward: FlashAttention-2, arXiv 2307.08691 figures 4 to 6, read
 from them. memory: fitted with gemm; long copies reach 1.8 of 2.04 TB/s. ring, lost: vTrain's tables from 64 MiB to 1 GiB are
 lines of 231, 225 and 200 of 300 GB/s with 8, 4 and 2 GPUs (VIA-Research/vTrain trace/a100); 235 with 8 (network/README.md of
-stas00/ml-engineering)."""
+stas00/ml-engineering). beside, here and where no run gives it: 15% of the
+multiprocessors, ``processor_usage`` of NVLink in Calculon's A100 file."""
 
 _HOPPER = Generation(
     gemm=MappingProxyType({"bf16": 0.655, "fp8": 0.56}),
@@ -108,6 +112,7 @@ _HOPPER = Generation(
     memory=0.85,
     kernel=2.5e-6,
     switch=0.83,
+    beside=1.5,
 )
 """gemm: the best shape reaches .80 and .71 for a moment (survey), a step's products fall to about .82 and .79 of it by
 power: fitted on the dense rows of DGX Cloud, MPT and Megatron Bridge (H100).
@@ -115,7 +120,8 @@ forward, backward: FlashAttention-3, arXiv 2407.08608 figures 5 and 6, read from
 for all three operations on 4 to 8 H200, and 1.14, 1.19, 1.26 and 1.29 times as much for all-reduces of 5 to 8
 (network/README.md of stas00/ml-engineering); NCCL's src/graph/tuning.cc has .85. small: after the time of memory, the gated
 delta rule reaches 204 TFLOP/s on H800 (PaddlePaddle/flash-attention pull request 133), Mamba-2's scan 150 to 195 on H100
-(vllm-project/vllm pull request 27299)."""
+(vllm-project/vllm pull request 27299). beside: Qwen3 30B on 16 H100 gains 15.1% by pairs (Megatron-Bridge pull request
+5094); 32 of 132 multiprocessors move its tokens, which would be 1.32."""
 
 _BLACKWELL = Generation(
     gemm=MappingProxyType({"bf16": 0.68, "fp8": 0.62, "fp4": 0.42}),
@@ -128,13 +134,15 @@ _BLACKWELL = Generation(
     kernel=2.5e-6,
     ring=0.755,
     switch=0.70,
+    beside=1.0,
 )
 """For a GPU of 1400 W; those with less power sustain less (``Gpu.sustained``). gemm: .48, the median of 514 shapes on a B200
 of 1000 W (SimuMax), over 1000/1400; the best shape reaches .78 for a moment (survey). fp4: fitted on the dense NVFP4 rows of
 Megatron Bridge (GB200, GB300). forward, backward: SimuMax's 20 shapes of each, causal halves counted. memory: that file's
 default. ring: 673 to 682 of 900 GB/s on 4 to 8 B200; switch: 646 to 723 for all-reduces of 256 MiB to 1 GiB on 8
 (network/README.md of stas00/ml-engineering), .742 of 900 in that file; NCCL has .74. small: the gated delta rule reaches 275
-TFLOP/s forward and 150 backward on a B200 of 1000 W (pytorch/helion examples/linear/BENCHMARKS.md)."""
+TFLOP/s forward and 150 backward on a B200 of 1000 W (pytorch/helion examples/linear/BENCHMARKS.md). beside: the 25 rows of
+Megatron Bridge from 26.06 on whose recipes have pairs are 1% too slow on average; with 1.15, 4%."""
 
 _CDNA3 = Generation(
     gemm=MappingProxyType({"bf16": 0.51, "fp8": 0.45}),
