@@ -139,12 +139,12 @@ def _plain_layer(layer: Any) -> Any:
     """Return a layer as a mapping, whose keys must be fields of :class:`~pipeplan.costs.layers.Layer`."""
     if isinstance(layer, Layer):
         return asdict(layer)
-    names = [field.name for field in fields(Layer)]
-    for key in layer if isinstance(layer, Mapping) else ():
-        if key not in names:
-            raise UnknownNameError("layer key", str(key), names, field="layers")
     if not isinstance(layer, Mapping):
         return layer
+    names = [field.name for field in fields(Layer)]
+    for key in layer:
+        if key not in names:
+            raise UnknownNameError("layer key", str(key), names, field="layers")
     plain = {key: _number_in_layer(key, value) for key, value in layer.items()}
     if plain.get("segments") is not None:
         plain["segments"] = _plain_op_segments(layer["segments"])
@@ -165,13 +165,13 @@ def _plain_op_segments(entry: Any) -> Any:
     if isinstance(entry, OpSegments):
         return asdict(entry)
     if not isinstance(entry, Mapping):
-        raise CostError(f"segments: expected a list for each op, not {shortened(repr(entry), 60)}", field="segments")
-    for key in entry:
+        words = f"segments: expected lists for {', '.join(OPS)}, not {shortened(repr(entry), 60)}"
+        raise CostError(words, field="segments")
+    for key in (*entry, *OPS):
         if key not in OPS:
             raise UnknownNameError("key of segments", str(key), OPS, field="segments")
-    missing = [op for op in OPS if op not in entry]
-    if missing:
-        raise CostError(f"segments: the key '{missing[0]}' is missing", field="segments")
+        if key not in entry:
+            raise CostError(f"segments: the key '{key}' is missing", field="segments")
     return {op: segments_in(parts, op) for op, parts in entry.items()}
 
 

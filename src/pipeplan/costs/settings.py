@@ -101,14 +101,12 @@ class SettingsTable(Options):
         help="Computing and communicating parts of F, I and W, which determine the times of overlapped pairs.",
     )
     pair_slowdown: float | None = option(
-        kind="number", title="Slowdown beside communication", group="details", shell="none", default="1",
+        kind="number", group="details", shell="none", in_form=False, default="1", range=AT_LEAST_ONE,
         help="Factor on computation in an overlapped pair while its segments communicate.",
-        range=AT_LEAST_ONE,
     )
     delayed_weights: bool = option(
-        False, kind="flag", title="Delayed weights", group="details", shell="none",
+        False, kind="flag", group="details", shell="none", in_form=False,
         help="Let no communication of segments wait for weight gradients.",
-        hint="No communication of a full backward waits for its weight gradients.",
     )
     recompute: str | tuple[int, ...] = option(
         "none", kind="stages", group="details",
