@@ -16,7 +16,7 @@ from pipeplan.model import NO_GROUP, Columns, Kind, Placement, Schedule, from_op
 from pipeplan.model.op import Op
 from pipeplan.simulation import lower_bound, simulate, span_bound
 from pipeplan.simulation.op_classes import divisions, rank_classes
-from tests.overlapping import PAIR_KINDS, overlapping
+from tests.torture.schedules.random_costs import PAIR_KINDS, overlapping
 
 
 @given(st.integers(1, 5).flatmap(lambda size: arrays(np.float64, (size, size), elements=st.integers(0, 9))))
@@ -44,7 +44,10 @@ def test_the_work_of_a_rank_is_that_of_the_best_pairing(kind, seed):
         least = min(
             sum(_least(costs, *pair) for pair in zip(stages, order, strict=True)) for order in permutations(stages)
         )
-        assert work[:, rank].max() == pytest.approx(least, rel=1e-12)
+        assert work[:, rank].max() <= least * (1 + 1e-12)
+        # Where a full backward is shorter than its halves, their pairs save less than is counted.
+        if (costs.backward >= costs.backward_input + costs.backward_weight).all():
+            assert work[:, rank].max() == pytest.approx(least, rel=1e-12)
 
 
 def _least(costs: Costs, forward: int, backward: int) -> float:

@@ -39,6 +39,7 @@ from pipeplan.costs.layers import (
     blocks_of,
     bounds_of,
     each_layer,
+    segments_of,
     stage_settings,
 )
 from pipeplan.costs.memory import Limits, Memory

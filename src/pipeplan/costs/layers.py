@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate, pairwise
-from typing import Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,16 +206,14 @@ def stage_settings(layers: Sequence[Layer], layout: Layout) -> StageSettings:
     if some("static_bytes"):
         settings["static_bytes"] = total("static_bytes")
     if some("segments"):
-        segments = [_segments_of(layer) for layer in layers]
+        segments = [segments_of(layer) for layer in layers]
         settings["segments"] = tuple(in_sequence(segments[first:stop]) for first, stop in bounds)
     return settings
 
 
-def _segments_of(layer: Layer) -> OpSegments:
-    """Return a layer's segments; without any, each op is one computation."""
-    if layer.segments is not None:
-        return layer.segments
-    return OpSegments(**{op: ((COMPUTE, getattr(layer, op)),) for op in OPS})
+def segments_of(layer: Any) -> OpSegments:
+    """Return the segments of a layer, or of an option for one; without any, each op is one computation."""
+    return layer.segments or OpSegments(**{op: ((COMPUTE, getattr(layer, op)),) for op in OPS})
 
 
 def blocks_of(layers: Sequence[Layer], layout: Layout) -> tuple[tuple[int, ...], int] | None:

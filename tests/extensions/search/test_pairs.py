@@ -17,7 +17,7 @@ from pipeplan.model import Placement
 from pipeplan.simulation import simulate
 from tests.extensions.search.problems import PLACEMENTS
 from tests.extensions.search.walks import annealed
-from tests.overlapping import PAIR_KINDS, overlapping
+from tests.torture.schedules.random_costs import PAIR_KINDS, overlapping
 
 
 @pytest.mark.parametrize("more", [{}, {"communication": "contended"}, {"choices": Choices(split=False)}, {"slices": 2}])

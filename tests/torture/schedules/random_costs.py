@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from pipeplan.costs import Costs, MicrobatchFactors, Settings
 from pipeplan.model import Floats, Placement
 from tests.costs.two_lanes import of_lists, random_op
+
+PairKind = Literal["list", "matrix", "segments"]
+PAIR_KINDS = get_args(PairKind)
 
 
 def random_costs(random: Random, placement: Placement, slices: int, *, whole: bool, pairs: bool = False) -> Costs:
@@ -21,6 +24,12 @@ def random_costs(random: Random, placement: Placement, slices: int, *, whole: bo
     """
     values = random_settings(random, placement, slices, whole=whole, pairs=pairs)
     return Settings(times_per="stage", **values).costs(placement)
+
+
+def overlapping(kind: PairKind, placement: Placement, seed: int) -> Costs:
+    """Costs in whole numbers, without overhead, of stages whose pairs save time."""
+    values = random_settings(Random(f"{kind} {seed}"), placement, 1, whole=True, kind=kind)
+    return Settings(times_per="stage", **{**values, "op_gap": 0.0, "message_time": 0.0}).costs(placement)
 
 
 def varied(random: Random, costs: Costs, microbatches: int, *, whole: bool) -> Costs:
@@ -49,7 +58,7 @@ def varied(random: Random, costs: Costs, microbatches: int, *, whole: bool) -> C
 
 
 def random_settings(
-    random: Random, placement: Placement, slices: int, *, whole: bool, pairs: bool = False
+    random: Random, placement: Placement, slices: int, *, whole: bool, pairs: bool = False, kind: PairKind | None = None
 ) -> dict[str, Any]:
     """The same as keywords of :class:`~pipeplan.costs.Settings`."""
     uneven = random.random() < 0.7
@@ -67,7 +76,7 @@ def random_settings(
     forward, inputs, weights, again, copies = (each(lambda: value(1, 5)) for _ in range(5))
     less = random.choice((0.0, 0.0, 0.0, 0.5, -0.5))
     full = tuple(one + other - less * min(one, other) for one, other in zip(inputs, weights, strict=True))
-    saves = random.choice((None, None, 0.0, 0.5, 1.0))
+    saves = random.choice((0.5, 1.0) if kind else (None, None, 0.0, 0.5, 1.0))
     activation = each(lambda: 4.0 * random.randint(1, 3))
     kept = random.choice((0.0, 0.25, 1.0, 1.0, 1.5))
     # Where copies of the model cross ranks at different stages, costs count what a stage loses in any of them.
@@ -93,7 +102,7 @@ def random_settings(
     }
     # Draws of their own: all other costs of a seed stay as they are without pairs.
     own = Random(f"pairs {forward} {full}")
-    kind = own.choice(("matrix", "segments", *(("list", "segments") if pairs else ("list",) * 5)))
+    kind = kind or own.choice(("matrix", "segments", *(("list", "segments") if pairs else ("list",) * 5)))
     if kind == "segments":
         return settings | _segments(own, placement.stages, slices, whole=whole)
     if kind == "matrix" and (pairs or saves is not None):

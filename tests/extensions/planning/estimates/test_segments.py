@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from pipeplan.costs import OPS
+from pipeplan.costs import OPS, Costs, Segments
 from pipeplan.extensions.planning import Configuration, costs_of, estimate, stage_costs
 from pipeplan.extensions.planning.estimates.running import OVERLAPPED, run
 from pipeplan.extensions.planning.hardware import Cluster, cluster
@@ -27,38 +27,41 @@ PIPED = Configuration(
 )
 
 
+def costs_and_segments(
+    chosen: Configuration, shape: ModelShape = MIXTURE, machines: Cluster = NODES
+) -> tuple[Costs, Segments]:
+    costs = costs_of(stage_costs(shape, machines, chosen), chosen)
+    assert costs.segments is not None
+    return costs, costs.segments
+
+
 @pytest.mark.parametrize("recompute", [(), ("layernorm", "moe_act"), ("full",)])
 @pytest.mark.parametrize(("shape", "machines", "chosen"), [(MIXTURE, NODES, ALONE), (DEEPSEEK, H100, PIPED)])
 def test_the_segments_of_each_stage_add_up_to_its_times(
     shape: ModelShape, machines: Cluster, chosen: Configuration, recompute: tuple[str, ...]
 ) -> None:
-    costs = costs_of(stage_costs(shape, machines, replace(chosen, recompute=recompute)), chosen)
-    assert costs.segments is not None
+    costs, segments = costs_and_segments(replace(chosen, recompute=recompute), shape, machines)
     for op in OPS:
-        sums = [stage.time(op) for stage in costs.segments.stages]
-        assert sums == pytest.approx(getattr(costs, op))
+        assert [stage.time(op) for stage in segments.stages] == pytest.approx(getattr(costs, op))
 
 
 def test_layers_stay_aligned_whether_they_have_experts_or_not():
     """Three dense layers come first: each layer has two exchanges, and a computation of W for each of I."""
-    costs = costs_of(stage_costs(DEEPSEEK, H100, PIPED), PIPED)
-    assert costs.segments is not None
-    first, second = costs.segments.stages[:2]
-    for stage, layers in ((first, 8), (second, 8)):
+    stages = costs_and_segments(PIPED, DEEPSEEK, H100)[1].stages[:2]
+    for stage in stages:
         lanes = [lane for lane, _ in stage.forward]
-        assert lanes.count("all_to_all") == 2 * layers
+        assert lanes.count("all_to_all") == 2 * 8
         assert not any(pair == ("all_to_all", "all_to_all") for pair in pairwise(lanes))
         computed = [sum(lane == "compute" for lane, _ in getattr(stage, op)) for op in OPS[1:]]
         assert computed[0] == computed[1]
-    times = [time for lane, time in first.forward if lane == "all_to_all"]
+    times = [time for lane, time in stages[0].forward if lane == "all_to_all"]
     assert times[:6] == [0.0] * 6
     assert min(times[6:]) > 0
 
 
 def test_weights_of_experts_follow_the_inputs_of_experts():
-    costs = costs_of(stage_costs(MIXTURE, NODES, ALONE), ALONE)
-    assert costs.segments is not None
-    computed = [[t for lane, t in getattr(costs.segments.stages[0], op) if lane == "compute"] for op in OPS[1:]]
+    stage = costs_and_segments(ALONE)[1].stages[0]
+    computed = [[t for lane, t in getattr(stage, op) if lane == "compute"] for op in OPS[1:]]
     # From the end of the list: the embedding, then attention, experts, and what follows the combination of a layer.
     _, (attention, experts, rest) = computed[1][-1], computed[1][-2:-5:-1]
     assert attention > 0
@@ -68,11 +71,10 @@ def test_weights_of_experts_follow_the_inputs_of_experts():
 
 def test_without_pipeline_the_first_forward_and_the_last_backward_are_alone():
     stages = stage_costs(MIXTURE, NODES, ALONE)
-    costs = costs_of(stages, ALONE)
-    assert costs.segments is not None
-    pair = costs.segments.together(0, 0)
+    costs, segments = costs_and_segments(ALONE)
+    pair = segments.together(0, 0)
     ends = run(stages, ALONE).ends[0]
-    forward, backward = costs.forward[0], costs.segments.alone().time[0]
+    forward, backward = costs.forward[0], segments.alone().time[0]
     assert ends == pytest.approx(forward + (ALONE.microbatches - 1) * float(pair.time) + backward)
     assert float(pair.hidden) > 0
     few = replace(ALONE, global_batch=16)
@@ -95,11 +97,7 @@ def test_delayed_weights_never_take_longer_and_a_reserved_part_is_no_slower():
     at_once = estimate(MIXTURE, NODES, replace(ALONE, software="megatron-core+weights-at-once"), with_error_bar=False)
     assert estimate(MIXTURE, NODES, ALONE, with_error_bar=False).step_time < at_once.step_time
     for software, slowdown in (("megatron-core", 1.5), ("hai-llm", 1.0)):
-        costs = costs_of(
-            stage_costs(MIXTURE, NODES, replace(ALONE, software=software)), replace(ALONE, software=software)
-        )
-        assert costs.segments is not None
-        assert costs.segments.slowdown == slowdown
+        assert costs_and_segments(replace(ALONE, software=software))[1].slowdown == slowdown
 
 
 def test_a_dense_model_has_no_segments():

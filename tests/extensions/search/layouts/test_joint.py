@@ -3,6 +3,7 @@
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, pairwise
+from random import Random
 
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def test_tiny_instances_are_solved_to_the_optimum_over_everything(seed):
 
 def test_overlapped_pairs_are_searched_and_bounded_over_all_layouts():
     for seed in range(6):
-        random = np.random.default_rng(seed)
+        random = Random(seed)
         layers = [random_layer(random) for _ in range(4)]
         instance = {"microbatches": 2, "p2p": 0.5 * (seed % 2), "limit": None, "choices": WHOLE_BACKWARDS}
         least = least_of_all(layers, TWO_RANKS, **instance)

@@ -3,13 +3,14 @@
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.costs import Layer, OpSegments, Overhead, Settings
+from pipeplan.costs import OPS, Layer, Overhead, Settings
 from pipeplan.extensions.search import Effort, Problem, search
 from pipeplan.extensions.search.choices import USUAL, Choices
 from pipeplan.extensions.search.joint import LayoutSpace, joint_search
@@ -21,6 +22,7 @@ from pipeplan.extensions.search.layouts.stages import StageOption, StageTables, 
 from pipeplan.model import Placement
 from pipeplan.simulation import simulate
 from pipeplan.strategies import Shape, strategy
+from tests.costs.two_lanes import of_lists, random_op
 
 DEEPSEEK_V3 = Path(__file__).parents[4] / "examples" / "layers" / "deepseek-v3.yaml"
 CASES = {
@@ -30,35 +32,19 @@ CASES = {
     "dualpipe": (Shape(ranks=4, microbatches=8), 7),
     "zbv": (Shape(ranks=2, microbatches=4, chunks=2), 6),
 }
-OPS = ("forward", "backward_input", "backward_weight")
 
 
 def random_layer(random):
     """A layer that communicates between its computations, or one that only computes."""
-    if random.random() < 0.2:
-        forward, inputs, weights = random.integers(1, 5, 3).astype(float).tolist()
-        return Layer(forward=forward, backward_input=inputs, backward_weight=weights)
-
-    def segments(parts):
-        made = [("compute", float(random.integers(0, 5)))] if random.random() < 0.7 else []
-        for _ in range(parts):
-            made += [("all_to_all", float(random.integers(0, 5))), ("compute", float(random.integers(0, 5)))]
-        return (*made, ("compute", 1.0))
-
-    parts = int(random.integers(1, 4))
-    weights = tuple(("compute", float(random.integers(1, 3))) for _ in range(int(random.integers(1, 4))))
-    own = OpSegments(forward=segments(parts), backward_input=segments(parts), backward_weight=weights)
-    times: dict[str, Any] = {op: own.time(op) for op in OPS}
-    return Layer(**times, segments=own)
+    segments = of_lists(*random_op(random, partial(random.randint, 1, 4), weights_talk=0.0))
+    times: dict[str, Any] = {op: segments.time(op) for op in OPS}
+    return Layer(**times, segments=segments if random.random() < 0.8 else None)
 
 
-def random_settings(random):
+def random_settings(random, count=6):
     """Layers, and how their pairs run."""
-    layers = [random_layer(random) for _ in range(5)] + [random_layer(np.random.default_rng(1))]
-    how: dict[str, Any] = {
-        "pair_slowdown": float(random.choice([1.0, 1.2])),
-        "delayed_weights": bool(random.random() < 0.5),
-    }
+    layers = [random_layer(random) for _ in range(count - 1)] + [random_layer(Random(1))]
+    how: dict[str, Any] = {"pair_slowdown": random.choice([1.0, 1.2]), "delayed_weights": random.random() < 0.5}
     return layers, how
 
 
@@ -81,13 +67,9 @@ def test_of_every_layout_it_is_the_best_and_no_bound_is_above(name, fallback, mo
     shape, count = CASES[name]
     schedule = strategy(name)(shape)
     for seed in range(5):
-        random = np.random.default_rng(seed)
-        layers, how = random_settings(random)
-        layers += [random_layer(random) for _ in range(count - len(layers))]
-        between: dict[str, Any] = {
-            "op_gap": float(random.choice([0, 0.1])),
-            "message_time": float(random.choice([0, 0.05])),
-        }
+        random = Random(seed)
+        layers, how = random_settings(random, count)
+        between: dict[str, Any] = {"op_gap": random.choice([0, 0.1]), "message_time": random.choice([0, 0.05])}
         settings = Settings(layers=layers, ranks=shape.ranks, chunks=shape.chunks, p2p_time=0.3, **between, **how)
         least = min(
             simulate(schedule, settings.replace(layers_per_stage=layout).costs(schedule.placement)).timeline.makespan
@@ -111,14 +93,13 @@ def test_of_every_layout_it_is_the_best_and_no_bound_is_above(name, fallback, mo
 
 
 def test_functions_of_one_stage_never_exceed_a_pair_and_meet_it_at_their_layout():
-    random = np.random.default_rng(3)
-    layers, how = random_settings(random)
+    layers, how = random_settings(Random(3))
     tables = StageTables(parts_of([laid(layer) for layer in layers]), (StageOption(name=""),))
     of_stages = pairs.StagePairs(tables, 3, slowdown=how["pair_slowdown"], delayed_weights=how["delayed_weights"])
     runs = np.unique(of_stages.runs[of_stages.runs >= 0])
     for kind in (WITH_FULL, WITH_INPUT):
         times = of_stages.times(kind, runs[:, None], runs)
-        for first, second in random.choice(runs, (20, 2)).tolist():
+        for first, second in np.random.default_rng(3).choice(runs, (20, 2)).tolist():
             forward, backward = of_stages.separated(kind, (first, second), (runs, runs))
             assert (forward[runs][:, None] + backward[runs] <= times * (1 + 1e-12)).all()
             assert forward[first] + backward[second] == pytest.approx(float(times[first, second]))
@@ -129,7 +110,7 @@ def test_functions_of_one_stage_never_exceed_a_pair_and_meet_it_at_their_layout(
 
 
 def test_without_overlapped_ops_segments_change_nothing():
-    layers, _ = random_settings(np.random.default_rng(2))
+    layers, _ = random_settings(Random(2))
     plain = [Layer(**{op: getattr(layer, op) for op in OPS}) for layer in layers]
     one, other = (
         best_layout([laid(layer) for layer in some], "1f1b", Shape(ranks=3, microbatches=4), seconds=20)
@@ -151,7 +132,7 @@ PLACEMENTS = (Placement.linear(3), Placement.v(2), Placement.loop(2, 2), Placeme
 def test_bounds_over_all_layouts_and_orders_are_not_above_any_schedule(placement, leave):
     choices = Choices.of([], leave) if leave else USUAL
     for seed in range(2):
-        layers, how = random_settings(np.random.default_rng(seed))
+        layers, how = random_settings(Random(seed))
         space = LayoutSpace(tuple(layers), partial(problem_of, layers, placement, choices, how), placement, None)
         bounds, values = LeastBounds(space), []
         for layout in layouts_of(len(layers), placement.stages):

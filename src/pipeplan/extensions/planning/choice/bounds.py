@@ -80,7 +80,7 @@ class Sums:
                 layer.layer.bytes_until_weight,
                 layer.layer.parameters.dense,
                 layer.layer.parameters.expert,
-                0.0 if machine is None else _hidden_at_best(machine, layer),
+                0.0 if machine is None else exchange_seconds(machine, layer.layer) / pair_slowdown(machine),
             )
             for layer in {id(layer): layer for layer in layers}.values()
         }
@@ -137,10 +137,6 @@ class Sums:
         edges = self.edges(layout)
         of_last: Floats = np.where(edges[1:] > edges[:-1], self.transient[np.maximum(edges[1:] - 1, 0)], 0.0)
         return of_last
-
-
-def _hidden_at_best(machine: WorkMachine, layer: LayerCosts) -> float:
-    return exchange_seconds(machine, layer.layer) / pair_slowdown(machine)
 
 
 class Pricing:

@@ -155,13 +155,10 @@ def _trainer_runs(request: PlanRequest, draft: Draft) -> bool:
     return not runs or any(schedules is None or draft["schedule"] in schedules for schedules in runs)
 
 
-_PAIRED = frozenset(OVERLAPPED.values())
-
-
 def _pairs_as_megatron(request: PlanRequest, draft: Draft) -> bool:
     """Return True if Megatron-LM runs the pairs of a schedule, which other runtimes do with any pipeline."""
     ranks, model = draft["pipeline"], request.model
-    if draft["schedule"] not in _PAIRED or (ranks > 1 and not request.fixed.get("trainer")):
+    if draft["schedule"] not in OVERLAPPED.values() or (ranks > 1 and not request.fixed.get("trainer")):
         return True
     if (draft["schedule"] == "1f1b-overlap") != (ranks == 1) or model.mixers or model.residual_streams > 1:
         return False
@@ -171,7 +168,7 @@ def _pairs_as_megatron(request: PlanRequest, draft: Draft) -> bool:
 
 def excludes(schedule: str, recompute: Collection[str]) -> bool:
     """Return True if a schedule's pairs exclude a recomputation, which would exchange tokens again (Megatron-core)."""
-    return schedule in _PAIRED and not {"full", "moe"}.isdisjoint(recompute)
+    return schedule in OVERLAPPED.values() and not {"full", "moe"}.isdisjoint(recompute)
 
 
 USUAL_CHUNKS = 4

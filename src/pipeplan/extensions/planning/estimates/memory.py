@@ -11,10 +11,10 @@ import numpy as np
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory_rules import MemoryRules, Unit, memory_rules
 from pipeplan.extensions.planning.estimates.running import hides_exchanges
+from pipeplan.extensions.planning.estimates.segments import is_exchange
 from pipeplan.extensions.planning.estimates.software import gathers_weights, kept_whole, software
 from pipeplan.extensions.planning.results import GpuMemory
 from pipeplan.extensions.planning.workload import (
-    Collective,
     Gemm,
     GroupedGemm,
     LayerWork,
@@ -145,8 +145,7 @@ class _Stage:
 
 def _exchanged(layer: LayerWork) -> float:
     """Return the bytes of both ends of a layer's largest exchange with experts."""
-    exchanges = (work.bytes for work in layer.forward if isinstance(work, Collective) and work.beside == "batch")
-    return 2.0 * max(exchanges, default=0.0)
+    return 2.0 * max((work.bytes for work in layer.forward if is_exchange(work)), default=0.0)
 
 
 def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, float, float]:

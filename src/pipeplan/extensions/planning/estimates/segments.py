@@ -47,7 +47,7 @@ def layer_segments(machine: WorkMachine, layer: LayerWork, seconds: Floats) -> O
 def exchange_seconds(machine: WorkMachine, layer: LayerWork) -> float:
     """Return the seconds of a layer's exchanges with experts, in F and I together."""
     works = chain(layer.forward, layer.backward_input)
-    return sum(collective_seconds(machine, work) for work in works if _exchanges(work))
+    return sum(collective_seconds(machine, work) for work in works if is_exchange(work))
 
 
 _BEFORE_FFN = "attention residual"
@@ -59,7 +59,7 @@ def _cut(works: Iterable[Work]) -> tuple[list[list[Work]], list[list[Collective]
     parts: list[list[Work]] = [[]]
     exchanges: list[list[Collective]] = []
     for work in works:
-        if not _exchanges(work):
+        if not is_exchange(work):
             parts[-1].append(work)
             continue
         if parts[-1] or not exchanges:
@@ -69,7 +69,8 @@ def _cut(works: Iterable[Work]) -> tuple[list[list[Work]], list[list[Collective]
     return parts, exchanges
 
 
-def _exchanges(work: Work) -> TypeGuard[Collective]:
+def is_exchange(work: Work) -> TypeGuard[Collective]:
+    """Return True for an exchange with experts."""
     return isinstance(work, Collective) and work.beside == "batch"
 
 

@@ -37,8 +37,9 @@ from typing import Literal
 
 import numpy as np
 
+from pipeplan.costs import segments_of
 from pipeplan.extensions.search.joint.space import LayoutSpace
-from pipeplan.extensions.search.layouts.pairs import lanes_of, segments_of
+from pipeplan.extensions.search.layouts.pairs import lanes_of
 from pipeplan.extensions.search.layouts.problem import Numbers
 from pipeplan.model import Floats, tolerances
 from pipeplan.simulation import Bound

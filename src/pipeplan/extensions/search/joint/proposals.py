@@ -23,9 +23,7 @@ from pipeplan.extensions.search.layouts.problem import (
     descend,
     shifted,
 )
-from pipeplan.extensions.search.layouts.stages import (
-    RankPeaks,
-)
+from pipeplan.extensions.search.layouts.stages import RankPeaks
 from pipeplan.foundation.errors import PipeplanError
 from pipeplan.model import Bools, Floats, Kind, Schedule, tolerances
 

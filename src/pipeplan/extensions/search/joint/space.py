@@ -11,33 +11,16 @@ import numpy as np
 
 from pipeplan.costs import Costs, Layer, Layout, Limits, balanced
 from pipeplan.extensions.search import Problem
+from pipeplan.extensions.search.layouts import stages
 from pipeplan.extensions.search.layouts.order import ALONE, WITH_FULL, WITH_INPUT
 from pipeplan.extensions.search.layouts.pairs import StagePairs
 from pipeplan.extensions.search.layouts.problem import Numbers
-from pipeplan.extensions.search.layouts.stages import (
-    MOST_LAYERS as MOST_LAID,
-)
-from pipeplan.extensions.search.layouts.stages import (
-    LaidLayer,
-    LayerOption,
-    StageOption,
-    StageTables,
-    parts_of,
-)
+from pipeplan.extensions.search.layouts.stages import LaidLayer, LayerOption, StageOption, StageTables, parts_of
 from pipeplan.foundation.errors import InfeasibleError, InputError, PipeplanError
-from pipeplan.model import Bools, Floats, LayerKind, MemoryUse, Placement, counted, tolerances
+from pipeplan.model import Bools, Floats, MemoryUse, Placement, counted, tolerances
 
 MOST_LAYERS = 1_024
 """Maximum number of layers; the tables of runs of layers grow with its square."""
-
-_KINDS: dict[str | None, LayerKind] = {
-    "embedding": "embedding",
-    "block": "dense",
-    "mtp": "mtp",
-    "head": "head",
-    None: "dense",
-}
-"""Kind of a layer in the planner by its role."""
 
 ProblemOf = Callable[[Layout], Problem]
 """Callback that returns the problem of a layout, without a memory limit."""
@@ -181,7 +164,7 @@ class LayoutSpace:
     @cached_property
     def tables(self) -> StageTables | None:
         """Times and bytes of stages as the planner's layout search has them; None if it cannot lay these layers out."""
-        if len(self.layers) > MOST_LAID:
+        if len(self.layers) > stages.MOST_LAYERS:
             return None
         try:
             parts = parts_of([_laid(layer) for layer in self.layers])
@@ -195,8 +178,9 @@ class LayoutSpace:
         segments = self.example.costs.segments
         if self.tables is None or segments is None:
             return None
-        how = segments.slowdown, segments.delayed_weights
-        return StagePairs(self.tables, self.stages, slowdown=how[0], delayed_weights=how[1])
+        return StagePairs(
+            self.tables, self.stages, slowdown=segments.slowdown, delayed_weights=segments.delayed_weights
+        )
 
     @cached_property
     def own_pairs(self) -> tuple[Floats, Floats, Floats]:
@@ -271,5 +255,5 @@ def _laid(layer: Layer) -> LaidLayer:
             ),
         ),
         static_bytes=layer.static_bytes,
-        kind=_KINDS[layer.role],
+        kind="dense" if layer.role is None or layer.role == "block" else layer.role,
     )

@@ -358,7 +358,10 @@ def _plainest(problem: LayoutProblem, best: Laid) -> Laid:
             choices = (*best.choices[:stage], choice, *best.choices[stage + 1 :])
             other = Laid(best.counts, choices)
             takes, now = problem.of(other)[stage, TIMES], problem.of(best)[stage, TIMES]
-            if (takes <= now).all() and problem.fits(other) and not problem.is_longer(other, best):
+            if not (takes <= now).all() or not problem.fits(other):
+                continue
+            # A pair can be longer with ops that are shorter.
+            if problem.pairs is None or problem.makespan(other) <= problem.makespan(best):
                 best = other
                 break
     return best

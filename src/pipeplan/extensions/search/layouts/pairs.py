@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import Layer, OpSegments, Segments, in_sequence
+from pipeplan.costs import OpSegments, Segments, in_sequence, segments_of
 from pipeplan.extensions.search.layouts.order import ALONE, WITH_FULL, WITH_INPUT
-from pipeplan.extensions.search.layouts.stages import LaidLayer, LayerOption, StageTables
+from pipeplan.extensions.search.layouts.stages import LaidLayer, StageTables
 from pipeplan.model import Floats
 
 Runs = NDArray[np.intp]
@@ -89,10 +89,9 @@ class StagePairs:
         options = [layer.options[0] if name is None else layer.option(name) for layer in layers]
         return np.array([self._layers.setdefault(segments_of(one), len(self._layers)) for one in options], np.intp)
 
-    def of_layer(self, layer: LaidLayer) -> Floats:
-        """Return the least of each lane over a layer's options, shape (6,)."""
-        least: Floats = np.array([lanes_of(segments_of(option), self.slowdown) for option in layer.options]).min(axis=0)
-        return least
+    def of_options(self, layer: LaidLayer) -> Floats:
+        """Return the :func:`lanes_of` a layer by its options, shape (options, 6)."""
+        return np.array([lanes_of(segments_of(option), self.slowdown) for option in layer.options])
 
     def least(self, runs: Runs) -> Floats:
         """Return a lower bound on the time of a stage's ops of one microbatch, however they are paired; -1: infinity."""
@@ -176,17 +175,6 @@ class StagePairs:
 
 _LANES = {WITH_FULL: ((0, 1), (3, 4)), WITH_INPUT: ((0, 2), (3, 5)), ALONE: ((0, 1), (3, 4))}
 """Columns of the lanes of a forward and a backward: those of their computation, and those of their communication."""
-
-
-def segments_of(option: LayerOption | Layer) -> OpSegments:
-    """Return the segments of a layer, or of its option; without any, each op only computes."""
-    if option.segments is not None:
-        return option.segments
-    return OpSegments(
-        forward=(("compute", option.forward),),
-        backward_input=(("compute", option.backward_input),),
-        backward_weight=(("compute", option.backward_weight),),
-    )
 
 
 def lanes_of(segments: OpSegments, slowdown: float) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.extensions.search.layouts.order import ALONE, GraphPath, OrderGraph
-from pipeplan.extensions.search.layouts.pairs import StagePairs, busier_lane, lanes_of, segments_of
+from pipeplan.extensions.search.layouts.pairs import StagePairs, busier_lane
 from pipeplan.extensions.search.layouts.stages import FEATURES, TIMES, LaidLayer, RankPeaks, StageTables
 from pipeplan.model import Bools, Floats, tolerances
 
@@ -211,10 +211,6 @@ class LayoutProblem:
         features = self.of(laid)
         return self.order.path(features[:, TIMES], self._pair_times(features))[0]
 
-    def is_longer(self, laid: Laid, other: Laid) -> bool:
-        """Return whether a layout whose stages take no longer than those of another has a longer makespan, due to pairs."""
-        return self.pairs is not None and self.makespan(laid) > self.makespan(other)
-
     def _pair_times(self, features: Floats) -> Floats | None:
         """Return the times of the order's pairs, shape (sorts,), for stages with these features, shape (stages, 8)."""
         if self.pairs is None:
@@ -268,15 +264,15 @@ class LayoutProblem:
         """Return the least of each time of :attr:`linear` over the options of a layer, shape (3,) or (9,)."""
         times = [(option.forward, option.backward_input, option.backward_weight) for option in layer.options]
         least: Floats = np.array(times).min(axis=0)
-        return least if self.pairs is None else np.concatenate((least, self.pairs.of_layer(layer)))
+        return least if self.pairs is None else np.concatenate((least, self.pairs.of_options(layer).min(axis=0)))
 
     @cached_property
     def least_layer(self) -> float:
         """Least time of a layer for one microbatch, however its ops are paired."""
-        options = (option for layer in self.tables.parts.middle for option in layer.options)
+        layers = self.tables.parts.middle
         if self.pairs is None:
-            return min(option.time for option in options)
-        return min(float(busier_lane(lanes_of(segments_of(option), self.pairs.slowdown))) for option in options)
+            return min(option.time for layer in layers for option in layer.options)
+        return min(float(busier_lane(self.pairs.of_options(layer)).min()) for layer in layers)
 
     @property
     def most_cuts(self) -> int:
