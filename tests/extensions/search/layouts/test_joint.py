@@ -2,14 +2,13 @@
 
 from fractions import Fraction
 from functools import partial
-from itertools import combinations, pairwise
 from random import Random
 
 import numpy as np
 import pytest
 
 from pipeplan.costs import Layer, Limits, Settings
-from pipeplan.extensions.search import Choices, Effort, Problem
+from pipeplan.extensions.search import Choices, Effort
 from pipeplan.extensions.search.choices import USUAL
 from pipeplan.extensions.search.joint import LayoutSpace, joint_search
 from pipeplan.extensions.search.joint.least import LeastBounds
@@ -19,17 +18,12 @@ from pipeplan.foundation.errors import InfeasibleError, InputError
 from pipeplan.model import Placement
 from tests.extensions.search.case import Case, numbers, whole
 from tests.extensions.search.independent_enumeration import Enumeration
-from tests.extensions.search.layouts.test_overlapped_layouts import random_layer
+from tests.extensions.search.layouts.test_overlapped_layouts import layouts_of, problem_of, random_layer
 
 pytest.importorskip("ortools", reason="proofs need OR-Tools: the extra 'search'")
 
 TWO_RANKS = (Placement.linear(2), Placement.loop(2, 2), Placement.v(2))
 WHOLE_BACKWARDS = Choices.of([], ["split"])
-
-
-def problem_of(layers, placement, microbatches, p2p, choices, layout):
-    settings = Settings(layers=layers, ranks=placement.ranks, p2p_time=p2p, layers_per_stage=layout)
-    return Problem(placement, microbatches, settings.costs(placement), choices=choices)
 
 
 def space_of(layers, placement, *, microbatches=4, p2p=0.0, limit=None, choices=USUAL):
@@ -50,11 +44,6 @@ def random_layers(random, count):
         for _ in range(count)
     ]
     return [layers[0], *layers[1:2] * (count - 2), layers[-1]] if random.random() < 0.5 else layers
-
-
-def layouts_of(layers, stages):
-    for inner in combinations(range(1, layers), stages - 1):
-        yield tuple(after - before for before, after in pairwise((0, *inner, layers)))
 
 
 def case_of(layers, placement, layout, *, microbatches, p2p, limit, choices):

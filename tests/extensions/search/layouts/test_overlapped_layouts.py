@@ -119,9 +119,9 @@ def test_without_overlapped_ops_segments_change_nothing():
     assert one == other
 
 
-def problem_of(layers, placement, choices, how, layout):
-    settings = Settings(layers=layers, ranks=placement.ranks, p2p_time=0.5, layers_per_stage=layout, **how)
-    return Problem(placement, 4, settings.costs(placement), choices=choices)
+def problem_of(layers, placement, microbatches, p2p, choices, layout, **how):
+    settings = Settings(layers=layers, ranks=placement.ranks, p2p_time=p2p, layers_per_stage=layout, **how)
+    return Problem(placement, microbatches, settings.costs(placement), choices=choices)
 
 
 PLACEMENTS = (Placement.linear(3), Placement.v(2), Placement.loop(2, 2), Placement.bidirectional(2))
@@ -133,7 +133,8 @@ def test_bounds_over_all_layouts_and_orders_are_not_above_any_schedule(placement
     choices = Choices.of([], leave) if leave else USUAL
     for seed in range(2):
         layers, how = random_settings(Random(seed))
-        space = LayoutSpace(tuple(layers), partial(problem_of, layers, placement, choices, how), placement, None)
+        of_layout = partial(problem_of, layers, placement, 4, 0.5, choices, **how)
+        space = LayoutSpace(tuple(layers), of_layout, placement, None)
         bounds, values = LeastBounds(space), []
         for layout in layouts_of(len(layers), placement.stages):
             problem = space.problem(layout)

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 
@@ -61,8 +60,6 @@ MOST_UNITS = 64
 
 _F, _I, _W = 0, 1, 2
 
-Lane = Literal["computation", "communication"]
-
 
 @dataclass(frozen=True, eq=False)
 class Terms:
@@ -89,11 +86,12 @@ class LeastBounds:
     ----------
     space
         The layouts.
-    lane
-        Lane of overlapped pairs that the work of ranks is on; None: computation, and bounds of communication beside it.
+    of_communication
+        True if the work of ranks is the communication of overlapped pairs. False: their computation, and bounds of their
+        communication beside it.
     """
 
-    def __init__(self, space: LayoutSpace, lane: Lane | None = None) -> None:
+    def __init__(self, space: LayoutSpace, *, of_communication: bool = False) -> None:
         self.space = space
         problem = space.example
         costs, slices = problem.costs, problem.slices
@@ -101,7 +99,7 @@ class LeastBounds:
         delayed = segments is not None and segments.delayed_weights
         self.paired = segments is not None and problem.choices.overlap
         """True if ops may overlap."""
-        self.communication = LeastBounds(space, "communication") if self.paired and lane is None else None
+        self.communication = LeastBounds(space, of_communication=True) if self.paired and not of_communication else None
         if delayed:
             sums[:, 3] = sums[:, 1]  # communication may hide all of W in a full backward
         times, plain = self._times(sums)
@@ -109,7 +107,7 @@ class LeastBounds:
         alone = times
         if segments is not None and (self.paired or delayed):
             lanes = np.array([lanes_of(segments_of(layer), segments.slowdown) for layer in space.layers])
-            forward, both, inputs = lanes[:, 3:].T if lane == "communication" else lanes[:, :3].T
+            forward, both, inputs = lanes[:, 3:].T if of_communication else lanes[:, :3].T
             whole = both if delayed else np.minimum(both, alone[1] + alone[2])
             times, _ = self._times(_sums(np.stack((forward, inputs, both - inputs, whole))).T)
         factors = costs.factors

@@ -183,7 +183,7 @@ class LayoutSpace:
         )
 
     @cached_property
-    def own_pairs(self) -> tuple[Floats, Floats, Floats]:
+    def own_pairs(self) -> tuple[Floats, ...]:
         """Times of a pair of a stage with itself, with a B and with an I, and of a B alone, for each run of layers.
 
         Each of shape (stages, layers + 1, layers + 1), by first layer and end; 0 where there is no such stage.
@@ -197,10 +197,8 @@ class LayoutSpace:
         runs[0, 0, middle] = pairs.runs[0, 0, 0]
         runs[-1, middle, -1] = pairs.runs[2, 0, :, -1]
         domain = np.unique(runs[runs >= 0])
-        full, half, alone = (
-            np.where(runs >= 0, pairs.own(kind, domain)[runs], 0.0) for kind in (WITH_FULL, WITH_INPUT, ALONE)
-        )
-        return full, half, alone
+        times = (pairs.own(kind, domain) for kind in (WITH_FULL, WITH_INPUT, ALONE))
+        return tuple(np.where(runs >= 0, own[runs], 0.0) for own in times)
 
     def excess(self, bounds: Numbers) -> Floats:
         """Return the bytes by which one microbatch alone exceeds the limits, summed over ranks; shape (layouts,).

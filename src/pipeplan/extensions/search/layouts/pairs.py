@@ -93,11 +93,6 @@ class StagePairs:
         """Return the :func:`lanes_of` a layer by its options, shape (options, 6)."""
         return np.array([lanes_of(segments_of(option), self.slowdown) for option in layer.options])
 
-    def least(self, runs: Runs) -> Floats:
-        """Return a lower bound on the time of a stage's ops of one microbatch, however they are paired; -1: infinity."""
-        least: Floats = np.where(runs >= 0, busier_lane(self.lanes)[runs], np.inf)
-        return least
-
     def times(self, kind: int, forward: Runs, backward: Runs) -> Floats:
         """Return the times of pairs of a kind, by the runs of their forwards and backwards, which are broadcast.
 

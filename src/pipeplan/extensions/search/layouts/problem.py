@@ -153,7 +153,7 @@ class LayoutProblem:
             # The number of each run is one more feature.
             runs = self.pairs.runs
             self._of_role = np.concatenate((self._of_role, runs[..., None]), axis=-1)
-            self._takes = np.minimum(self._takes, self.pairs.least(runs))
+            self._takes = np.where(runs >= 0, np.minimum(self._takes, busier_lane(self.pairs.lanes)[runs]), self._takes)
             self.curves = np.zeros((0, self.stages, len(self.pairs.lanes)))
             self.lanes = np.zeros((0, self.stages, 6))
             self.restrict(np.inf)
