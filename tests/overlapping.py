@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Literal
+from typing import Literal, get_args
 
 from pipeplan.costs import Costs, OpSegments, Segment, Settings
 from pipeplan.model import Placement
 
 PairKind = Literal["list", "matrix", "segments"]
+PAIR_KINDS = get_args(PairKind)
 
 
 def overlapping(kind: PairKind, placement: Placement, seed: int) -> Costs:

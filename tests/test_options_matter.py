@@ -293,33 +293,29 @@ TABLES = {name: [[1.0, 2.0, 1.0, 3.0], [2.0, 1.0, 1.0, 1.0]] for name in ("forwa
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("name", "value", "schedule"),
     [
-        ("microbatch_factors", [[1.0, 2.0, 1.0, 3.0], [2.0, 1.0, 1.0, 1.0]]),
-        ("microbatch_factors", TABLES | {"backward_weight": [1.0, 2.0, 1.0, 1.0]}),
-        ("lengths", [[100.0, 50.0], 300.0, 100.0, 100.0]),
-        ("forward_times", [1.0, 3.0]),
-        ("activation_bytes", ["1MiB", 5.0]),
+        *(
+            (name, value, schedule)
+            for schedule in ("1f1b", "zbv")
+            for name, value in (
+                ("microbatch_factors", [[1.0, 2.0, 1.0, 3.0], [2.0, 1.0, 1.0, 1.0]]),
+                ("microbatch_factors", TABLES | {"backward_weight": [1.0, 2.0, 1.0, 1.0]}),
+                ("lengths", [[100.0, 50.0], 300.0, 100.0, 100.0]),
+                ("forward_times", [1.0, 3.0]),
+                ("activation_bytes", ["1MiB", 5.0]),
+            )
+        ),
+        ("overlap_times", [[4.0, 3.5], [3.0, 3.5]], "1f1b-overlap"),
+        ("segments", [SEGMENTS, {**SEGMENTS, "forward": [{"compute": 1.0}, {"all_gather": 0.5}]}], "1f1b-overlap"),
     ],
 )
-@pytest.mark.parametrize("schedule", ["1f1b", "zbv"])
 def test_tables_and_lists_per_rank_pass_every_door(name, value, schedule, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(SETTINGS_THAT_MATTER, name, Question(value, schedule))
     for other in SETTINGS.keys() - {name}:
         monkeypatch.delitem(SETTINGS_THAT_MATTER, other)
     test_every_door_gives_the_same_answer(tmp_path, capsys)
     test_a_request_of_the_web_app_has_the_same_settings()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("overlap_times", [[4.0, 3.5], [3.0, 3.5]]),
-        ("segments", [SEGMENTS, {**SEGMENTS, "forward": [{"compute": 1.0}, {"all_gather": 0.5}]}]),
-    ],
-)
-def test_tables_of_both_stages_of_a_pair_pass_every_door(name, value, tmp_path, capsys, monkeypatch):
-    test_tables_and_lists_per_rank_pass_every_door(name, value, "1f1b-overlap", tmp_path, capsys, monkeypatch)
 
 
 def test_a_list_of_one_value_is_that_value():

@@ -16,9 +16,7 @@ from pipeplan.model import NO_GROUP, Columns, Kind, Placement, Schedule, from_op
 from pipeplan.model.op import Op
 from pipeplan.simulation import lower_bound, simulate, span_bound
 from pipeplan.simulation.op_classes import divisions, rank_classes
-from tests.overlapping import overlapping
-
-KINDS = ["list", "matrix", "segments"]
+from tests.overlapping import PAIR_KINDS, overlapping
 
 
 @given(st.integers(1, 5).flatmap(lambda size: arrays(np.float64, (size, size), elements=st.integers(0, 9))))
@@ -35,7 +33,7 @@ def test_parts_cover_what_each_pair_saves_and_sum_to_the_best_pairing(saving):
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PAIR_KINDS)
 def test_the_work_of_a_rank_is_that_of_the_best_pairing(kind, seed):
     """Four forwards and backwards a rank, each as a full backward or in halves, paired in each way or not."""
     placement = [Placement.loop(2, 2), Placement.v(3)][seed % 2]
@@ -60,7 +58,7 @@ def _least(costs: Costs, forward: int, backward: int) -> float:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PAIR_KINDS)
 @pytest.mark.parametrize(
     ("placement", "microbatches", "split"),
     [

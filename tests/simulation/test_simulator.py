@@ -12,7 +12,6 @@ from pipeplan.passes import insert_communication
 from pipeplan.simulation import critical_path, lower_bound, settings_measured, simulate
 from pipeplan.strategies import STRATEGIES
 from tests.simulation.op_times import times
-from tests.torture.schedules import pairs
 
 PLAN = "0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"
 
@@ -52,11 +51,6 @@ def test_a_pair_that_saves_nothing_is_two_ops_with_the_messages_of_both(name, co
     np.testing.assert_array_equal(assumed.timeline.end, explicit.timeline.end)
     assert assumed.bound.value == explicit.bound.value
     assert assumed.bound.value <= assumed.timeline.makespan
-
-
-def test_random_schedules_with_pairs_run_as_the_slow_simulator_says():
-    for seed in range(60):
-        pairs.attempt(seed)
 
 
 def test_a_link_carries_one_transfer_at_a_time():

@@ -61,7 +61,6 @@ from pipeplan.costs.segments import (
     Segment,
     Segments,
     in_sequence,
-    require_sum,
 )
 from pipeplan.costs.setting import FOLDED_GROUPS, GROUPS, SETTING_GROUPS, Group, Setting, SettingKind, Shell
 from pipeplan.costs.settings import (
@@ -77,7 +76,7 @@ from pipeplan.costs.settings import (
     TimesPer,
 )
 from pipeplan.costs.slice_attention import SliceAttention
-from pipeplan.costs.table import Costs, Transfer, per_stage
+from pipeplan.costs.table import Costs, Transfer, pair_table, per_stage
 from pipeplan.costs.values import COUNT, POSITIVE, Range, parse_duration, parse_limit
 from pipeplan.costs.work_options import (
     MOST_SECONDS,

@@ -141,12 +141,12 @@ def _plain_layer(layer: Any, where: str) -> Any:
     """Return a layer as a mapping, whose keys must be fields of :class:`~pipeplan.costs.layers.Layer`."""
     if isinstance(layer, Layer):
         return asdict(layer)
-    names = [field.name for field in fields(Layer)]
-    for key in layer if isinstance(layer, Mapping) else ():
-        if key not in names:
-            raise UnknownNameError("layer key", str(key), names, field="layers")
     if not isinstance(layer, Mapping):
         return layer
+    names = [field.name for field in fields(Layer)]
+    for key in layer:
+        if key not in names:
+            raise UnknownNameError("layer key", str(key), names, field="layers")
     plain = {key: _number_in_layer(key, value) for key, value in layer.items()}
     if plain.get("segments") is not None:
         plain["segments"] = _plain_op_segments(layer["segments"], where)

@@ -15,10 +15,10 @@ from pipeplan.costs.layers import Layout, StageSettings, balanced_layers, blocks
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors, attention_share_of, factors_of_lengths, tokens_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE, Overhead
-from pipeplan.costs.segments import OPS, Segments, require_sum
+from pipeplan.costs.segments import OPS, Segments
 from pipeplan.costs.settings import SETTING_NAMES, SETTINGS, SettingsTable
 from pipeplan.costs.slice_attention import SliceAttention
-from pipeplan.costs.table import Costs, Transfer, per_stage
+from pipeplan.costs.table import Costs, Transfer, pair_table, per_stage
 from pipeplan.costs.values import parse_limit, ranges_in
 from pipeplan.foundation.errors import CostError, ShapeError
 from pipeplan.model import NOT_GIVEN, Floats, Kind, Placement, Schedule, shortened
@@ -368,7 +368,7 @@ def _segments(settings: SettingsTable, placement: Placement) -> Segments | None:
     of_stages = settings.segments
     if len(of_stages) == 1:
         shares = per_stage(1.0, placement, times_per=settings.times_per).tolist()
-        scaled = {share: of_stages[0].scaled(share, share, share) for share in set(shares)}
+        scaled = {share: of_stages[0].scaled([share] * 3) for share in set(shares)}
         of_stages = tuple(scaled[share] for share in shares)
     slowdown = 1.0 if settings.pair_slowdown is None else settings.pair_slowdown
     return Segments(of_stages, slowdown=slowdown, delayed_weights=settings.delayed_weights)
@@ -377,40 +377,20 @@ def _segments(settings: SettingsTable, placement: Placement) -> Segments | None:
 def _of_segments(settings: SettingsTable, segments: Segments, placement: Placement) -> StageSettings:
     """Return the times that follow from segments and are not set.
 
-    Raises
-    ------
-    CostError
-        If there is not one entry per stage, or the segments of an op do not add up to the time that is set.
+    Raises the errors of :meth:`Segments.require_times <pipeplan.costs.Segments.require_times>`.
     """
-    if len(segments.stages) != placement.stages:
-        raise CostError(
-            f"segments: {len(segments.stages)} entries for {placement.stages} stages; set one for all, or one per stage",
-            field="segments",
-        )
-    follow = {f"{op}_times": tuple(stage.time(op) for stage in segments.stages) for op in OPS}
-    follow["backward_times"] = tuple(segments.alone().time.tolist())
-    for name, sums in follow.items():
-        given = _times(settings, name, placement)
-        for stage, (total, time) in enumerate(zip(sums, () if given is None else given.tolist(), strict=False)):
-            require_sum(total, time, name, f"stage {stage}")
-    return cast("StageSettings", {name: sums for name, sums in follow.items() if getattr(settings, name) is None})
+    given = {op: _times(settings, f"{op}_times", placement) for op in (*OPS, "backward")}
+    segments.require_times(placement.stages, given)
+    follow = {f"{op}_times": tuple(sums.tolist()) for op, sums in segments.times().items() if given[op] is None}
+    return cast("StageSettings", follow)
 
 
 def _overlap(settings: SettingsTable, placement: Placement) -> Floats | None:
     """Return the overlap times, per stage of the forward, or a table of the forward's and the backward's stage."""
     value = settings.overlap_times
-    rows = value if isinstance(value, tuple) else ()
-    if not any(isinstance(row, tuple) for row in rows):
-        return _times(settings, "overlap_times", placement)
-    lengths = {len(row) if isinstance(row, tuple) else 0 for row in rows}
-    stages = placement.stages
-    if len(rows) != stages or lengths != {stages}:
-        raise CostError(
-            f"overlap times: expected a table of {stages} rows with {stages} values each for {stages} stages, a row per "
-            f"stage of the forward, a value per stage of the backward",
-            field="overlap_times",
-        )
-    return np.array(rows, np.float64)
+    if isinstance(value, tuple) and any(isinstance(row, tuple) for row in value):
+        return pair_table(value, placement.stages)
+    return _times(settings, "overlap_times", placement)
 
 
 def _backward(settings: SettingsTable, placement: Placement, forward: Floats) -> tuple[Floats, Floats, Floats]:

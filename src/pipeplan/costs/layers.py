@@ -107,7 +107,7 @@ class Layer:
             if isinstance(self.segments, Mapping):
                 object.__setattr__(self, "segments", OpSegments(**self.segments))
             for op in OPS:
-                require_sum(self.segments.time(op), getattr(self, op), f"{op}_time", "a layer")
+                require_sum(self.segments.time(op), getattr(self, op), op, "a layer")
 
     @property
     def time(self) -> float:

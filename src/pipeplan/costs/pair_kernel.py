@@ -7,21 +7,23 @@ from typing import Annotated, NamedTuple
 from pipeplan.model import Floats, Ints
 
 BACKWARD, WEIGHT, FORWARD = range(3)
-"""Turns on the compute lane: a piece of the backward, its weights, a piece of the forward."""
+"""Turns of a step on the compute lane: a piece of the backward, its weights, a piece of the forward."""
 
 
 class Chains(NamedTuple):
     """Ops in the order of their pieces: computation, communication, computation, ..., computation.
 
     ========= ===================================================================================================
-    offsets   chain i has the steps offsets[i] to offsets[i + 1] - 1
+    first     first step of each chain
+    length    number of its steps
     compute   time of each step's computation, which waits for the step's communication
     weight    time of the computation behind it that the next step does not wait for
     message   time of each step's communication, which waits for the computation before it; 0 in a first step
     ========= ===================================================================================================
     """
 
-    offsets: Annotated[Ints, "chains + 1"]
+    first: Annotated[Ints, "chains"]
+    length: Annotated[Ints, "chains"]
     compute: Annotated[Floats, "steps"]
     weight: Annotated[Floats, "steps"]
     message: Annotated[Floats, "steps"]
@@ -68,41 +70,35 @@ def run_pairs(chains: Chains, pairs: Pairs, slowdown: float, results: PairResult
 
 
 def run_pair(chains: Chains, forward: int, backward: int, pair: int, slowdown: float, results: PairResults) -> None:
-    """Run one pair."""
-    of_forward, of_backward = chains.offsets[forward], chains.offsets[backward]
-    forwards = chains.offsets[forward + 1] - of_forward
-    backwards = chains.offsets[backward + 1] - of_backward
+    """Run one pair.
+
+    A lane has ended the pieces before its place, so the places say what each op waits for: of step i, the backward has
+    computed from place 3 i + 1 on and the forward from 3 i + 3; messages have come from places 2 i + 1 and 2 i + 2 on.
+    """
+    of_forward, of_backward = chains.first[forward], chains.first[backward]
+    forwards, backwards = chains.length[forward], chains.length[backward]
     steps = max(forwards, backwards)
     # Places on the lanes, and what is left of the pieces there; -1: none runs.
     computes, messages = 0, 2
     computing, sending = -1.0, -1.0
-    # Steps of each op whose computation, and whose message, has ended.
-    forward_computed, backward_computed, forward_sent, backward_sent = 0, 0, 1, 1
     now, exposed, hidden = 0.0, 0.0, 0.0
     while True:
         while computes < 3 * steps and computing < 0.0:
             step, turn = computes // 3, computes % 3
             if step >= (forwards if turn == FORWARD else backwards):
                 computes += 1
-            elif turn == FORWARD and forward_sent > step:
-                computing = chains.compute[of_forward + step]
-                results.begin[computes] = now
-            elif turn != FORWARD and backward_sent > step:
-                at = of_backward + step
-                computing = chains.compute[at] if turn == BACKWARD else chains.weight[at]
+            elif step < (messages // 2 if turn == FORWARD else (messages + 1) // 2):
+                at = step + (of_forward if turn == FORWARD else of_backward)
+                computing = chains.weight[at] if turn == WEIGHT else chains.compute[at]
                 results.begin[computes] = now
             else:
                 break
         while messages < 2 * steps and sending < 0.0:
-            step = messages // 2
-            is_forward = messages % 2 == 1
+            step, is_forward = messages // 2, messages % 2 == 1
             if step >= (forwards if is_forward else backwards):
                 messages += 1
-            elif is_forward and forward_computed >= step:
-                sending = chains.message[of_forward + step]
-                results.begin[3 * steps + messages] = now
-            elif not is_forward and backward_computed >= step:
-                sending = chains.message[of_backward + step]
+            elif step <= (computes // 3 if is_forward else (computes + 2) // 3):
+                sending = chains.message[step + (of_forward if is_forward else of_backward)]
                 results.begin[3 * steps + messages] = now
             else:
                 break
@@ -118,24 +114,14 @@ def run_pair(chains: Chains, forward: int, backward: int, pair: int, slowdown: f
             exposed += span
         elif sending >= 0.0:
             hidden += span
-        computed = computing >= 0.0 and computing * slow <= span
-        sent = sending >= 0.0 and sending <= span
-        if computed:
+        if computing >= 0.0 and computing * slow <= span:
             results.end[computes] = now
-            if computes % 3 == FORWARD:
-                forward_computed += 1
-            elif computes % 3 == BACKWARD:
-                backward_computed += 1
             computes += 1
             computing = -1.0
         elif computing >= 0.0:
             computing -= span / slow
-        if sent:
+        if sending >= 0.0 and sending <= span:
             results.end[3 * steps + messages] = now
-            if messages % 2 == 1:
-                forward_sent += 1
-            else:
-                backward_sent += 1
             messages += 1
             sending = -1.0
         elif sending >= 0.0:

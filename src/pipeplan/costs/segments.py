@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, chain
+from itertools import accumulate, chain, zip_longest
+from operator import attrgetter, itemgetter
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -79,12 +80,16 @@ class OpSegments:
         """Yield the communications of all three ops."""
         return (segment for op in OPS for segment in getattr(self, op) if segment[0] != COMPUTE)
 
-    def scaled(self, forward: float, backward_input: float, backward_weight: float) -> OpSegments:
-        """Return the segments with the times of each op multiplied by a factor."""
+    def scaled(self, factors: Sequence[float], *, communication: float = 1.0) -> OpSegments:
+        """Return the segments with the times of F, I and W multiplied by a factor each, and of communication by another."""
         return OpSegments(
-            forward=_times(self.forward, forward),
-            backward_input=_times(self.backward_input, backward_input),
-            backward_weight=_times(self.backward_weight, backward_weight),
+            **{
+                op: tuple(
+                    (name, time * factor * (1.0 if name == COMPUTE else communication)) for name, time in segments
+                )
+                for op, factor in zip(OPS, factors, strict=True)
+                for segments in [getattr(self, op)]
+            }
         )
 
 
@@ -119,13 +124,9 @@ def _segment(part: Any, words: str) -> Segment:
     if type(time) not in (int, float):
         fault = f": {number_fault(time, 'time')}" if isinstance(time, str) else f" must be a number, not {time!r}"
         raise CostError(f"{words}: {name}{fault}", field="segments")
-    if fault_of_range := NOT_NEGATIVE.fault(time):
-        raise CostError(f"{words}: {name}{fault_of_range}", field="segments")
+    if wrong := NOT_NEGATIVE.fault(float(time)):
+        raise CostError(f"{words}: {name}{wrong}", field="segments")
     return name, float(time)
-
-
-def _times(segments: Iterable[Segment], factor: float) -> tuple[Segment, ...]:
-    return tuple((name, time * factor) for name, time in segments)
 
 
 def in_sequence(layers: Sequence[OpSegments]) -> OpSegments:
@@ -192,20 +193,21 @@ def _steps_of(segments: Iterable[tuple[str, float, bool]]) -> tuple[_Step, ...]:
     return tuple(steps)
 
 
-def _with_weights(op: OpSegments, *, apart: bool) -> Iterator[tuple[str, float, bool]]:
-    """Yield the segments of a full backward, those of I and W in their order."""
-    weights = op.backward_weight
-    aligned = _computes(weights) == _computes(op.backward_input)
-    # Where each computation of W begins, up to which the ones before it reach.
-    begins = [place for place, (lane, _) in enumerate(weights) if lane == COMPUTE and aligned]
-    following = zip([0, *begins[1:]], [*begins[1:], len(weights)], strict=True) if begins else iter([])
-    for lane, time in op.backward_input:
-        yield lane, time, False
-        if lane == COMPUTE and aligned:
-            first, stop = next(following)
-            yield from ((name, more, apart and name == COMPUTE) for name, more in weights[first:stop])
-    if not begins:
-        yield from ((name, more, apart and name == COMPUTE) for name, more in weights)
+def _with_weights(op: OpSegments, *, apart: bool) -> list[tuple[str, float, bool]]:
+    """Return the segments of a full backward, those of I and W in their order."""
+    inputs, weights = op.backward_input, op.backward_weight
+    aligned = _computes(inputs) == _computes(weights)
+    # Behind computation n of I comes computation n of W with what it sends, then what I sends.
+    placed = [(number, 0 if lane == COMPUTE else 2, lane, time, False) for number, (lane, time) in _numbered(inputs)]
+    for number, (lane, time) in _numbered(weights):
+        behind = max(number, 1) if aligned else len(inputs)
+        placed.append((behind, 1 if aligned else 3, lane, time, apart and lane == COMPUTE))
+    return [(lane, time, late) for _, _, lane, time, late in sorted(placed, key=itemgetter(0, 1))]
+
+
+def _numbered(segments: Sequence[Segment]) -> Iterator[tuple[int, Segment]]:
+    """Yield each segment with the number of computations up to it."""
+    return zip(accumulate(name == COMPUTE for name, _ in segments), segments, strict=True)
 
 
 class PairTimes(NamedTuple):
@@ -268,61 +270,80 @@ class Segments:
         inputs
             True where the backward is an I, without W.
         """
-        chains = self._chains
-        second = np.where(np.asarray(inputs) & (not self._whole), chains.inputs[backward], chains.full[backward])
-        first, second = np.broadcast_arrays(chains.forward[forward], second)
-        return self._run(first, second)
+        return self._distinct(*self._numbers(forward, backward, inputs))
 
     def alone(self) -> PairTimes:
         """Return the times of each stage's full backward alone, shape (stages,): delayed weights hide communication."""
         full = self._chains.full
-        return self._run(np.zeros_like(full), full)
+        return self._distinct(np.zeros_like(full), full)
+
+    def times(self) -> dict[str, Floats]:
+        """Return the times of ops alone by their names, such as ``backward_input``, and ``backward``; shape (stages,)."""
+        times = {op: np.array([stage.time(op) for stage in self.stages]) for op in OPS}
+        return times | {"backward": self.alone().time}
+
+    def require_times(self, stages: int, given: Mapping[str, Floats | None]) -> None:
+        """Raise CostError unless there is an entry for each stage, and its segments add up to the given times of ops."""
+        if len(self.stages) != stages:
+            raise CostError(
+                f"segments: {len(self.stages)} entries for {stages} stages; set one for all, or one per stage",
+                field="segments",
+            )
+        for op, sums in self.times().items():
+            times = given.get(op)
+            for stage, (total, time) in enumerate(zip(sums, () if times is None else times, strict=False)):
+                require_sum(total, time, op, f"stage {stage}")
 
     @property
     def communication(self) -> str:
         """Kinds of communication that take time, in words: ``all-to-all, all-gather``; empty without any."""
-        used = {kind for stage in self.stages for kind, time in stage.communication() if time > 0}
-        return ", ".join(kind.replace("_", "-") for kind in _NAMES if kind in used)
+        used = {name for stage in self.stages for name, time in stage.communication() if time > 0}
+        return ", ".join(name.replace("_", "-") for name in _NAMES if name in used)
 
-    def _run(self, forward: NDArray[np.int64], backward: NDArray[np.int64]) -> PairTimes:
-        count = len(self._chains.steps.offsets)
+    def _numbers(self, forward: Any, backward: Any, inputs: Any) -> tuple[NDArray[np.int64], ...]:
+        """Return the numbers of the chains of pairs, broadcast; see :meth:`together`."""
+        chains = self._chains
+        is_input = np.asarray(inputs) & (not self._whole)
+        second = np.where(is_input, chains.inputs[backward], chains.full[backward])
+        return tuple(np.broadcast_arrays(chains.forward[forward], second))
+
+    def _distinct(self, forward: NDArray[np.int64], backward: NDArray[np.int64]) -> PairTimes:
+        """Return the times of pairs of chains, each of which runs once."""
+        count = len(self._chains.content)
         pairs, where = np.unique(forward.ravel() * count + backward.ravel(), return_inverse=True)
-        results = self._results(len(pairs))
-        _RUN_PAIRS((self._chains.steps, Pairs(pairs // count, pairs % count), self.slowdown), (results,))
+        results = self._run(pairs // count, pairs % count)
         return PairTimes(*(part[where].reshape(forward.shape) for part in results[:3]))
 
-    def _results(self, pairs: int) -> PairResults:
-        turns = 5 * int(np.diff(self._chains.steps.offsets).max())
-        return PairResults(np.zeros(pairs), np.zeros(pairs), np.zeros(pairs), np.zeros(turns), np.zeros(turns))
+    def _run(self, forward: NDArray[np.int64], backward: NDArray[np.int64]) -> PairResults:
+        turns = 5 * max(map(len, self._chains.content))
+        results = PairResults(*np.zeros((3, len(forward))), *np.zeros((2, turns)))
+        _RUN_PAIRS((self._chains.steps, Pairs(forward, backward), self.slowdown), (results,))
+        return results
 
     def lanes(self, forward: int, backward: int, inputs: bool = False) -> tuple[Piece, ...]:
-        """Return the pieces of a pair that take time, by lane and start.
+        """Return the pieces of a pair that take time, by their starts.
 
         The arguments are those of :meth:`together`. The weights of a full backward are part of its pieces, unless they
         are delayed.
         """
-        chains, results = self._chains, self._results(1)
-        first = int(chains.forward[forward])
-        second = int((chains.inputs if inputs and not self._whole else chains.full)[backward])
-        _RUN_PAIRS((chains.steps, Pairs(np.array([first]), np.array([second])), self.slowdown), (results,))
-        own, other = (chains.content[number] for number in (first, second))
-        steps = max(len(own), len(other))
+        numbers = self._numbers([forward], [backward], inputs)
+        results = self._run(*numbers)
+        own, other = (self._chains.content[int(number)] for (number,) in numbers)
         kind = Kind.I if inputs else Kind.B
-        pieces = []
-        for step in range(steps):
-            for turn, (of, chosen) in enumerate(((kind, other), (Kind.W, other), (Kind.F, own))):
-                if step < len(chosen):
-                    pieces.append(_piece(results, 3 * step + turn, of, COMPUTE))
-            for turn, (of, chosen) in enumerate(((kind, other), (Kind.F, own))):
-                if 0 < step < len(chosen):
-                    pieces.append(_piece(results, 3 * steps + 2 * step + turn, of, chosen[step].lane))
-        return tuple(sorted((piece for piece in pieces if piece.end > piece.begin), key=lambda piece: piece[1:3]))
+        # The order of the turns of PairResults; in a turn without a piece, no time passes.
+        turns: list[tuple[Kind, str]] = [
+            (of, COMPUTE) for _ in range(max(len(own), len(other))) for of in (kind, Kind.W, Kind.F)
+        ]
+        for steps in zip_longest(other, own, fillvalue=_Step()):
+            turns += [(of, step.lane) for of, step in zip((kind, Kind.F), steps, strict=True)]
+        times = zip(turns, results.begin.tolist(), results.end.tolist(), strict=False)
+        pieces = (Piece(*turn, begin, end) for turn, begin, end in times if end > begin)
+        return tuple(sorted(pieces, key=attrgetter("begin", "lane")))
 
-    def scaled(self, forward: Floats, backward_input: Floats, backward_weight: Floats) -> Segments:
-        """Return the same segments with the times of each op multiplied by a factor, arrays of shape (stages,)."""
-        factors = zip(forward.tolist(), backward_input.tolist(), backward_weight.tolist(), strict=True)
-        stages = tuple(stage.scaled(*each) for stage, each in zip(self.stages, factors, strict=True))
-        return replace(self, stages=stages)
+    def scaled(self, factors: Floats, *, communication: float = 1.0) -> Segments:
+        """Return the same segments with other times, as :meth:`OpSegments.scaled` has them; shape (stages, 3)."""
+        pairs = zip(self.stages, factors.tolist(), strict=True)
+        return replace(self, stages=tuple(stage.scaled(own, communication=communication) for stage, own in pairs))
 
     def unsplit(self) -> Segments:
         """Return segments in which an I is a full backward, as in costs of :meth:`Costs.unsplit`."""
@@ -331,24 +352,18 @@ class Segments:
     @cached_property
     def _chains(self) -> _StageChains:
         numbers: dict[tuple[_Step, ...], int] = {(): 0}
-
-        def number(steps: tuple[_Step, ...]) -> int:
-            return numbers.setdefault(steps, len(numbers))
-
         # Stages that share one record share its chains.
-        chains = {
-            id(stage): (
-                number(_steps_of((lane, time, False) for lane, time in stage.forward)),
-                number(_steps_of((lane, time, False) for lane, time in stage.backward_input)),
-                number(_steps_of(_with_weights(stage, apart=self.delayed_weights))),
-            )
-            for stage in {id(stage): stage for stage in self.stages}.values()
-        }
-        of_stages = [chains[id(stage)] for stage in self.stages]
+        of_records = {}
+        for stage in {id(stage): stage for stage in self.stages}.values():
+            alone = (((name, time, False) for name, time in own) for own in (stage.forward, stage.backward_input))
+            ops = (*alone, _with_weights(stage, apart=self.delayed_weights))
+            of_records[id(stage)] = [numbers.setdefault(_steps_of(op), len(numbers)) for op in ops]
+        of_stages = [of_records[id(stage)] for stage in self.stages]
         content = list(numbers)
         message, compute, weight = np.array([step[:3] for steps in content for step in steps]).T.copy()
-        offsets = np.array(list(accumulate(map(len, content), initial=0)), np.int64)
-        return _StageChains(Chains(offsets, compute, weight, message), content, *np.array(of_stages, np.int64).T.copy())
+        length = np.array([len(steps) for steps in content], np.int64)
+        chains = Chains(np.cumsum(length) - length, length, compute, weight, message)
+        return _StageChains(chains, content, *np.array(of_stages, np.int64).T.copy())
 
 
 class _StageChains(NamedTuple):
@@ -361,20 +376,15 @@ class _StageChains(NamedTuple):
     full: NDArray[np.int64]
 
 
-def _piece(results: PairResults, turn: int, kind: Kind, lane: str) -> Piece:
-    return Piece(kind, lane, float(results.begin[turn]), float(results.end[turn]))
-
-
-def require_sum(total: float, time: float, name: str, where: str) -> None:
+def require_sum(total: float, time: float, op: str, where: str) -> None:
     """Raise CostError unless an op's segments add up to its time, up to the rounding of costs files.
 
-    ``name`` is that of the time, such as ``forward_times``; ``where`` names the stage or layer.
+    ``where`` names the stage or layer.
     """
     if abs(total - time) > _ROUNDED * max(time, total):
-        words = name.replace("_", " ").removesuffix("s")
         raise CostError(
-            f"the segments of {where} add up to a {words} of {total:g}, but it is set to {time:g}: make them equal, or set "
-            "only the segments",
+            f"the segments of {where} add up to a {op.replace('_', ' ')} time of {total:g}, but it is set to {time:g}: make "
+            "them equal, or set only the segments",
             field="segments",
         )
 

@@ -102,14 +102,13 @@ class SettingsTable(Options):
         hint='As in a config file: {"forward": [{"compute": 1.2}, {"all_to_all": 0.4}], "backward_input": ...}.',
     )
     pair_slowdown: float | None = option(
-        kind="number", title="Slowdown beside communication", group="details", shell="none", default="1",
+        kind="number", title="Slowdown beside communication", group="details", shell="none", default="1", range=AT_LEAST_ONE,
         help="Factor on computation in an overlapped pair while its segments communicate.",
-        range=AT_LEAST_ONE,
     )
     delayed_weights: bool = option(
         False, kind="flag", title="Delayed weights", group="details", shell="none",
         help="Let no communication of segments wait for weight gradients.",
-        hint="No communication of a full backward waits for its weight gradients.",
+        hint="No communication of segments waits for weight gradients.",
     )
     recompute: str | tuple[int, ...] = option(
         "none", kind="stages", group="details",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,8 +112,8 @@ class Costs:
     Raises
     ------
     CostError
-        If a time is not positive and finite, or too large or too small; arrays or segments differ in length; or an overlap
-        is shorter than its longer half.
+        If a time is not positive and finite, or too large or too small; arrays differ in length; or an overlap is
+        shorter than its longer half.
     """
 
     forward: Floats
@@ -144,26 +145,11 @@ class Costs:
                 self._check_times(name.replace("_", " "), times)
         if self.overlap is not None:
             self._check_overlap(self.overlap)
-        if self.segments is not None and len(self.segments.stages) != self.stages:
-            raise CostError(
-                f"segments: {len(self.segments.stages)} entries for {self.stages} stages; set one for all, or one per stage",
-                field="segments",
-            )
 
     def _check_overlap(self, overlap: Floats) -> None:
-        if overlap.ndim == 1:
-            self._check_times("overlap", overlap)
-            longer = np.maximum(self.forward, self.backward)
-        else:
-            if overlap.shape != (self.stages, self.stages):
-                raise CostError(
-                    f"overlap times: a table of {overlap.shape[0]} x {overlap.shape[1]} values for {self.stages} stages; "
-                    f"set a row for each stage of the forward, with a value for each stage of the backward",
-                    field="overlap_times",
-                )
-            for row in overlap:
-                self._check_times("overlap", row)
-            longer = np.maximum(self.forward[:, None], self.backward)
+        for row in [overlap] if overlap.ndim == 1 else pair_table(overlap.tolist(), self.stages):
+            self._check_times("overlap", row)
+        longer = np.maximum(_of_forward(self.forward, overlap), self.backward)
         short = np.argwhere(overlap < longer)
         if len(short):
             place = tuple(short[0])
@@ -217,15 +203,14 @@ class Costs:
         """
         overlap, segments = self.overlap, self.segments
         if overlap is not None:
-            of_pair = slice(None) if overlap.ndim == 1 else (slice(None), None)
-            alone = self.forward[of_pair] + self.backward
-            overlap = overlap * (forward[of_pair] + backward) / alone
-            overlap = np.maximum(overlap, np.maximum(forward[of_pair], backward))
+            old, new = (_of_forward(times, overlap) for times in (self.forward, forward))
+            overlap = overlap * (new + backward) / (old + self.backward)
+            overlap = np.maximum(overlap, np.maximum(new, backward))
         if segments is not None:
-            new = {Kind.F: forward, Kind.I: backward_input, Kind.W: backward_weight}
-            overheads = {kind: self._overhead_in(kind) for kind in new}
-            old = {kind: getattr(self, _FIELDS[kind]) - overheads[kind] for kind in new}
-            segments = segments.scaled(*((new[kind] - overheads[kind]) / old[kind] for kind in new))
+            lost = np.stack([self._overhead_in(kind) for kind in (Kind.F, Kind.I, Kind.W)])
+            before = np.stack([self.forward, self.backward_input, self.backward_weight])
+            after = np.stack([forward, backward_input, backward_weight])
+            segments = segments.scaled(((after - lost) / (before - lost)).T)
         return replace(
             self,
             forward=forward,
@@ -449,9 +434,9 @@ class Costs:
         times: Floats = table.ravel()[schedule.cost_index]
         if self._vary(schedule):
             times *= self._factors_of(schedule)
-        second = np.flatnonzero(schedule.joined)
-        if second.size:
-            times[second] = times[second - 1] = self._pair_times(schedule, second, times)
+        forward, backward = schedule.pairs
+        if forward.size:
+            times[forward] = times[backward] = self._pair_times(schedule, times)
         return times / schedule.slices if schedule.slices > 1 else times
 
     def times_collectives(self, schedule: Schedule) -> bool:
@@ -507,12 +492,11 @@ class Costs:
             )
         return self.offload
 
-    def _pair_times(self, schedule: Schedule, second: NDArray[np.intp], times: Floats) -> Floats:
-        first = second - 1
-        if not self.has_pair_times:
-            pairs: Floats = times[first] + times[second]
-            return pairs
+    def _pair_times(self, schedule: Schedule, times: Floats) -> Floats:
         stage, (forward, backward) = schedule.columns.stage, schedule.pairs
+        if not self.has_pair_times:
+            pairs: Floats = times[forward] + times[backward]
+            return pairs
         inputs = schedule.columns.kind[backward] == Kind.I
         if not self._vary(schedule):
             return self.pair_times(stage[forward], stage[backward], times[backward], inputs)
@@ -600,6 +584,23 @@ class _OccupiedCosts(Costs):
     def messages(self) -> Floats:
         """Time of messages included in F, B and I of a stage. An overlapped pair has that of both its stages."""
         return self.of_messages
+
+
+def _of_forward(times: Floats, overlap: Floats) -> Floats:
+    """Return the times of forwards in the shape of overlap times: a column beside a table."""
+    return times if overlap.ndim == 1 else times[:, None]
+
+
+def pair_table(rows: Sequence[Any], stages: int) -> Floats:
+    """Return a table of the times of pairs, shape (stages, stages), from its rows; raise CostError for any other shape."""
+    lengths = {len(row) if isinstance(row, tuple | list) else 0 for row in rows}
+    if len(rows) != stages or lengths != {stages}:
+        raise CostError(
+            f"overlap times: expected a table of {stages} rows with {stages} values each for {stages} stages, a row per "
+            f"stage of the forward, a value per stage of the backward",
+            field="overlap_times",
+        )
+    return np.array(rows, np.float64)
 
 
 def per_stage(

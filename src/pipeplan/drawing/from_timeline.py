@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import attrgetter
 from typing import Protocol
 
 import numpy as np
@@ -199,7 +198,7 @@ def _pairs(schedule: Schedule, segments: Segments) -> PairLanes | None:
     of_stages = np.unique(np.column_stack((stage[forward], stage[backward], inputs)), axis=0)
     first, second, is_input = of_stages.T
     times = segments.together(first, second, is_input > 0)
-    lanes = [sorted(segments.lanes(*pair), key=attrgetter("begin")) for pair in of_stages.tolist()]
+    lanes = [segments.lanes(*pair) for pair in of_stages.tolist()]
     pieces = [piece for lane in lanes for piece in lane]
     return PairLanes(
         communication=segments.communication,

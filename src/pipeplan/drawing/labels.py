@@ -65,7 +65,7 @@ _WORTHWHILE = 0.25
 _NEARLY_ALL = 0.9
 """Minimum share of a stage's ops of one kind with room for a label; otherwise none of them has one."""
 
-TALL = 0.74
+_TALL = 0.74
 """Maximum font size of a label relative to the height of its bar; digits are 0.73 of the font size high."""
 
 
@@ -79,19 +79,19 @@ class Labels:
 
 
 def fit_labels(
-    bars: Bars, points_per_time: float, lane_height: float, largest: float, smallest: float, *, half: float = 0.5
+    bars: Bars, points_per_time: float, lane_height: float, largest: float, smallest: float
 ) -> tuple[Labels, ...]:
     """Return the labels that fit for a scale in points per unit of time and a lane height in points.
 
     Ops have their full names (``3F7``) if nearly all of them have room for it in a comfortable size, else their
     microbatch. Of the ops of one kind and stage, all or none have labels. No label is smaller than ``smallest``. Whole
-    bars and halves of overlapped pairs have separate sizes; a half takes the share ``half`` of the height.
+    bars and halves of overlapped pairs have separate sizes.
     """
     halves = (bars.part == LanePart.UPPER) | (bars.part == LanePart.LOWER)
     width = (bars.end - bars.start) * points_per_time
     groups: list[_Sized] = []
-    for chosen, height in ((bars.part == LanePart.FULL, lane_height), (halves, half * lane_height)):
-        largest_here = min(largest, TALL * height)
+    for chosen, height in ((bars.part == LanePart.FULL, lane_height), (halves, lane_height / 2)):
+        largest_here = min(largest, _TALL * height)
         if chosen.any() and largest_here >= smallest:
             groups.append(_Sized(np.flatnonzero(chosen), width[chosen], largest_here, smallest))
     full = [sized.fit(bars, bar_names) for sized in groups]

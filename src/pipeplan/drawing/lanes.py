@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,17 +14,15 @@ from matplotlib.textpath import TextPath
 from matplotlib.transforms import IdentityTransform
 from numpy.typing import NDArray
 
-from pipeplan.drawing.labels import TALL, Labels, fit_labels
+from pipeplan.drawing.labels import Labels, fit_labels
 from pipeplan.drawing.narrow import draw_shares, together_in, too_narrow
 from pipeplan.drawing.sizes import Size
 from pipeplan.drawing.style import FONT
 from pipeplan.drawing.theme import Theme, colored, readable_on
-from pipeplan.drawing.view import LanePart, View, pair_bars
-from pipeplan.model import Floats, Kind, tolerances
+from pipeplan.drawing.view import LanePart, View
+from pipeplan.model import Floats
 
-Edges = Mapping[LanePart, tuple[float, float]]
-
-EDGES: Edges = {
+EDGES = {
     LanePart.FULL: (-0.43, 0.43),
     LanePart.UPPER: (-0.43, 0.0),
     LanePart.LOWER: (0.0, 0.43),
@@ -36,17 +34,6 @@ EDGES: Edges = {
 """Top and bottom of each part, from the center of a lane of height 1; positive is down."""
 
 _LANE = EDGES[LanePart.FULL][1] - EDGES[LanePart.FULL][0]
-
-_ABOVE_LANES: Edges = {**EDGES, LanePart.UPPER: (-0.43, -0.11), LanePart.LOWER: (-0.11, 0.21)}
-"""Edges of the parts if the lanes of overlapped pairs are drawn below them."""
-
-_PAIR_LANES = ((0.24, 0.325), (0.345, 0.43))
-"""Top and bottom of the compute lane and the communication lane of a pair."""
-
-_NARROWEST = 3.0
-"""Width of the shortest pair from which on the lanes of pairs are drawn, relative to the font size."""
-_FINEST = 0.25
-"""Width of that pair in points for each piece of the pair that has the most."""
 
 _TOUCHING = 7.0
 """Lane height in points below which lanes touch, because such narrow gaps would look like idle time."""
@@ -69,34 +56,11 @@ def draw_lanes(view: View, ax: Axes, theme: Theme, size: Size, end: float, *, na
         draw_shares(view, ax, theme, per_lane, together)
     else:
         fill = _LANE if per_lane >= _TOUCHING else 1.0
-        with_lanes = per_lane * (1 + tolerances.DRAWN) >= height_with_pairs(size) and has_wide_pairs(
-            view, per_time, size
-        )
-        edges = _ABOVE_LANES if with_lanes else EDGES
-        half = (edges[LanePart.UPPER][1] - edges[LanePart.UPPER][0]) / _LANE
         _draw_idle(view, ax, theme, fill / _LANE)
-        _draw_bars(view, ax, theme, per_time, fill / _LANE * np.array([edges[part] for part in LanePart]))
-        if with_lanes:
-            _draw_pair_lanes(view, ax, theme)
-        labels = fit_labels(view.bars, per_time, fill * per_lane, size.font, size.smallest, half=half)
-        _draw_labels(view, ax, theme, labels, edges)
+        _draw_bars(view, ax, theme, fill / _LANE, per_time)
+        _draw_labels(view, ax, theme, fit_labels(view.bars, per_time, fill * per_lane, size.font, size.smallest))
         _draw_windows(view, ax, theme, fill / _LANE)
     _label_lanes(_names(view, together) if named else [], ax, theme, size, per_lane)
-
-
-def has_wide_pairs(view: View, per_time: float, size: Size) -> bool:
-    """Return True if the lanes of all overlapped pairs, and most of their pieces, are wide enough to see."""
-    if view.pairs is None:
-        return False
-    lengths = (view.bars.end - view.bars.start)[view.bars.part == LanePart.UPPER]
-    pieces = int(np.diff(view.pairs.offsets).max())
-    return float(lengths.min()) * per_time >= max(_NARROWEST * size.font, _FINEST * pieces)
-
-
-def height_with_pairs(size: Size) -> float:
-    """Return the height of a lane in points in which pairs have labels above their lanes."""
-    top, bottom = _ABOVE_LANES[LanePart.UPPER]
-    return size.smallest / TALL / (bottom - top)
 
 
 def measures(ax: Axes, end: float) -> tuple[float, float]:
@@ -131,35 +95,17 @@ def _draw_idle(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
             _fill(ax, boxes, theme.reasons[reason])
 
 
-def _draw_bars(view: View, ax: Axes, theme: Theme, per_time: float, of_parts: Floats) -> None:
+def _draw_bars(view: View, ax: Axes, theme: Theme, stretch: float, per_time: float) -> None:
     bars = view.bars
     compute = bars.compute
     narrow = float(np.quantile((bars.end - bars.start)[compute] * per_time, 0.05)) if compute.any() else 0.0
-    edges = of_parts[bars.part]
+    edges = stretch * np.array([EDGES[part] for part in LanePart])[bars.part]
     for fill, chosen in colored(view, theme):
         top, bottom = edges[chosen].T
         collection = _fill(ax, _boxes(bars.start[chosen], bars.end[chosen], bars.lane[chosen], (top, bottom)), fill)
         if narrow > 2:
             collection.set_edgecolor(theme.lane)
             collection.set_linewidth(min(0.5, 0.08 * narrow))
-
-
-def _draw_pair_lanes(view: View, ax: Axes, theme: Theme) -> None:
-    """Draw the pieces of each pair in the colors of its two ops, scaled to the time that the pair takes."""
-    pairs, bars, count = view.pairs, view.bars, view.copies * view.chunks
-    assert pairs is not None
-    of_fill: dict[str, list[list[float]]] = {}
-    for forward, backward, pair in zip(*(column.tolist() for column in pair_bars(view)), strict=True):
-        start, scale = bars.start[forward], (bars.end[forward] - bars.start[forward]) / pairs.time[pair]
-        for piece in range(*pairs.offsets[pair : pair + 2].tolist()):
-            kind = Kind(pairs.kind[piece])
-            fill = theme.shades(kind, count)[view.shade[forward if kind == Kind.F else backward]]
-            top, bottom = _PAIR_LANES[pairs.lane[piece]]
-            begin, end = (start + scale * column[piece] for column in (pairs.begin, pairs.end))
-            of_fill.setdefault(fill, []).append([begin, end, bars.lane[forward], top, bottom])
-    for fill, rows in of_fill.items():
-        begin, end, lane, top, bottom = np.array(rows).T
-        _fill(ax, _boxes(begin, end, lane, (top, bottom)), fill)
 
 
 def _draw_windows(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
@@ -173,7 +119,7 @@ def _draw_windows(view: View, ax: Axes, theme: Theme, stretch: float) -> None:
 
 
 def _boxes(
-    start: Floats, end: Floats, lane: NDArray[np.number], edges: tuple[float | Floats, float | Floats]
+    start: Floats, end: Floats, lane: NDArray[np.integer], edges: tuple[float | Floats, float | Floats]
 ) -> Floats:
     """Return the corners of rectangles with the first one repeated, shape (boxes, 5, 2)."""
     top, bottom = lane + edges[0], lane + edges[1]
@@ -190,13 +136,13 @@ def _fill(ax: Axes, boxes: Floats, fill: str) -> PathCollection:
     return collection
 
 
-def _draw_labels(view: View, ax: Axes, theme: Theme, fitted: Sequence[Labels], edges: Edges) -> None:
+def _draw_labels(view: View, ax: Axes, theme: Theme, fitted: Sequence[Labels]) -> None:
     """Draw one collection per text and text color, because it reuses the same glyphs at many places."""
     bars = view.bars
     inks: NDArray[np.str_] = np.full(len(bars), theme.text)
     for fill, chosen in colored(view, theme):
         inks[chosen] = readable_on(fill)
-    middles = np.array([sum(edges[part]) / 2 for part in LanePart])[bars.part]
+    middles = np.array([sum(EDGES[part]) / 2 for part in LanePart])[bars.part]
     middle = np.stack(((bars.start + bars.end) / 2, bars.lane + middles), axis=1)
     for labels in fitted:
         places: dict[tuple[str, str], list[int]] = {}

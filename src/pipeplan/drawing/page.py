@@ -18,14 +18,13 @@ from pipeplan.drawing.axes import (
     note_height,
 )
 from pipeplan.drawing.labels import SEPARATOR, about, about_all, figures_of, times_of
-from pipeplan.drawing.lanes import draw_lanes, has_wide_pairs, height_with_pairs
+from pipeplan.drawing.lanes import draw_lanes
 from pipeplan.drawing.narrow import narrow_note, too_narrow
 from pipeplan.drawing.sizes import TALLEST, Size
 from pipeplan.drawing.style import drawable, width_of, wrapped
 from pipeplan.drawing.table import FEWEST, Sheet, drawn_table, is_wide
 from pipeplan.drawing.theme import Theme
 from pipeplan.drawing.view import View
-from pipeplan.model import tolerances
 
 _LINE = 1.4
 """Distance of lines above a view, relative to the font size."""
@@ -81,8 +80,7 @@ class _Stack(Sheet):
             top += of_view + (more if self.views[place].memory is not None else 0.0)
         assert lowest is not None
         draw_time_axis(lowest, self.views, size, self.theme)
-        shown = self._narrow or lane * (1 + tolerances.DRAWN) >= height_with_pairs(size)
-        draw_legend(figure, entries, size, self.theme, self._note if shown else "")
+        draw_legend(figure, entries, size, self.theme, self._note)
         return figure
 
     @cached_property
@@ -91,13 +89,8 @@ class _Stack(Sheet):
 
     @cached_property
     def _note(self) -> str:
-        kinds = {view.pairs.communication for view in self._with_wide_pairs if view.pairs is not None}
-        narrow = narrow_note(self.views, self._room / self.end, times_of(self.views))
-        return narrow or (f"below pairs: their computation, then their {', '.join(sorted(kinds))}" if kinds else "")
-
-    @cached_property
-    def _with_wide_pairs(self) -> list[View]:
-        return [view for view in self.views if has_wide_pairs(view, self._room / self.end, self.size)]
+        across = self.size.width - sum(self._margins)
+        return narrow_note(self.views, across / self.end, times_of(self.views))
 
     @cached_property
     def _margins(self) -> tuple[float, float]:
@@ -113,8 +106,6 @@ class _Stack(Sheet):
         lanes = sum(len(view.lanes.label) for view in self.views)
         if self.size.height is None:
             wanted = self.size.lane_height(most)
-            if self._with_wide_pairs:
-                wanted = max(wanted, min(height_with_pairs(self.size), self.size.lanes / most))
             if len(self.views) >= FEWEST:
                 wanted = min(wanted, max(_ROW * self.size.font / most, self.size.lowest_lane))
             return min(wanted, TALLEST / lanes)

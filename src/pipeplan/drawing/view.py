@@ -52,14 +52,17 @@ ColumnWriter = Callable[[NDArray[Any]], Any]
 
 
 class _Table:
-    """Base of columns of equal length that are written as JSON."""
+    """Base of columns that are written as JSON."""
 
     __slots__ = ()
 
     def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:
-        """Return each column by its name: arrays converted by ``column``, names as lists."""
+        """Return each column by its name: arrays converted by ``column``, names as lists, a text unchanged."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {name: list(own) if isinstance(own, tuple) else column(own) for name, own in columns.items()}
+        return {
+            name: list(own) if isinstance(own, tuple) else own if isinstance(own, str) else column(own)
+            for name, own in columns.items()
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,7 +214,7 @@ class Windows(_Table):
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class PairLanes:
+class PairLanes(_Table):
     """Compute and communication lanes of overlapped pairs, once for each pair of stages.
 
     Attributes
@@ -241,11 +244,6 @@ class PairLanes:
     kind: Integers
     begin: Floats
     end: Floats
-
-    def to_json_dict(self, column: ColumnWriter = np.ndarray.tolist) -> dict[str, Any]:
-        """Return each field by its name, columns converted by ``column``."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value if isinstance(value, str) else column(value) for name, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -423,18 +421,6 @@ def bar_numbers(bars: Bars, chosen: Sequence[int] | NDArray[np.intp]) -> list[st
     """Return the microbatches of the chosen bars, with a slice other than 0: ``7``, ``7.1``; empty for stage-wide ops."""
     pairs = zip(bars.microbatch[chosen].tolist(), bars.slice[chosen].tolist(), strict=True)
     return ["" if microbatch < 0 else f"{microbatch}.{part}" if part else f"{microbatch}" for microbatch, part in pairs]
-
-
-def pair_bars(view: View) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Return the forward and the backward of each overlapped pair, and its number in ``view.pairs``; shape (pairs,)."""
-    bars, pairs = view.bars, view.pairs
-    assert pairs is not None
-    halves = np.flatnonzero((bars.part == LanePart.UPPER) | (bars.part == LanePart.LOWER)).reshape(-1, 2)
-    turned = bars.part[halves[:, 0]] == LanePart.LOWER
-    forward, backward = np.where(turned, halves.T[::-1], halves.T)
-    numbers = {key: at for at, key in enumerate(zip(pairs.forward, pairs.backward, pairs.inputs, strict=True))}
-    keys = zip(bars.stage[forward], bars.stage[backward], bars.kind[backward] == Kind.I, strict=True)
-    return forward, backward, np.array([numbers[key] for key in keys])
 
 
 def busy_until(start: Floats, end: Floats, times: Floats) -> Floats:

@@ -26,7 +26,6 @@ import msgspec
 import numpy as np
 
 from pipeplan.costs import (
-    OPS,
     Communication,
     Costs,
     FactorTable,
@@ -38,7 +37,7 @@ from pipeplan.costs import (
     Settings,
     SliceAttention,
     Transfer,
-    require_sum,
+    pair_table,
     settings_beside,
     settings_given,
 )
@@ -102,18 +101,10 @@ class SettingsBesideRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=T
     variant: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
-class OpSegmentsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Segments of the ops of a stage, each a mapping of its name to its time; see :class:`~pipeplan.costs.OpSegments`."""
-
-    forward: list[dict[str, float]]
-    backward_input: list[dict[str, float]]
-    backward_weight: list[dict[str, float]]
-
-
 class SegmentsRecord(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Segments of all stages; see :class:`~pipeplan.costs.Segments`."""
+    """Segments of all stages, by op, each a mapping of its name to its time; see :class:`~pipeplan.costs.Segments`."""
 
-    stages: list[OpSegmentsRecord]
+    stages: list[dict[str, list[dict[str, float]]]]
     slowdown: float = 1.0
     delayed_weights: bool = False
 
@@ -200,7 +191,7 @@ def _overhead_record(lost: Overhead) -> OverheadRecord | msgspec.UnsetType:
 
 def _segments_record(segments: Segments) -> SegmentsRecord:
     return SegmentsRecord(
-        stages=[OpSegmentsRecord(**stage.in_files()) for stage in segments.stages],
+        stages=[stage.in_files() for stage in segments.stages],
         slowdown=segments.slowdown,
         delayed_weights=segments.delayed_weights,
     )
@@ -255,24 +246,19 @@ def _costs(record: CostsRecord) -> Costs:
 
 def _overlap(record: CostsRecord) -> Floats | None:
     """Return the overlap times, per stage of the forward or as a table."""
-    rows = record.overlap
-    if rows is None:
+    if record.overlap is None:
         return None
-    lengths = {len(row) if isinstance(row, list) else None for row in rows}
-    if len(lengths) > 1:
-        raise CostError("overlap times: set one number per stage, or one list per stage", field="overlap_times")
-    return np.array(rows, np.float64)
+    table = any(isinstance(row, list) for row in record.overlap)
+    return pair_table(record.overlap, len(record.forward)) if table else np.array(record.overlap, np.float64)
 
 
 def _segments(record: CostsRecord) -> Segments:
     """Return the segments; they must add up to the times beside them."""
     written = record.segments
     assert written is not msgspec.UNSET
-    settings = settings_given({"segments": [msgspec.structs.asdict(stage) for stage in written.stages]})
-    segments = Segments(settings["segments"], written.slowdown, written.delayed_weights)
-    for stage, of_stage in enumerate(segments.stages[: len(record.forward)]):
-        for op in OPS:
-            require_sum(of_stage.time(op), getattr(record, op)[stage], f"{op}_times", f"stage {stage}")
+    settings = {"segments": written.stages, "pair_slowdown": written.slowdown}
+    segments = Segments(settings_given(settings)["segments"], written.slowdown, written.delayed_weights)
+    segments.require_times(len(record.forward), {op: np.array(getattr(record, op)) for op in segments.times()})
     return segments
 
 

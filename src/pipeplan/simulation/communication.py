@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
-from pipeplan.costs import COMPUTE, Segment, Segments
+from pipeplan.costs import OPS, Segments
 from pipeplan.model import Floats, Kind, Timeline
-
-_OPS = {Kind.F: "forward", Kind.I: "backward_input", Kind.W: "backward_weight"}
-"""Segments of each kind that runs alone as it stands; a full backward may hide communication behind its weights."""
 
 
 def inner_communication(timeline: Timeline, segments: Segments) -> tuple[Floats, Floats]:
@@ -20,8 +15,10 @@ def inner_communication(timeline: Timeline, segments: Segments) -> tuple[Floats,
     """
     schedule, columns = timeline.schedule, timeline.schedule.columns
     tables = np.zeros((2, len(Kind), schedule.stages))
-    for kind, op in _OPS.items():
-        tables[0, kind] = [_communication(getattr(stage, op)) / stage.time(op) for stage in segments.stages]
+    times, computing = segments.times(), segments.scaled(np.ones((schedule.stages, 3)), communication=0.0).times()
+    for kind, op in zip((Kind.F, Kind.I, Kind.W), OPS, strict=True):
+        tables[0, kind] = (times[op] - computing[op]) / times[op]
+    # A full backward alone may hide communication behind its weights.
     alone = segments.alone()
     tables[:, Kind.B] = alone.exposed / alone.time, alone.hidden / alone.time
     of_op = tables[:, columns.kind, columns.stage]
@@ -33,7 +30,3 @@ def inner_communication(timeline: Timeline, segments: Segments) -> tuple[Floats,
     taken = timeline.end - timeline.start
     exposed, hidden = (np.bincount(schedule.rank, share * taken, schedule.ranks) for share in of_op)
     return exposed.astype(np.float64), hidden.astype(np.float64)
-
-
-def _communication(segments: Iterable[Segment]) -> float:
-    return sum(time for kind, time in segments if kind != COMPUTE)

@@ -114,8 +114,8 @@ def _mean(timeline: Timeline, chosen: NDArray[np.bool_]) -> Floats:
 def _pairs(timeline: Timeline, halves: Mapping[Kind, tuple[float, ...] | None]) -> PairTable | None:
     """Return the mean times of pairs: by the forward's stage, or a table if forwards of a stage ran with several stages.
 
-    A pair is at least as long as its longer half. Without a table, None unless every stage has a pair. In a table, a pair
-    of stages that never ran saves the mean share of those with the same stage of the forward, or if there are none, of all.
+    A pair is at least as long as its longer half. Without a table, None unless every stage has a pair. In a table, pairs of
+    stages that never ran save the mean share of the others.
     """
     stages, stage = timeline.schedule.stages, timeline.schedule.columns.stage.astype(np.int64)
     forward, backward = timeline.schedule.pairs
@@ -124,7 +124,9 @@ def _pairs(timeline: Timeline, halves: Mapping[Kind, tuple[float, ...] | None]) 
         np.bincount(cell, weights, stages**2).reshape(stages, stages)
         for weights in (None, (timeline.end - timeline.start)[forward])
     )
-    full = _full_backward(halves)
+    full, inputs, weights = (halves[kind] for kind in (Kind.B, Kind.I, Kind.W))
+    if full is None and inputs is not None and weights is not None:
+        full = tuple(np.add(inputs, weights).tolist())
     if halves[Kind.F] is None or full is None or (count > 0).sum(axis=1).max() <= 1:
         if not count.any(axis=1).all():
             return None
@@ -133,16 +135,7 @@ def _pairs(timeline: Timeline, halves: Mapping[Kind, tuple[float, ...] | None]) 
             times = np.maximum(times, halves[kind] or 0.0)
         return tuple(times.tolist())
     first, seen = np.array(halves[Kind.F])[:, None], count > 0
-    alone = first + full
+    alone = first + np.array(full)
     share = np.divide(total, count * alone, out=np.zeros_like(alone), where=seen)
-    usual = np.where(seen.any(axis=1), share.sum(axis=1) / np.maximum(seen.sum(axis=1), 1), share[seen].mean())
-    table = np.maximum(np.where(seen, share, usual[:, None]) * alone, np.maximum(first, full))
+    table = np.maximum(np.where(seen, share, share[seen].mean()) * alone, np.maximum(first, full))
     return tuple(map(tuple, table.tolist()))
-
-
-def _full_backward(halves: Mapping[Kind, tuple[float, ...] | None]) -> Floats | None:
-    """Return the time of a full backward on each stage, if need be that of both halves; None if it is unknown."""
-    full, inputs, weights = (halves[kind] for kind in (Kind.B, Kind.I, Kind.W))
-    if full is None and inputs is not None and weights is not None:
-        return np.add(inputs, weights)
-    return None if full is None else np.array(full)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pipeplan.costs import COMPUTE, OPS, Communication, Costs, OpSegments, Overhead, Transfer
+from pipeplan.costs import Communication, Costs, Overhead, Transfer
 from pipeplan.model import HOST_KINDS, Floats, Kind, tolerances
 from pipeplan.simulation.simulator import Simulation, simulate
 
@@ -121,22 +121,10 @@ def _communicating(costs: Costs, factor: float) -> Costs | None:
     segments = costs.segments
     if segments is None or not segments.communication:
         return None
-    faster = replace(segments, stages=tuple(_faster(stage, factor) for stage in segments.stages))
-    both = [*zip(segments.stages, faster.stages, strict=True)]
-    times = {op: getattr(costs, op) - np.array([old.time(op) - new.time(op) for old, new in both]) for op in OPS}
-    times["backward"] = costs.backward - segments.alone().time + faster.alone().time
+    faster = segments.scaled(np.ones((costs.stages, 3)), communication=factor)
+    before, after = segments.times(), faster.times()
+    times = {op: getattr(costs, op) - before[op] + after[op] for op in before}
     return replace(costs, segments=faster, **times) if min(map(np.min, times.values())) > 0 else None
-
-
-def _faster(stage: OpSegments, factor: float) -> OpSegments:
-    """Return the segments of a stage with its communications multiplied by a factor."""
-    lists = {op: getattr(stage, op) for op in OPS}
-    return OpSegments(
-        **{
-            op: tuple((kind, time * (1.0 if kind == COMPUTE else factor)) for kind, time in segments)
-            for op, segments in lists.items()
-        }
-    )
 
 
 def _balanced(costs: Costs, stages: list[int]) -> Costs:

@@ -8,23 +8,21 @@ import numpy as np
 import pytest
 
 from pipeplan.checking import check
-from pipeplan.costs import Costs, Settings
+from pipeplan.costs import Settings
 from pipeplan.extensions.search import Choices, Problem, search
 from pipeplan.extensions.search.candidate import Encoder
 from pipeplan.extensions.search.engines.list_scheduling import earliest, list_schedule
 from pipeplan.extensions.search.moves import MOVES, moves_for
-from pipeplan.model import Kind, Placement
+from pipeplan.model import Placement
 from pipeplan.simulation import simulate
 from tests.extensions.search.problems import PLACEMENTS
 from tests.extensions.search.walks import annealed
-from tests.overlapping import overlapping
-
-KINDS = ["list", "matrix", "segments"]
+from tests.overlapping import PAIR_KINDS, overlapping
 
 
 @pytest.mark.parametrize("more", [{}, {"communication": "contended"}, {"choices": Choices(split=False)}, {"slices": 2}])
 @pytest.mark.parametrize("number", range(len(PLACEMENTS)))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PAIR_KINDS)
 def test_the_value_is_the_simulators(kind, number, more):
     """Flat and wide problems, pairs with I and with full backwards."""
     problem = Problem(PLACEMENTS[number], 4, overlapping(kind, PLACEMENTS[number], number), **more)
@@ -41,28 +39,6 @@ def test_the_value_is_the_simulators(kind, number, more):
             assert problem.value(timeline) == candidate.value
             assert encoder.encode(schedule).value <= candidate.value
     assert joined
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_stages_whose_backwards_gain_are_those_with_a_forward_that_saves(kind):
-    for seed, placement in enumerate(PLACEMENTS):
-        costs = overlapping(kind, placement, seed)
-        problem = Problem(placement, 4, costs)
-        shorter = costs.backward < costs.backward_input + costs.backward_weight
-        assert problem.full_gains.tolist() == (shorter | _saves(placement, costs, Kind.B)).tolist()
-        assert problem.pairs_gain == bool((_saves(placement, costs, Kind.B) | _saves(placement, costs, Kind.I)).any())
-
-
-def _saves(placement: Placement, costs: Costs, kind: Kind) -> np.ndarray:
-    backward = costs.backward if kind is Kind.B else costs.backward_input
-    saves = np.zeros(placement.stages, np.bool_)
-    for rank in range(placement.ranks):
-        held = {stage for copy in range(placement.copies) for stage in placement.stages_on(rank, copy)}
-        for one in held:
-            for other in held:
-                pair = np.array([one]), np.array([other]), backward[[other]]
-                saves[other] |= costs.pair_times(*pair, kind is Kind.I)[0] < costs.forward[one] + backward[other]
-    return saves
 
 
 def test_the_search_pairs_the_stages_that_save():

@@ -1,10 +1,7 @@
 """The suite ``pairs``: random schedules with pairs whose time depends on both stages, against the slow simulator."""
 
-from __future__ import annotations
+from functools import partial
 
 from tests.torture.schedules import simulations
 
-
-def attempt(seed: int) -> None:
-    """One schedule with pairs on times of pairs, mostly from segments or a matrix."""
-    simulations.attempt(seed, pairs=True)
+attempt = partial(simulations.attempt, pairs=True)

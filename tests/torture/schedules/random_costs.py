@@ -11,7 +11,7 @@ import numpy as np
 
 from pipeplan.costs import Costs, MicrobatchFactors, Settings
 from pipeplan.model import Floats, Placement
-from tests.costs.two_lanes import of_lists, pair, random_op
+from tests.costs.two_lanes import of_lists, random_op
 
 
 def random_costs(random: Random, placement: Placement, slices: int, *, whole: bool, pairs: bool = False) -> Costs:
@@ -105,24 +105,16 @@ def random_settings(
 
 
 def _segments(random: Random, stages: int, slices: int, *, whole: bool) -> dict[str, Any]:
-    """Segments on every stage, with the times that add up to them, or without these."""
+    """Segments on every stage, from which the times of ops follow."""
 
     def value() -> float:
         return float(slices * random.randint(1, 5)) if whole else random.uniform(1, 5)
 
     slowdown = random.choice((1.0, 1.0, 2.0)) if whole else random.choice((1.0, random.uniform(1, 1.5)))
-    delayed = random.random() < 0.5
-    lists = [random_op(random, value) for _ in range(stages)]
-    totals = [tuple(sum(time for _, time in one[number]) for one in lists) for number in range(3)]
-    full = tuple(float(pair((), *one[1:], slowdown, delayed=delayed).time) for one in lists)
-    given = random.random() < 0.5
+    times = ("forward_times", "backward_times", "backward_input_times", "backward_weight_times", "overlap_times")
     return {
-        "segments": [of_lists(*one) for one in lists],
         "pair_slowdown": slowdown,
-        "delayed_weights": delayed,
-        "overlap_times": None,
-        "forward_times": totals[0] if given else None,
-        "backward_times": full if given else None,
-        "backward_input_times": totals[1] if given else None,
-        "backward_weight_times": totals[2] if given else None,
+        "delayed_weights": random.random() < 0.5,
+        "segments": [of_lists(*random_op(random, value)) for _ in range(stages)],
+        **dict.fromkeys(times),
     }

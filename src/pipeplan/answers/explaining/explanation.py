@@ -314,11 +314,7 @@ def _reasons(explanation: Explanation, shown: Sequence[int], times: Times) -> Pa
         parts = times.parts(float(totals[rank, reason]) for reason in occurring)
         table.add_row(str(rank), times.number(idle), *parts, *(times.number(own[rank]) for own in in_ops.values()))
     shares = totals.sum(axis=0) / max(float(totals.sum()), 1e-300)
-    communicated = max(sum(map(sum, in_ops.values())), 1e-300)
-    of_ops = (percent(sum(own) / communicated) for own in in_ops.values())
-    table.add_row(
-        "all", percent(1.0 if occurring else 0.0), *(percent(float(shares[reason])) for reason in occurring), *of_ops
-    )
+    table.add_row("all", percent(1.0 if occurring else 0.0), *(percent(float(shares[reason])) for reason in occurring))
     return table
 
 

@@ -66,9 +66,8 @@ def on_fitted_costs(timeline: Timeline, settings: Settings, measured: Result, al
     error = now.makespan / measured.makespan - 1 if measured.makespan else 0.0
     times = Times.of((now.makespan, measured.makespan), measured.time_unit)
     halves = "" if order.has(Kind.W) else "; each half of a backward is assumed to take half of it"
-    pairs = "; pairs of stages that never ran are assumed to save the mean share of the others" * _are_unseen(
-        order, fitted
-    )
+    unseen = _are_unseen(order, fitted)
+    pairs = "; pairs of stages that never ran are assumed to save the mean share of the others" if unseen else ""
     sentence = (
         "What would help is simulated on costs fitted to this run: the times of its ops by stage and kind, of its transfers "
         f"and gaps{halves}{pairs}. On them its own order takes {times.text(now.makespan)} "
@@ -82,19 +81,14 @@ def on_fitted_costs(timeline: Timeline, settings: Settings, measured: Result, al
 def _fitted(timeline: Timeline, settings: Settings) -> Settings:
     """Return the settings with the times of a measured timeline: medians as ``profile --from`` takes them, else means.
 
-    A table of the times of pairs has means, and at least the medians of their longer half.
+    Where pairs have a table of times, these are means, too.
     """
     means = settings_measured(timeline, settings)
     fit = service("training", "settings_of_timeline")
-    if fit is None:
+    if fit is None or _is_table(means.overlap_times):
         return means
     times: Settings = fit(timeline)
-    medians = replace(settings, **{name: getattr(times, name) for name in _TIMES})
-    if not _is_table(means.overlap_times) or medians.forward_times is None or medians.backward_times is None:
-        return medians
-    longer = np.maximum(np.array(medians.forward_times)[:, None], medians.backward_times)
-    table = np.maximum(np.asarray(means.overlap_times, np.float64), longer)
-    return replace(medians, overlap_times=tuple(map(tuple, table.tolist())))
+    return replace(settings, **{name: getattr(times, name) for name in _TIMES})
 
 
 def _are_unseen(order: Schedule, fitted: Settings) -> bool:

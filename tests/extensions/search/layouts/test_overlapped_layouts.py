@@ -76,7 +76,7 @@ def layouts_of(layers, stages):
 @pytest.mark.parametrize("name", CASES)
 def test_of_every_layout_it_is_the_best_and_no_bound_is_above(name, fallback, monkeypatch):
     if fallback:  # as for layers that differ too much for tables of their pairs
-        monkeypatch.setattr(pairs, "MOST_TIMES", 0)
+        monkeypatch.setattr(pairs, "MOST_RUNS", 0)
         monkeypatch.setattr(pairs, "MOST_OWN", 0)
     shape, count = CASES[name]
     schedule = strategy(name)(shape)

@@ -92,13 +92,7 @@ Part = tuple[str, float, float]
 
 SEND_RECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 
-KERNELS = {
-    "compute": ("sm90_gemm",),
-    "all_to_all": (SEND_RECV,),
-    "all_gather": ("ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
-    "reduce_scatter": ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
-    "all_reduce": ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",),
-}
+KERNELS = {"compute": ("sm90_gemm",), "all_to_all": (SEND_RECV,)}
 
 DEEP_EP = (
     "void deep_ep::internode::notify_dispatch<false, 8>(int*)",
@@ -112,7 +106,6 @@ def trace_of_parts(
     parts: Mapping[int, Iterable[Part]],
     *,
     kernels: Mapping[str, tuple[str, ...]] = KERNELS,
-    message: str = SEND_RECV,
 ) -> str:
     """One rank's trace with the parts of each op, by its position, each as its kernels with a microsecond between two.
 
@@ -133,7 +126,7 @@ def trace_of_parts(
                 stream = COMPUTE if lane == "compute" else EXPERTS
                 ends = starts + length - (turn + 1 < len(names))
                 writer.launch(at + 1 + 0.5 * number + 0.1 * turn, AUTOGRAD, name, stream, starts, ends)
-        writer.launch(at + (95.0 if position % 2 else 80.0), MAIN, message, MESSAGES, end - 10, end + 700)
+        writer.launch(at + (95.0 if position % 2 else 80.0), MAIN, SEND_RECV, MESSAGES, end - 10, end + 700)
     return _document(writer, timeline, rank)
 
 
@@ -164,8 +157,7 @@ def parts_of(timeline: Timeline, segments: Segments) -> dict[int, list[Part]]:
         if schedule.begins_pair[position]:
             after = schedule.op(position + 1)
             pieces = segments.lanes(op.stage, after.stage, after.kind == Kind.I)
-            ordered = sorted(pieces, key=lambda piece: (piece.begin, piece.lane))
-            parts[position] = [(piece.lane, piece.begin, piece.end) for piece in ordered]
+            parts[position] = [(piece.lane, piece.begin, piece.end) for piece in pieces]
         elif op.kind == Kind.B and segments.delayed_weights:
             parts[position] = [("compute", 0.0, timeline.end[position] - timeline.start[position])]
         elif not schedule.joined[position]:

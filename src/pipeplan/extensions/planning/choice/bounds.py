@@ -21,7 +21,7 @@ from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory import full_state
 from pipeplan.extensions.planning.estimates.running import PAIRED, may_hide
 from pipeplan.extensions.planning.estimates.seconds import TimeFactors, WorkMachine
-from pipeplan.extensions.planning.estimates.segments import pair_slowdown
+from pipeplan.extensions.planning.estimates.segments import exchange_seconds, pair_slowdown
 from pipeplan.extensions.planning.estimates.software import gathers_weights, kept_whole, software
 from pipeplan.extensions.planning.estimates.stages import (
     LayerCosts,
@@ -29,7 +29,6 @@ from pipeplan.extensions.planning.estimates.stages import (
     execution_of,
     layer_sums,
     machine_of,
-    segments_of,
     transfer_bytes,
     transfer_seconds,
 )
@@ -141,7 +140,7 @@ class Sums:
 
 
 def _hidden_at_best(machine: WorkMachine, layer: LayerCosts) -> float:
-    return sum(time for _, time in segments_of(machine, layer).communication()) / pair_slowdown(machine)
+    return exchange_seconds(machine, layer.layer) / pair_slowdown(machine)
 
 
 class Pricing:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
+from typing import TypeGuard
 
 from pipeplan.costs import OpSegments, Segment
 from pipeplan.extensions.planning.estimates.seconds import WorkMachine, collective_seconds, work_seconds
@@ -43,6 +44,12 @@ def layer_segments(machine: WorkMachine, layer: LayerWork, seconds: Floats) -> O
     )
 
 
+def exchange_seconds(machine: WorkMachine, layer: LayerWork) -> float:
+    """Return the seconds of a layer's exchanges with experts, in F and I together."""
+    works = chain(layer.forward, layer.backward_input)
+    return sum(collective_seconds(machine, work) for work in works if _exchanges(work))
+
+
 _BEFORE_FFN = "attention residual"
 """Name of the last work before the norm of a layer's FFN."""
 
@@ -52,7 +59,7 @@ def _cut(works: Iterable[Work]) -> tuple[list[list[Work]], list[list[Collective]
     parts: list[list[Work]] = [[]]
     exchanges: list[list[Collective]] = []
     for work in works:
-        if not (isinstance(work, Collective) and work.beside == "batch"):
+        if not _exchanges(work):
             parts[-1].append(work)
             continue
         if parts[-1] or not exchanges:
@@ -60,6 +67,10 @@ def _cut(works: Iterable[Work]) -> tuple[list[list[Work]], list[list[Collective]
             parts.append([])
         exchanges[-1].append(work)
     return parts, exchanges
+
+
+def _exchanges(work: Work) -> TypeGuard[Collective]:
+    return isinstance(work, Collective) and work.beside == "batch"
 
 
 def _placed(forward: Sequence[Sequence[Work]], works: Iterable[Work]) -> list[list[Work]]:

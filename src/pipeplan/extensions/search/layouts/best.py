@@ -233,7 +233,8 @@ def best_layout(
         Names of options that may also apply to only the first layers of a stage (Megatron's ``--recompute-method block``, by
         stage); other options apply to all layers of a stage.
     slowdown, delayed_weights
-        How pairs of layers with segments run, as in :class:`~pipeplan.costs.Segments`.
+        How pairs of layers with segments run, as in :class:`~pipeplan.costs.Segments`. In a schedule that overlaps no ops,
+        segments change nothing, except that delayed weights shorten full backwards.
     seconds
         Time budget; the best even split and the first steps of the descent are evaluated in any case.
 

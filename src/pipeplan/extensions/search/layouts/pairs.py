@@ -25,8 +25,8 @@ from pipeplan.model import Floats
 Runs = NDArray[np.intp]
 """Numbers of runs of layers; equal layers in the same order have the same number."""
 
-MOST_TIMES, MOST_OWN = 100_000, 2_000
-"""Maximum number of pairs of runs whose times are computed for a bound, of two stages and of each stage with itself."""
+MOST_RUNS, MOST_OWN = 400, 2_000
+"""Maximum number of runs of a stage whose times in pairs with another stage, and with itself, are computed for a bound."""
 
 
 class StagePairs:
@@ -158,7 +158,7 @@ class StagePairs:
         """
         (first, second), (forward, backward) = at, domains
         functions = np.full((2, len(self.lanes)), np.inf)
-        if len(forward) * len(backward) > MOST_TIMES:
+        if max(len(forward), len(backward)) > MOST_RUNS:
             lane = self.lane(kind, first, second)
             functions[0, forward], functions[1, backward] = self.lanes[forward, lane[0]], self.lanes[backward, lane[1]]
             return functions

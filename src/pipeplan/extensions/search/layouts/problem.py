@@ -69,7 +69,7 @@ MOST_CUTS = 160
 PROBE = 1000.0
 """Factor on the longest op that makes the longest path contain every op of a rank."""
 
-MOST_CURVES, FEWEST_CUTS = 20_000_000, 16
+MOST_CURVES, FEWEST_CUTS = 4_000_000, 16
 """Maximum number of values of all cuts' curves, and the number of cuts that are kept in any case."""
 
 RUN = FEATURES
@@ -232,29 +232,32 @@ class LayoutProblem:
         self.constants = np.append(self.constants, path.constant)
         if self.pairs is None:
             return
-        runs, curves, lanes = (
-            features[:, RUN].astype(np.intp).tolist(),
-            np.zeros(self.curves.shape[1:]),
-            np.zeros((self.stages, 6)),
-        )
+        runs = features[:, RUN].astype(np.intp).tolist()
+        curves, lanes = np.zeros(self.curves.shape[1:]), np.zeros((self.stages, 6))
         for sort in np.flatnonzero(path.pairs).tolist():
-            (kind, forward, backward), count = self.order.pairs[sort].tolist(), float(path.pairs[sort])
-            at, roles = (runs[forward], runs[backward]), (int(self._role[forward]), int(self._role[backward]))
+            kind, forward, backward = self.order.pairs[sort].tolist()
+            count, at = float(path.pairs[sort]), (runs[forward], runs[backward])
             of_forward, of_backward = self.pairs.lane(kind, *at)
             lanes[backward, of_backward] += count
             if kind != ALONE:
                 lanes[forward, of_forward] += count
-            key = (kind, *roles) if forward == backward else (kind, *roles, *at)
-            if key not in self._functions:
-                domains = self._domains[roles[0]], self._domains[roles[1]]
-                alone = forward == backward
-                self._functions[key] = (
-                    self.pairs.own(kind, domains[0])[None] if alone else self.pairs.separated(kind, at, domains)
-                )
-            for stage, function in zip((forward, backward), self._functions[key], strict=False):
+            functions = self._functions_of(kind, (forward, backward), at)
+            for stage, function in zip((forward, backward), functions, strict=False):
                 curves[stage] += count * function
         self.curves = np.concatenate((self.curves, curves[None]))
         self.lanes = np.concatenate((self.lanes, lanes[None]))
+
+    def _functions_of(self, kind: int, stages: tuple[int, int], at: tuple[int, int]) -> Floats:
+        """Return the function of a stage paired with itself, shape (1, runs), or those of two stages, shape (2, runs)."""
+        assert self.pairs is not None
+        roles = self._role[list(stages)].tolist()
+        alike = stages[0] == stages[1]
+        key = (kind, *roles, *(() if alike else at))
+        if key not in self._functions:
+            first, second = (self._domains[role] for role in roles)
+            own = self.pairs.own(kind, first)[None] if alike else self.pairs.separated(kind, at, (first, second))
+            self._functions[key] = own
+        return self._functions[key]
 
     @property
     def linear(self) -> Floats:

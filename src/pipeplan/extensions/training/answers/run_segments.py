@@ -12,12 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from pipeplan.costs import OPS, OpSegments, Segment, Segments, Spread
+from pipeplan.costs import COMPUTE, OPS, OpSegments, Segment, Segments, Spread
 from pipeplan.extensions.training.traces import MeasuredRun
 from pipeplan.extensions.training.traces.pieces import segments_of
 from pipeplan.model import Kind, Timeline
-
-_COMPUTE = "compute"
 
 _MOST_SLOWDOWN = 4.0
 """Largest factor on computation beside communication that pairs of a run are explained by."""
@@ -61,17 +59,15 @@ def run_segments(run: MeasuredRun, timelines: Sequence[Timeline], times: Sequenc
         return RunSegments()
     remarks: list[str] = []
     found = [_of_stage(run, stage, of_stage, remarks) for stage, of_stage in enumerate(times)]
-    unknown = [stage for stage, segments in enumerate(found) if segments is None]
-    stages = tuple(segments for segments in found if segments is not None)
-    if unknown:
-        return RunSegments(
-            remarks=(f"no segments: stage {unknown[0]} ran no forward or no backward alone, with kernels",)
-        )
-    if not any(name != _COMPUTE for stage in stages for op in OPS for name, _ in getattr(stage, op)):
+    if None in found:
+        remark = f"no segments: no trace has the kernels of a forward and a backward of stage {found.index(None)} alone"
+        return RunSegments(remarks=(remark,))
+    segments = Segments(tuple(filter(None, found)))
+    if not segments.communication:
         return RunSegments()
-    split = all((kind, stage) in run.pieces for kind in (Kind.I, Kind.W) for stage in range(len(stages)))
-    segments, remark = _beside_each_other(Segments(stages), timelines, may_delay=split)
-    return RunSegments(segments, (*remarks, *remark))
+    split = all((kind, stage) in run.pieces for kind in (Kind.I, Kind.W) for stage in range(len(found)))
+    segments, of_pairs = _beside_each_other(segments, timelines, may_delay=split)
+    return RunSegments(segments, (*remarks, *of_pairs))
 
 
 def _of_stage(run: MeasuredRun, stage: int, times: Mapping[str, Spread], remarks: list[str]) -> OpSegments | None:
@@ -85,11 +81,11 @@ def _of_stage(run: MeasuredRun, stage: int, times: Mapping[str, Spread], remarks
                 remarks.append(f"segments of stage {stage}: {others}")
     inputs, weights = lists.get(Kind.I), lists.get(Kind.W)
     if (inputs is None or weights is None) and (full := lists.get(Kind.B)):
-        inputs = tuple((name, time / 2 if name == _COMPUTE else time) for name, time in full)
-        weights = tuple((name, time / 2) for name, time in full if name == _COMPUTE)
+        inputs = tuple((name, time / 2 if name == COMPUTE else time) for name, time in full)
+        weights = tuple((name, time / 2) for name, time in full if name == COMPUTE)
     elif inputs and weights and len(weights) == 1:
-        computes = [time for name, time in inputs if name == _COMPUTE]
-        weights = tuple((_COMPUTE, weights[0][1] * time / sum(computes)) for time in computes)
+        computes = [time for name, time in inputs if name == COMPUTE]
+        weights = tuple((COMPUTE, weights[0][1] * time / sum(computes)) for time in computes)
     if Kind.F not in lists or not inputs or not weights:
         return None
     return OpSegments(forward=lists[Kind.F], backward_input=inputs, backward_weight=weights)
@@ -104,12 +100,12 @@ def _beside_each_other(
     than that, computation beside communication is slower.
     """
     schedule = timelines[0].schedule
-    second = np.flatnonzero(schedule.joined)
-    if not second.size:
+    forward, backward = schedule.pairs
+    if not forward.size:
         return segments, ()
-    kind, stage = schedule.columns.kind[second], schedule.columns.stage
-    pairs = stage[second - 1], stage[second], kind == Kind.I
-    measured = float(np.median([(timeline.end - timeline.start)[second] for timeline in timelines], axis=0).mean())
+    stage = schedule.columns.stage
+    pairs = stage[forward], stage[backward], schedule.columns.kind[backward] == Kind.I
+    measured = float(np.median([(timeline.end - timeline.start)[forward] for timeline in timelines], axis=0).mean())
 
     def predicted(delayed: bool, slowdown: float = 1.0) -> float:
         changed = replace(segments, delayed_weights=delayed, slowdown=slowdown)
@@ -121,7 +117,8 @@ def _beside_each_other(
         middle = (low + high) / 2
         low, high = (middle, high) if predicted(delayed, middle) < measured else (low, middle)
     slowdown = low if 1 + 1e-3 < low < _MOST_SLOWDOWN - 1e-3 else 1.0
-    remark = f"overlapped pairs: {measured:.4g} ms in the mean, by their segments {predicted(delayed, slowdown):.4g} ms"
-    factor = f", computation beside communication {slowdown:.3g} times as long" if slowdown > 1 else ""
+    modelled = f"{predicted(delayed, slowdown):.4g} ms by their segments"
+    remark = f"overlapped pairs take {measured:.4g} ms on average, and {modelled}"
+    factor = f", if computation beside communication takes {slowdown:.3g} times as long" if slowdown > 1 else ""
     weights = " with delayed weights" if delayed else ""
     return replace(segments, slowdown=slowdown, delayed_weights=delayed), (remark + weights + factor,)

@@ -261,17 +261,7 @@ def exposed_in_words(diff: Diff) -> Iterator[str]:
         unknown = f"that of the run is not known, because {where} no kernels that communicate in ops"
         yield f"{words}planned {times.text(planned)}; {unknown}."
     else:
-        yield f"{words}{times.text(measured)}, planned {times.text(planned)}{_most_exposed(diff, times)}."
-
-
-def _most_exposed(diff: Diff, times: Times) -> str:
-    """Return the rank that waits the most beyond its plan for communication in its ops; nothing if none does."""
-    beyond = {rank: (rank.exposed_measured or 0.0) - (rank.exposed_planned or 0.0) for rank in diff.ranks}
-    rank = max(beyond, key=beyond.__getitem__)
-    most = times.number(beyond[rank])
-    if len(beyond) == 1 or most == times.number(0.0):
-        return ""
-    return f"; the most beyond its plan on rank {rank.rank} (+{times.text(beyond[rank])})"
+        yield f"{words}{times.text(measured)}, planned {times.text(planned)}."
 
 
 def headings_of(diff: Diff) -> tuple[str, ...]:
