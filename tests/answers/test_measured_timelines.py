@@ -56,12 +56,10 @@ def test_a_stage_that_is_far_slower_than_its_peers_is_named(tmp_path, name):
 
 def test_pairs_of_a_run_are_fitted_by_both_of_their_stages():
     shape: dict[str, Any] = {"ranks": 2, "chunks": 2, "microbatches": 8, "time_unit": "ms", "times_per": "stage"}
-    times: dict[str, Any] = {"forward_times": [1.0, 1.0, 1.0, 4.0], "backward_times": [2.0, 2.0, 2.0, 8.0]}
-    together = [
-        [0.8 * (forward + backward) for backward in times["backward_times"]] for forward in times["forward_times"]
-    ]
-    table = [[max(pair, back) for pair, back in zip(row, times["backward_times"], strict=True)] for row in together]
-    plan = pipeplan.simulate("interleaved-1f1b-overlap", **shape, **times, overlap_times=table)
+    forward, backward = [1.0, 1.0, 1.0, 4.0], [2.0, 2.0, 2.0, 8.0]
+    table = np.maximum(0.8 * np.add.outer(forward, backward), backward).tolist()
+    times: dict[str, Any] = {"forward_times": forward, "backward_times": backward, "overlap_times": table}
+    plan = pipeplan.simulate("interleaved-1f1b-overlap", **shape, **times)
     fitted = pipeplan.explain(replace(plan.timeline, source="measured")).explain.fitted_costs
     assert fitted is not None
     assert fitted.makespan == pytest.approx(plan.makespan)

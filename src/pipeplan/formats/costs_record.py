@@ -239,7 +239,7 @@ def _costs(record: CostsRecord) -> Costs:
         streams="rank" if record.streams is msgspec.UNSET else record.streams,
         factors=factors,
         slice_attention=None if attention is msgspec.UNSET else SliceAttention.of(_of_stages(attention, stages)),
-        segments=None if record.segments is msgspec.UNSET else _segments(record),
+        segments=None if record.segments is msgspec.UNSET else _segments(record.segments, record),
         settings=None if record.settings is msgspec.UNSET else _settings(record.settings),
     )
 
@@ -252,10 +252,8 @@ def _overlap(record: CostsRecord) -> Floats | None:
     return pair_table(record.overlap, len(record.forward)) if table else np.array(record.overlap, np.float64)
 
 
-def _segments(record: CostsRecord) -> Segments:
+def _segments(written: SegmentsRecord, record: CostsRecord) -> Segments:
     """Return the segments; they must add up to the times beside them."""
-    written = record.segments
-    assert written is not msgspec.UNSET
     settings = {"segments": written.stages, "pair_slowdown": written.slowdown}
     segments = Segments(settings_given(settings)["segments"], written.slowdown, written.delayed_weights)
     segments.require_times(len(record.forward), {op: np.array(getattr(record, op)) for op in segments.times()})

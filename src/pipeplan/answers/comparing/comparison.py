@@ -217,8 +217,11 @@ class Comparison(HeadlinedAnswer, Listing[Result], frozen=True, kw_only=True, eq
     def _details(self, columns: Collection[str], shown: ShownOptions) -> Iterator[Part]:
         """Return what the bound covers, which schedules are impossible, what columns mean, notes and warnings."""
         meanings = [COLUMNS[name].meaning for name in columns if COLUMNS[name].meaning]
-        own = [text for text in self.best.notes if text not in _of_all(self.results) or len(self) == 1]
-        told = self.notes if shown.verbose else notes_shown(own, shown)
+        own = notes_shown(
+            [text for text in self.best.notes if text not in _of_all(self.results) or len(self) == 1], shown
+        )
+        of_best = f"{self.best.name}: " if len(self) > 1 else ""
+        told = self.notes if shown.verbose else [f"{of_best}{text}" for text in own]
         if shown.verbose:
             yield line()
             yield line(self.least.sentence)

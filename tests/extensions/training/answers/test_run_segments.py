@@ -1,51 +1,51 @@
 """Segments from the kernels of a run: what a trace was made of is found, and its pairs take what they took."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pipeplan
-from pipeplan.costs import OpSegments, Segment, Segments
+from pipeplan.answers.simulating.result import Result
+from pipeplan.costs import OpSegments, Segment
 from pipeplan.extensions.training.answers.run_costs import RunCosts, read_run_costs, run_costs
 from pipeplan.extensions.training.traces.activities import ALL_TO_ALL, COMPUTE
 from pipeplan.extensions.training.traces.kineto import parse_rank
 from pipeplan.extensions.training.traces.pieces import pieces_of, segments_of
 from pipeplan.extensions.training.traces.traced_run import traced_run
-from pipeplan.model import Timeline
 from tests.extensions.training.traces.gpu_traces import DEEP_EP, KERNELS, Part, parts_of, trace_of_parts
 from tests.extensions.training.traces.traces import rank_trace
-
-NOTHING: Mapping[str, Any] = {}
 
 
 def stage(first: float, *exchanges: float) -> OpSegments:
     """Segments of a stage: computations with all-to-alls between them, those of W with the ones of I."""
-    computes = [first, *(1.0 + 0.25 * number for number in range(len(exchanges)))]
-    forward = [("compute", computes[0])]
-    for exchange, compute in zip(exchanges, computes[1:], strict=True):
-        forward += [("all_to_all", exchange), ("compute", compute)]
-    weights = [("compute", time) for name, time in forward if name == "compute"]
-    return OpSegments(
-        forward=tuple(forward), backward_input=tuple(reversed(forward)), backward_weight=tuple(weights[::-1])
-    )
+    forward: list[Segment] = [("compute", first)]
+    for number, exchange in enumerate(exchanges):
+        forward += [("all_to_all", exchange), ("compute", 1.0 + 0.25 * number)]
+    inputs = tuple(forward[::-1])
+    return OpSegments(forward=tuple(forward), backward_input=inputs, backward_weight=inputs[::2])
 
 
 STAGES = (stage(2, 0.5, 0.4), stage(1, 0.6, 0.3, 0.7), stage(1.5, 0.8), stage(1.25, 0.5, 0.5))
 
 
-Changes = Mapping[str, Callable[[list[Part]], list[Part]]]
-
-
-def traced(timeline: Timeline, segments: Segments, changes: Changes = NOTHING, **options: Any) -> list[str]:
-    """Traces of the ranks of a simulation on segments, in which the parts of some ops are changed."""
+def traced(run: Result, op: str = "", change: Callable[[list[Part]], list[Part]] = list, **options: Any) -> list[str]:
+    """Traces of the ranks of a simulation on segments, in which the parts of one op are changed."""
+    timeline, segments = run.timeline, run.costs.segments
+    assert segments is not None
     parts = {
-        position: changes.get(str(timeline.schedule.op(position)), list)(own)
+        position: change(own) if str(timeline.schedule.op(position)) == op else own
         for position, own in parts_of(timeline, segments).items()
     }
     return [trace_of_parts(timeline, rank, parts, **options) for rank in range(timeline.schedule.ranks)]
+
+
+def write(folder: Path, traces: Iterable[str]) -> None:
+    for rank, trace in enumerate(traces):
+        (folder / f"{rank}.json").write_text(trace)
 
 
 def costs_of(*made_of: Any, **options: Any) -> RunCosts:
@@ -53,16 +53,9 @@ def costs_of(*made_of: Any, **options: Any) -> RunCosts:
     return run_costs(traced_run([parse_rank(f"rank{rank}", trace) for rank, trace in enumerate(traces)]), "run")
 
 
-def simulated(name: str, **settings: Any) -> tuple[Timeline, Segments]:
-    shape: dict[str, Any] = {"ranks": 2, "microbatches": 8, "time_unit": "ms", "p2p_time": 0.5}
-    result = pipeplan.simulate(name, **shape | settings, segments=STAGES)
-    assert result.costs.segments is not None
-    return result.timeline, result.costs.segments
-
-
-def assert_same(found: tuple[Segment, ...], written: tuple[Segment, ...], within: float) -> None:
-    assert [name for name, _ in found] == [name for name, _ in written]
-    assert [time for _, time in found] == pytest.approx([time for _, time in written], abs=within)
+def simulated(name: str, **settings: Any) -> Result:
+    shape: dict[str, Any] = {"ranks": 4, "microbatches": 8, "time_unit": "ms", "p2p_time": 0.5}
+    return pipeplan.simulate(name, **shape | settings, segments=STAGES)
 
 
 @pytest.mark.parametrize("kernels", [KERNELS, KERNELS | {"all_to_all": DEEP_EP, "compute": ("gemm", "elementwise")}])
@@ -70,30 +63,28 @@ def assert_same(found: tuple[Segment, ...], written: tuple[Segment, ...], within
     ("name", "delayed"), [("interleaved-1f1b-overlap", False), ("dualpipev", False), ("dualpipev", True)]
 )
 def test_a_run_made_of_segments_gives_their_pair_times_back(tmp_path, name, delayed, kernels):
-    timeline, segments = simulated(name, chunks=2, delayed_weights=delayed)
-    costs = costs_of(timeline, segments, kernels=kernels)
+    run = simulated(name, ranks=2, chunks=2, delayed_weights=delayed)
+    costs = costs_of(run, kernels=kernels)
     settings = costs.settings()
     assert settings.segments is not None
     for found, written in zip(settings.segments, STAGES, strict=True):
-        assert_same(found.forward, written.forward, 0.003)
+        assert [name for name, _ in found.forward] == [name for name, _ in written.forward]
+        assert [time for _, time in found.forward] == pytest.approx([time for _, time in written.forward], abs=0.003)
     assert (settings.overlap_times, settings.pair_slowdown, settings.delayed_weights) == (None, None, delayed)
     pipeplan.CostProfile.of(costs).save(tmp_path / "costs.yaml")
     again = pipeplan.simulate(name, config=tmp_path / "costs.yaml")
-    pairs = timeline.schedule.joined
-    taken, planned = ((of.end - of.start)[pairs] for of in (timeline, again.timeline))
+    pairs = run.timeline.schedule.joined
+    taken, planned = ((of.end - of.start)[pairs] for of in (run.timeline, again.timeline))
     assert len(set(taken.round(3))) > 1
     np.testing.assert_allclose(planned, taken, rtol=2e-3)
-    assert again.makespan == pytest.approx(timeline.makespan, rel=2e-3)
+    assert again.makespan == pytest.approx(run.makespan, rel=2e-3)
 
 
 def test_an_op_with_other_communications_does_not_count_and_a_remark_says_so():
-    timeline, segments = simulated("1f1b", chunks=1, ranks=4)
-    whole = costs_of(timeline, segments).segments.segments
-    costs = costs_of(timeline, segments, {"1F0": lambda parts: [parts[0], *parts[2:]]})
-    assert costs.segments.remarks == ("segments of stage 1: 1 of 8 F have other communications and do not count",)
-    assert costs.segments.segments is not None
-    assert whole is not None
-    assert costs.segments.segments.stages == whole.stages
+    run = simulated("1f1b")
+    found = costs_of(run, "1F0", lambda parts: [parts[0], *parts[2:]]).segments
+    assert found.remarks == ("segments of stage 1: 1 of 8 F have other communications and do not count",)
+    assert found.settings()["segments"] == costs_of(run).segments.settings()["segments"]
 
 
 def test_communication_behind_computation_is_no_segment():
@@ -107,9 +98,8 @@ def test_communication_behind_computation_is_no_segment():
 
 
 def test_without_kernels_of_a_rank_there_are_no_segments_and_a_remark_says_so(tmp_path):
-    timeline, segments = simulated("1f1b", chunks=1, ranks=4)
-    for rank, trace in enumerate([*traced(timeline, segments)[:3], rank_trace(timeline, 3)]):
-        (tmp_path / f"{rank}.json").write_text(trace)
+    run = simulated("1f1b")
+    write(tmp_path, [*traced(run)[:3], rank_trace(run.timeline, 3)])
     costs = read_run_costs(tmp_path)
     assert costs.segments.remarks == (
         "no segments: no trace has the kernels of a forward and a backward of stage 3 alone",
@@ -121,8 +111,8 @@ def test_without_kernels_of_a_rank_there_are_no_segments_and_a_remark_says_so(tm
 
 
 def test_computations_that_take_longer_in_pairs_are_a_slowdown():
-    timeline, segments = simulated("1f1b-overlap", chunks=1, ranks=4, pair_slowdown=1.25)
-    assert costs_of(timeline, segments).settings().pair_slowdown == pytest.approx(1.25, abs=1e-3)
+    run = simulated("1f1b-overlap", pair_slowdown=1.25)
+    assert costs_of(run).settings().pair_slowdown == pytest.approx(1.25, abs=1e-3)
 
 
 def longer_exchange(parts: list[Part]) -> list[Part]:
@@ -132,9 +122,7 @@ def longer_exchange(parts: list[Part]) -> list[Part]:
 
 
 def test_diff_finds_the_exposed_communication_of_every_rank(tmp_path):
-    timeline, segments = simulated("1f1b-overlap", chunks=1, ranks=4)
-    for rank, trace in enumerate(traced(timeline, segments, {"0B7": longer_exchange})):
-        (tmp_path / f"{rank}.json").write_text(trace)
+    write(tmp_path, traced(simulated("1f1b-overlap"), "0B7", longer_exchange))
     result = pipeplan.diff("1f1b-overlap", tmp_path, segments=STAGES, time_unit="ms", p2p_time=0.5)
     planned, measured = (
         [getattr(rank, side) for rank in result.ranks] for side in ("exposed_planned", "exposed_measured")
@@ -145,17 +133,16 @@ def test_diff_finds_the_exposed_communication_of_every_rank(tmp_path):
 
 
 def test_what_is_not_known_of_exposed_communication_is_said(tmp_path, capsys):
-    timeline, segments = simulated("1f1b", chunks=1, ranks=4)
-    pipeplan.save(replace(timeline, source="measured"), tmp_path / "run.json")
-    result = pipeplan.diff("1f1b", tmp_path / "run.json", segments=STAGES, time_unit="ms")
+    run = simulated("1f1b")
+    bare = replace(run.timeline, source="measured")
+    result = pipeplan.diff("1f1b", bare, segments=STAGES, time_unit="ms")
     assert (result.measured_exposed, result.ranks[0].exposed_measured) == (None, None)
     result.print()
     assert "that of the run is not known, because it shows no kernels" in " ".join(capsys.readouterr().out.split())
-    for rank, trace in enumerate(traced(timeline, segments)):
-        (tmp_path / f"{rank}.json").write_text(trace)
+    write(tmp_path, traced(run))
     result = pipeplan.diff("1f1b", tmp_path, forward_times=1, time_unit="ms")
     assert (result.planned_exposed, result.ranks[0].exposed_planned) == (None, None)
     assert "that of the plan is not known" in " ".join(result.sentences)
-    result = pipeplan.diff("1f1b", tmp_path / "run.json", forward_times=1, time_unit="ms")
+    result = pipeplan.diff("1f1b", bare, forward_times=1, time_unit="ms")
     assert not {"planned_exposed", "measured_exposed"} & set(result.to_dict())
     assert "exposed" not in " ".join(result.sentences)

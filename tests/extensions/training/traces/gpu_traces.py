@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from pipeplan.costs import Segments
@@ -15,6 +15,9 @@ COMPUTE, MESSAGES, EXPERTS, TENSOR_PARALLEL, COPIES = 7, 20, 21, 24, 28
 
 MAIN, AUTOGRAD = 100, 101
 """Threads of the host."""
+
+SEND_RECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
+"""NCCL's kernel of a message, and of an all-to-all."""
 
 
 class GpuRank:
@@ -55,9 +58,7 @@ def gpu_trace(timeline: Timeline, rank: int, *, fsdp: bool = False, **changes: A
         kind = schedule.columns.kind[position]
         writer.annotate(f"PP:{cell}", at, 15.0)
         if kind in (Kind.SEND_F, Kind.SEND_B, Kind.RECV_F, Kind.RECV_B):
-            writer.launch(
-                at + 1, MAIN, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", MESSAGES, start, end
-            )
+            writer.launch(at + 1, MAIN, SEND_RECV, MESSAGES, start, end)
             continue
         thread = MAIN if kind == Kind.F else AUTOGRAD
         if fsdp:
@@ -89,8 +90,6 @@ def _document(writer: GpuRank, timeline: Timeline, rank: int, **changes: Any) ->
 
 Part = tuple[str, float, float]
 """What a part of an op does, and its start and end in milliseconds from the start of the op."""
-
-SEND_RECV = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"
 
 KERNELS = {"compute": ("sm90_gemm",), "all_to_all": (SEND_RECV,)}
 
@@ -161,9 +160,8 @@ def parts_of(timeline: Timeline, segments: Segments) -> dict[int, list[Part]]:
         elif op.kind == Kind.B and segments.delayed_weights:
             parts[position] = [("compute", 0.0, timeline.end[position] - timeline.start[position])]
         elif not schedule.joined[position]:
-            names = {Kind.F: ("forward",), Kind.B: ("backward_input", "backward_weight")}
-            names |= {Kind.I: ("backward_input",), Kind.W: ("backward_weight",)}
-            alone = [segment for name in names[op.kind] for segment in getattr(stage, name)]
-            ends = list(accumulate((time for _, time in alone), initial=0.0))
-            parts[position] = [(lane, begin, end) for (lane, _), begin, end in zip(alone, ends, ends[1:], strict=False)]
+            inputs, weights = stage.backward_input, stage.backward_weight
+            alone = {Kind.F: stage.forward, Kind.B: inputs + weights, Kind.I: inputs, Kind.W: weights}[op.kind]
+            edges = pairwise(accumulate((time for _, time in alone), initial=0.0))
+            parts[position] = [(lane, *times) for (lane, _), times in zip(alone, edges, strict=True)]
     return parts

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pipeplan.extensions.training.traces.activities import LANES, lane_of
+from pipeplan.extensions.training.traces.annotations import RESOLUTION
 from pipeplan.extensions.training.traces.kineto import parse_rank
 from pipeplan.extensions.training.traces.traced_run import MeasuredRun, traced_run
 from tests.extensions.training.traces.gpu_traces import COMPUTE, EXPERTS, MAIN, MESSAGES, SEND_RECV, GpuRank
@@ -17,7 +18,6 @@ from tests.extensions.training.traces.gpu_traces import COMPUTE, EXPERTS, MAIN, 
         (SEND_RECV, "send", "compute"),
         ("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t", "", None),
         ("ncclDevKernel_AllGather_RING_LL", "_allgather_base", "all_gather"),
-        ("ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL", "", "reduce_scatter"),
         ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "", "all_reduce"),
         ("rcclGenericKernel<1, false>", "all_to_all", "all_to_all"),
         ("void deep_ep::intranode::combine<__nv_bfloat16, 8, 768, 4096>(int4*)", "", "all_to_all"),
@@ -55,23 +55,19 @@ BETWEEN = (SEND_RECV, EXPERTS, 100, 140)
 
 
 @pytest.mark.parametrize(
-    ("run", "exposed"),
+    ("run", "exposed", "time"),
     [
-        (op_of(GEMM, BETWEEN, LATER), ((0.04,),)),
-        (op_of(GEMM, BETWEEN, LATER, outside=(SEND_RECV, MESSAGES)), ((0.04,),)),
-        (op_of(GEMM, BETWEEN, LATER, outside=(SEND_RECV, EXPERTS)), ()),
-        (op_of(GEMM, BETWEEN, LATER, collective="recv"), ()),
-        (op_of(GEMM, LATER, (SEND_RECV, EXPERTS, 200, 250)), ()),
-        (op_of(GEMM, LATER, (SEND_RECV, EXPERTS, 200, 250), collective="all_to_allv"), ((0.05,),)),
-        (op_of(GEMM, LATER, outside=("ncclDevKernel_AllReduce_Sum_f32_RING_LL", EXPERTS)), ()),
-        (op_of(), ()),
+        (op_of(GEMM, BETWEEN, LATER, outside=(SEND_RECV, MESSAGES)), [0.04], 0.2),
+        (op_of(GEMM, BETWEEN, LATER, outside=(SEND_RECV, EXPERTS)), [], 0.2),
+        (op_of(GEMM, BETWEEN, LATER, collective="recv"), [], 0.2),
+        (op_of(GEMM, LATER, (SEND_RECV, EXPERTS, 200, 250)), [], 0.2),
+        (op_of(GEMM, LATER, (SEND_RECV, EXPERTS, 200, 250), collective="all_to_allv"), [0.05], 0.25),
+        (op_of(GEMM, LATER, outside=("ncclDevKernel_AllReduce_Sum_f32_RING_LL", EXPERTS)), [], 0.2),
+        (op_of(), [], RESOLUTION / 1e3),
     ],
 )
-def test_communication_in_ops_is_told_from_messages_and_from_what_is_outside(run, exposed):
-    """Nothing is said of a run whose ops show no communication."""
-    assert [list(row) for row in run.exposed] == [pytest.approx(list(row)) for row in exposed]
-
-
-def test_an_op_ends_with_its_all_to_all():
-    (timeline,) = op_of(GEMM, LATER, (SEND_RECV, EXPERTS, 200, 250), collective="all_to_all").timelines
-    assert timeline.end[0] - timeline.start[0] == pytest.approx(0.25)
+def test_communication_in_ops_is_told_from_messages_and_from_what_is_outside(run, exposed, time):
+    """Nothing is said of a run whose ops show no communication. An op ends with its all-to-all."""
+    assert [rank for step in run.exposed for rank in step] == pytest.approx(exposed)
+    (timeline,) = run.timelines
+    assert timeline.end[0] - timeline.start[0] == pytest.approx(time)

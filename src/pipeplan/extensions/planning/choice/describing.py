@@ -82,7 +82,7 @@ def layout_in_words(configuration: Configuration) -> str:
 def schedule_in_words(configuration: Configuration) -> str:
     """Return the schedule with its chunks per rank: ``interleaved-1f1b v2``, ``no pipeline``."""
     if configuration.pipeline == 1:
-        return "no pipeline" + (f", {configuration.schedule}" if configuration.schedule != "1f1b" else "")
+        return "no pipeline" + (", microbatches overlapped" if configuration.schedule != "1f1b" else "")
     return configuration.schedule + (f" v{configuration.chunks}" if configuration.chunks > 1 else "")
 
 

@@ -117,8 +117,8 @@ def _beside_each_other(
         middle = (low + high) / 2
         low, high = (middle, high) if predicted(delayed, middle) < measured else (low, middle)
     slowdown = low if 1 + 1e-3 < low < _MOST_SLOWDOWN - 1e-3 else 1.0
-    modelled = f"{predicted(delayed, slowdown):.4g} ms by their segments"
-    remark = f"overlapped pairs take {measured:.4g} ms on average, and {modelled}"
-    factor = f", if computation beside communication takes {slowdown:.3g} times as long" if slowdown > 1 else ""
-    weights = " with delayed weights" if delayed else ""
-    return replace(segments, slowdown=slowdown, delayed_weights=delayed), (remark + weights + factor,)
+    modelled = predicted(delayed, slowdown)
+    remark = f"overlapped pairs take {measured:.4g} ms on average, and {modelled:.4g} ms by their segments"
+    remark += " with delayed weights" if delayed else ""
+    remark += f", if computation beside communication takes {slowdown:.3g} times as long" if slowdown > 1 else ""
+    return replace(segments, slowdown=slowdown, delayed_weights=delayed), (remark,)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UnsetType
 from numpy.typing import NDArray
 
 from pipeplan.answers.answers import AnswerRecord, FilePath
@@ -242,8 +242,8 @@ def diff_timelines(
             ranks=tuple(rank_differences(planned, measured, exposed)),
             slowest=tuple(slowest_ops(planned, before, after, measured.start[match])),
             departure=first_departure(planned, measured, match, resimulate.transfer),
-            planned_exposed=UNSET if exposed is None else _sum_of(exposed[0]),
-            measured_exposed=UNSET if exposed is None else _sum_of(exposed[1]),
+            planned_exposed=_sum_of(exposed[0]),
+            measured_exposed=_sum_of(exposed[1]),
         ),
         planned=planned,
         measured=measured,
@@ -261,10 +261,10 @@ def diff_timelines(
     )
 
 
-def _sum_of(ranks: Exposed) -> float | None:
-    """Return the time of all ranks; None if that of any is not known."""
-    known = [time for time in ranks if time is not None]
-    return sum(known) if len(known) == len(ranks) else None
+def _sum_of(ranks: Exposed) -> float | UnsetType | None:
+    """Return the time of all ranks, or what stands for that of any rank without one."""
+    known = [time for time in ranks if isinstance(time, float)]
+    return sum(known) if len(known) == len(ranks) else next(time for time in ranks if not isinstance(time, float))
 
 
 def _work(timeline: Timeline) -> float:

@@ -188,32 +188,31 @@ def slowest_ops(planned: Timeline, before: Floats, after: Floats, starts: Floats
         )
 
 
-Exposed = Sequence[float | None]
-"""Exposed communication of each rank, None where it is not known."""
+Exposed = Sequence[float | UnsetType | None]
+"""Exposed communication of each rank, None where it is not known, UNSET where nothing is said of it."""
 
 
-def exposed_of(planned: Timeline, segments: Segments | None, measured: Exposed) -> tuple[Exposed, Exposed] | None:
-    """Return the exposed communication in the plan and in the run; None if neither is known to have any."""
-    unknown = [None] * planned.schedule.ranks
-    in_run = measured or unknown
-    in_plan = unknown if segments is None else inner_communication(planned, segments)[0].tolist()
-    return (in_plan, in_run) if any(in_plan) or any(in_run) else None
+def exposed_of(planned: Timeline, segments: Segments | None, measured: Exposed) -> tuple[Exposed, Exposed]:
+    """Return the exposed communication in the plan and in the run; UNSET if neither is known to have any."""
+    ranks = planned.schedule.ranks
+    in_run = measured or [None] * ranks
+    in_plan = [None] * ranks if segments is None else inner_communication(planned, segments)[0].tolist()
+    return (in_plan, in_run) if any(in_plan) or any(in_run) else ([UNSET] * ranks, [UNSET] * ranks)
 
 
 def rank_differences(
-    planned: Timeline, measured: Timeline, exposed: tuple[Exposed, Exposed] | None = None
+    planned: Timeline, measured: Timeline, exposed: tuple[Exposed, Exposed]
 ) -> Iterator[RankDifference]:
     """Yield the difference of each rank of two timelines of the same ops."""
     for rank in range(planned.schedule.ranks):
-        of_rank = (UNSET, UNSET) if exposed is None else (exposed[0][rank], exposed[1][rank])
         yield RankDifference(
             rank=rank,
             busy_planned=float(planned.work[rank]),
             busy_measured=float(measured.work[rank]),
             idle_planned=float(planned.idle[rank]),
             idle_measured=float(measured.idle[rank]),
-            exposed_planned=of_rank[0],
-            exposed_measured=of_rank[1],
+            exposed_planned=exposed[0][rank],
+            exposed_measured=exposed[1][rank],
         )
 
 

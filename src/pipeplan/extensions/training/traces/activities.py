@@ -8,13 +8,14 @@ is also one if the host launched it before or after all computation of its op. A
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipeplan.extensions.training.traces.annotations import RESOLUTION, AnnotatedOp
+from pipeplan.model import Floats
 
 COMPUTE = 0
 """Lane of computation and of messages between stages; the others are positions in ``LANES``."""
@@ -61,14 +62,14 @@ class Activities:
 class GpuWork(NamedTuple):
     """A kernel or copy on a GPU, in microseconds.
 
-    ``name`` is None for a copy; ``collective`` is PyTorch's name of what an NCCL kernel does, if known.
+    ``name`` is empty for a copy; ``collective`` is PyTorch's name of what an NCCL kernel does, if known.
     """
 
     stream: int
     launched: float
     start: float
     end: float
-    name: str | None
+    name: str
     collective: str = ""
 
 
@@ -94,49 +95,39 @@ def gpu_activities(work: Sequence[GpuWork], marks: Sequence[AnnotatedOp]) -> tup
     Its work is computation and all-to-alls. Copies count only on streams that also compute: a stream with copies alone
     moves data.
     """
-    messages_named = {name for name in {item.name for item in work} if name is not None and is_message(name)}
-    computing = {item.stream for item in work if item.name is not None and item.name not in messages_named}
-    kernels: list[Activity] = []
-    messages: list[Activity] = []
-    for item, lane in zip(work, _lanes(work, messages_named, marks), strict=True):
-        activity = Activity(item.stream, item.launched, item.start, item.end, lane)
-        if item.name in messages_named and lane != ALL_TO_ALL:
-            messages.append(activity)
-        elif item.stream in computing or lane == ALL_TO_ALL:
-            kernels.append(activity)
-    return Activities(kernels), Activities(messages)
+    of_names = {names: (lane_of(*names), is_message(names[0])) for names in {item[4:] for item in work}}
+    of_work = [of_names[item[4:]] for item in work]
+    messages = [message for _, message in of_work]
+    lanes = _lanes(work, np.array([lane for lane, _ in of_work], np.intp), np.array(messages, np.bool_), marks)
+    computing = {item.stream for item, message in zip(work, messages, strict=True) if item.name and not message}
+    activities: tuple[list[Activity], list[Activity]] = [], []
+    for item, lane, message in zip(work, lanes.tolist(), messages, strict=True):
+        beside = message and lane != ALL_TO_ALL
+        if beside or item.stream in computing or lane == ALL_TO_ALL:
+            activities[beside].append(Activity(item.stream, item.launched, item.start, item.end, lane))
+    return Activities(activities[0]), Activities(activities[1])
 
 
-def _lanes(work: Sequence[GpuWork], messages: Container[str | None], marks: Sequence[AnnotatedOp]) -> list[int]:
-    """Return the lane of each kernel or copy; ``messages`` are the names of kernels that transfer messages."""
-    names = {(item.name, item.collective) for item in work}
-    of_names = {
-        (name, collective): COMPUTE if name is None else lane_of(name, collective) for name, collective in names
-    }
-    lanes = [of_names[item.name, item.collective] for item in work]
-    unnamed = [number for number, lane in enumerate(lanes) if lane == _UNNAMED]
-    if not unnamed:
-        return lanes
-    op = _ops_launching(work, marks)
+def _lanes(
+    work: Sequence[GpuWork], lanes: NDArray[np.intp], messages: NDArray[np.bool_], marks: Sequence[AnnotatedOp]
+) -> NDArray[np.intp]:
+    """Return the lanes with those of unnamed kernels; ``messages`` is True for kernels that transfer messages."""
+    unnamed = lanes == _UNNAMED
     launched = np.array([item.launched for item in work])
-    computes = [number for number, item in enumerate(work) if lanes[number] == COMPUTE and item.name not in messages]
+    spans = np.array([mark.span[1:3] for mark in marks if mark.computes], np.float64).reshape(-1, 2)
+    op = span_of(launched, *spans.T)
     # What no op launches counts as launched by one more op, behind the others.
-    first, last = np.full(len(marks) + 1, np.inf), np.full(len(marks) + 1, -np.inf)
+    first, last = np.full(len(spans) + 1, np.inf), np.full(len(spans) + 1, -np.inf)
+    computes = (lanes == COMPUTE) & ~messages
     np.minimum.at(first, op[computes], launched[computes])
     np.maximum.at(last, op[computes], launched[computes])
-    outside = op == len(marks)
-    pipeline = {work[number].stream for number in unnamed if outside[number]}
-    between = ~outside & (first[op] < launched) & (launched < last[op])
-    for number in unnamed:
-        lanes[number] = ALL_TO_ALL if between[number] and work[number].stream not in pipeline else COMPUTE
-    return lanes
+    stream = np.array([item.stream for item in work])
+    of_pipeline = np.isin(stream, stream[unnamed & (op < 0)])
+    exchanges = (first[op] < launched) & (launched < last[op]) & ~of_pipeline
+    return np.where(unnamed, np.where(exchanges, ALL_TO_ALL, COMPUTE), lanes)
 
 
-def _ops_launching(work: Sequence[GpuWork], marks: Sequence[AnnotatedOp]) -> NDArray[np.intp]:
-    """Return the number of the compute op in which the host launched each kernel or copy; that behind the last for none."""
-    ops = [number for number, mark in enumerate(marks) if mark.computes]
-    spans = np.array([marks[number].span[1:3] for number in ops], np.float64).reshape(-1, 2)
-    launched = np.array([item.launched for item in work])
-    which = np.searchsorted(spans[:, 0], launched, side="right") - 1
-    inside = (which >= 0) & (launched <= np.append(spans[:, 1], -np.inf)[which])
-    return np.where(inside, np.append(ops, len(marks))[which], len(marks)).astype(np.intp)
+def span_of(times: Floats, starts: Floats, ends: Floats) -> NDArray[np.intp]:
+    """Return the number of the span that each time is in, -1 in none. Spans are sorted and do not overlap."""
+    which = np.searchsorted(starts, times, side="right") - 1
+    return np.where(times <= np.append(ends, -np.inf)[which], which, -1)

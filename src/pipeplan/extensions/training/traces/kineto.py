@@ -143,7 +143,7 @@ def _gpu_work(events: Sequence[_Event]) -> list[GpuWork]:
             launched=launched[event.args.correlation],
             start=event.ts,
             end=event.end,
-            name=event.name if event.cat == "kernel" else None,
+            name=event.name if event.cat == "kernel" else "",
             collective=event.args.collective,
         )
         for event in events

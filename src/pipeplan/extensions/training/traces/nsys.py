@@ -120,8 +120,7 @@ def _work(database: Connection) -> dict[int, list[GpuWork]]:
         for process, correlation, stream, start, end, name in _rows(database, query):
             key = int(process) >> _PROCESS
             if (launch := launched.get((key, correlation))) is not None:
-                text = None if name is None else str(name)
-                work[key].append(GpuWork(int(stream), launch, _micro(start), _micro(end), text))
+                work[key].append(GpuWork(int(stream), launch, _micro(start), _micro(end), str(name or "")))
     return work
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.extensions.training.traces.activities import COMPUTE, Activities
+from pipeplan.extensions.training.traces.activities import COMPUTE, Activities, span_of
 from pipeplan.extensions.training.traces.annotations import RESOLUTION, AnnotatedOp
 from pipeplan.extensions.training.traces.pieces import OpPieces, pieces_of
 from pipeplan.model import BACKWARD_KINDS, Floats, Kind, Op
@@ -180,10 +180,7 @@ def _own_work(recorded: Recorded, number: int, work: Activities) -> NDArray[np.i
     here = work.within(span.start, _until(recorded, number))
     if work is recorded.operators:
         here = here[work.stream[here] == recorded.threads.get(span.thread, -1)]
-    launched = work.launched[here]
-    which = np.searchsorted(recorded.moves[0], launched, side="right") - 1
-    moving = (which >= 0) & (launched <= np.append(recorded.moves[1], -np.inf)[which])
-    return here[~moving]
+    return here[span_of(work.launched[here], *recorded.moves) < 0]
 
 
 def _turns_to_messages(recorded: Recorded, start: float, end: float) -> bool:

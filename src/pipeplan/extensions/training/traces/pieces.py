@@ -97,8 +97,7 @@ def segments_of(ops: Sequence[OpPieces], time: float) -> tuple[tuple[Segment, ..
 
     They are medians by position over the ops with the most frequent list of communications.
     """
-    lists = Counter(op.lanes for op in ops)
-    common, count = lists.most_common(1)[0]
+    common, count = Counter(op.lanes for op in ops).most_common(1)[0]
     typical = np.median([op.times for op in ops if op.lanes == common], axis=0)
     names: list[str] = []
     times: list[float] = []
@@ -117,6 +116,5 @@ def segments_of(ops: Sequence[OpPieces], time: float) -> tuple[tuple[Segment, ..
         if lane != COMPUTE:
             names.append(LANES[lane])
             times.append(exposed)
-    whole = sum(times)
-    scale = time / whole
+    scale = time / sum(times)
     return tuple((name, scale * part) for name, part in zip(names, times, strict=True) if part), count

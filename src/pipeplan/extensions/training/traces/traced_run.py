@@ -78,9 +78,7 @@ class MeasuredRun:
     @property
     def typical_exposed(self) -> tuple[float | None, ...]:
         """Exposed communication of each rank in the timeline of median length; empty if unknown."""
-        typical = self.typical
-        pairs = zip(self.timelines, self.exposed, strict=False)
-        return next((exposed for timeline, exposed in pairs if timeline is typical), ())
+        return self.exposed[self.timelines.index(self.typical)] if self.exposed else ()
 
     def __str__(self) -> str:
         counts = ((self.steps, "step"), (self.replicas, "replica"), (self.files, "file"))
@@ -153,13 +151,12 @@ def _exposed(pipelines: Sequence[Sequence[RankTrace]], steps: int) -> tuple[tupl
     pieces = (part for pipeline in pipelines for trace in pipeline for part in trace.pieces)
     if not any(part is not None and part.lanes for part in pieces):
         return ()
-    return tuple(tuple(_exposed_in(trace, step) for trace in ranks) for step in range(steps) for ranks in pipelines)
 
+    def of_rank(trace: RankTrace, step: int) -> float | None:
+        known = [part.exposed for number in trace.steps[step] if (part := trace.pieces[number]) is not None]
+        return sum(known) / 1e3 if known else None
 
-def _exposed_in(trace: RankTrace, step: int) -> float | None:
-    pieces = [trace.pieces[number] for number in trace.steps[step]]
-    known = [part.exposed for part in pieces if part is not None]
-    return sum(known) / 1e3 if known else None
+    return tuple(tuple(of_rank(trace, step) for trace in ranks) for step in range(steps) for ranks in pipelines)
 
 
 def pause(before: tuple[Timeline, float], after: tuple[Timeline, float]) -> float:
