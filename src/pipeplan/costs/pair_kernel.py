@@ -10,7 +10,7 @@ BACKWARD, WEIGHT, FORWARD = range(3)
 """Turns of a step on the compute lane: a piece of the backward, its weights, a piece of the forward."""
 
 
-class Chains(NamedTuple):
+class OpChains(NamedTuple):
     """Ops in the order of their pieces: computation, communication, computation, ..., computation.
 
     ========= ===================================================================================================
@@ -55,7 +55,7 @@ class PairResults(NamedTuple):
     end: Annotated[Floats, "turns"]
 
 
-def run_pairs(chains: Chains, pairs: Pairs, slowdown: float, results: PairResults) -> None:
+def run_pairs(chains: OpChains, pairs: Pairs, slowdown: float, results: PairResults) -> None:
     """Run every pair, and write its times.
 
     Each lane works in one order, step by step, and waits where the next piece is not ready::
@@ -69,7 +69,7 @@ def run_pairs(chains: Chains, pairs: Pairs, slowdown: float, results: PairResult
         run_pair(chains, pairs.forward[pair], pairs.backward[pair], pair, slowdown, results)
 
 
-def run_pair(chains: Chains, forward: int, backward: int, pair: int, slowdown: float, results: PairResults) -> None:
+def run_pair(chains: OpChains, forward: int, backward: int, pair: int, slowdown: float, results: PairResults) -> None:
     """Run one pair.
 
     A lane has ended the pieces before its place, so the places say what each op waits for: of step i, the backward has

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs.pair_kernel import Chains, PairResults, Pairs, run_pairs
+from pipeplan.costs.pair_kernel import OpChains, PairResults, Pairs, run_pairs
 from pipeplan.costs.values import NOT_NEGATIVE
 from pipeplan.costs.written_numbers import number_fault
 from pipeplan.foundation.errors import CostError, UnknownNameError
@@ -226,7 +226,7 @@ class PairTimes(NamedTuple):
     hidden: Floats
 
 
-class Piece(NamedTuple):
+class PairPiece(NamedTuple):
     """A piece of a pair: kind of its op (F, I, B or W), lane, and times from the start of the pair."""
 
     kind: Kind
@@ -320,7 +320,7 @@ class Segments:
         _RUN_PAIRS((self._chains.steps, Pairs(forward, backward), self.slowdown), (results,))
         return results
 
-    def lanes(self, forward: int, backward: int, inputs: bool = False) -> tuple[Piece, ...]:
+    def lanes(self, forward: int, backward: int, inputs: bool = False) -> tuple[PairPiece, ...]:
         """Return the pieces of a pair that take time, by their starts.
 
         The arguments are those of :meth:`together`. The weights of a full backward are part of its pieces, unless they
@@ -337,7 +337,7 @@ class Segments:
         for steps in zip_longest(other, own, fillvalue=_Step()):
             turns += [(of, step.lane) for of, step in zip((kind, Kind.F), steps, strict=True)]
         times = zip(turns, results.begin.tolist(), results.end.tolist(), strict=False)
-        pieces = (Piece(*turn, begin, end) for turn, begin, end in times if end > begin)
+        pieces = (PairPiece(*turn, begin, end) for turn, begin, end in times if end > begin)
         return tuple(sorted(pieces, key=attrgetter("begin", "lane")))
 
     def scaled(self, factors: Floats, *, communication: float = 1.0) -> Segments:
@@ -362,14 +362,14 @@ class Segments:
         content = list(numbers)
         message, compute, weight = np.array([step[:3] for steps in content for step in steps]).T.copy()
         length = np.array([len(steps) for steps in content], np.int64)
-        chains = Chains(np.cumsum(length) - length, length, compute, weight, message)
+        chains = OpChains(np.cumsum(length) - length, length, compute, weight, message)
         return _StageChains(chains, content, *np.array(of_stages, np.int64).T.copy())
 
 
 class _StageChains(NamedTuple):
     """Chains that occur, each once, and the number of each stage's F, I and B among them; number 0 has no steps."""
 
-    steps: Chains
+    steps: OpChains
     content: list[tuple[_Step, ...]]
     forward: NDArray[np.int64]
     inputs: NDArray[np.int64]
