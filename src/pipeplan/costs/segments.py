@@ -36,7 +36,7 @@ COMPUTE: Lane = "compute"
 _NAMES: tuple[str, ...] = get_args(Lane)
 
 Segment = tuple[str, float]
-"""What a part of an op does, and its time. In files it is a mapping: ``{compute: 1.2}``."""
+"""Name and time of a part of an op: a computation or a communication. Files have it as a mapping, ``{compute: 1.2}``."""
 
 _RUN_PAIRS = Kernel(run_pairs)
 
@@ -82,15 +82,12 @@ class OpSegments:
 
     def scaled(self, factors: Sequence[float], *, communication: float = 1.0) -> OpSegments:
         """Return the segments with the times of F, I and W multiplied by a factor each, and of communication by another."""
-        return OpSegments(
-            **{
-                op: tuple(
-                    (name, time * factor * (1.0 if name == COMPUTE else communication)) for name, time in segments
-                )
-                for op, factor in zip(OPS, factors, strict=True)
-                for segments in [getattr(self, op)]
-            }
-        )
+
+        def times(op: str, factor: float) -> tuple[Segment, ...]:
+            segments: tuple[Segment, ...] = getattr(self, op)
+            return tuple((name, time * factor * (1.0 if name == COMPUTE else communication)) for name, time in segments)
+
+        return OpSegments(**{op: times(op, factor) for op, factor in zip(OPS, factors, strict=True)})
 
 
 OPS = ("forward", "backward_input", "backward_weight")

@@ -147,7 +147,7 @@ class Costs:
             self._check_overlap(self.overlap)
 
     def _check_overlap(self, overlap: Floats) -> None:
-        for row in [overlap] if overlap.ndim == 1 else pair_table(overlap.tolist(), self.stages):
+        for row in [overlap] if overlap.ndim == 1 else pair_table(overlap, self.stages):
             self._check_times("overlap", row)
         longer = np.maximum(_of_forward(self.forward, overlap), self.backward)
         short = np.argwhere(overlap < longer)
@@ -591,16 +591,16 @@ def _of_forward(times: Floats, overlap: Floats) -> Floats:
     return times if overlap.ndim == 1 else times[:, None]
 
 
-def pair_table(rows: Sequence[Any], stages: int) -> Floats:
+def pair_table(rows: Sequence[Any] | Floats, stages: int) -> Floats:
     """Return a table of the times of pairs, shape (stages, stages), from its rows; raise CostError for any other shape."""
-    lengths = {len(row) if isinstance(row, tuple | list) else 0 for row in rows}
+    lengths = {len(row) if isinstance(row, tuple | list | np.ndarray) else 0 for row in rows}
     if len(rows) != stages or lengths != {stages}:
         raise CostError(
             f"overlap times: expected a table of {stages} rows with {stages} values each for {stages} stages, a row per "
             f"stage of the forward, a value per stage of the backward",
             field="overlap_times",
         )
-    return np.array(rows, np.float64)
+    return np.asarray(rows, np.float64)
 
 
 def per_stage(
