@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web app needs the extra 'web'")
 
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pipeplan
@@ -179,6 +180,31 @@ def test_back_undoes_an_edit(watched):
     page.reload()
     page.wait_for_selector(".edit[data-judged]")
     assert page.input_value(".rows-text") == edits[0]
+
+
+@pytest.mark.parametrize("how", ["forward", "typed"])
+def test_a_schedule_that_arrives_late_does_not_replace_an_edit(watched, how):
+    watched.page.goto(f"{watched.address}/?ranks=4&microbatches=8&schedules=1f1b&show=1f1b&open=edit")
+    page = watched.page
+    page.wait_for_selector(".edit[data-judged]")
+    edit = page.input_value(".rows-text").replace("1F3 1B1", "1B1 1F3", 1)
+    page.fill(".rows-text", edit)
+    page.wait_for_function("text => history.state?.rows === text", arg=edit)
+    written(watched)
+    late: list[Any] = []
+    page.route("**/api/edit/begin", lambda route: late.append(route))  # noqa: PLW0108 - Playwright marks the function
+    with page.expect_request("**/api/edit/begin"):
+        page.go_back()
+    if how == "forward":
+        page.go_forward()
+    else:
+        page.fill(".rows-text", edit)
+    page.wait_for_function("text => document.querySelector('.rows-text').value === text", arg=edit)
+    with page.expect_response("**/api/edit/begin"):
+        late.pop(0).continue_()
+    written(watched)
+    assert page.input_value(".rows-text") == edit
+    assert page.evaluate("history.state?.rows") == edit
 
 
 def test_a_link_of_a_preset_opens_as_that_preset(watched):

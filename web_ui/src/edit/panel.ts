@@ -134,6 +134,7 @@ export class EditPanel implements Panel {
       return;
     }
     this.pendingRows = null;
+    this.beginning += 1; // a schedule that has yet to arrive belongs to another entry
     if ((rows ?? session.original) === session.text) return;
     session.history.goTo(rows ?? session.original);
     this.area.text = session.text;
@@ -153,10 +154,11 @@ export class EditPanel implements Panel {
     if (this.session !== null) this.select.value = this.session.original === "" ? EMPTY : own;
   }
 
-  /** Begin with a schedule of the comparison, or with an empty text. */
+  /** Begin with a schedule of the comparison, or with an empty text; an edit made before it arrives is kept instead. */
   private async begin(name: string): Promise<void> {
     this.beginning += 1;
     const turn = this.beginning;
+    const text = this.session?.text;
     const saved = this.sessions.get(name);
     if (this.session?.edited === true)
       this.sessions.set(this.session.original === "" ? EMPTY : this.session.name, this.session);
@@ -167,7 +169,13 @@ export class EditPanel implements Panel {
     }
     try {
       const session = name === EMPTY ? Session.empty() : Session.of(await api.begin(this.host.request([name])));
-      if (turn === this.beginning) this.use(session);
+      if (turn !== this.beginning) return;
+      if (this.session?.text === text) {
+        this.use(session);
+        return;
+      }
+      this.offer();
+      this.again();
     } catch (error) {
       if (turn === this.beginning) this.fail(error);
     }
