@@ -54,3 +54,14 @@ def test_without_roles_the_trainer_divides_the_model_itself():
     assert "layout '" not in text
     # Without costs per layer, they are the trainer's own layers.
     assert "'Et*3|t*4|t*4|t*3L'" in str(pipeplan.export("1f1b", to="megatron", layers_per_stage=(3, 4, 4, 3), **SHAPE))
+
+
+def test_settings_delay_the_weights_of_pairs_if_the_costs_do(tmp_path):
+    parts = {op: [{"compute": 1}, {"all_to_all": 1}, {"compute": 1}] for op in ("forward", "backward_input")}
+    costs = pipeplan.Settings(segments=parts | {"backward_weight": [{"compute": 1}]}, delayed_weights=True, **SHAPE)
+    name = "interleaved-1f1b-overlap"
+    assert "    --delay-wgrad-compute" in pipeplan.export(name, to="megatron", settings=costs).text
+    pipeplan.simulate(name, settings=costs).save(tmp_path / "a.bridge.py")
+    assert "delay_wgrad_compute = True" in (tmp_path / "a.bridge.py").read_text()
+    at_once = costs.replace(delayed_weights=False)
+    assert "--delay-wgrad-compute" not in pipeplan.export(name, to="megatron", settings=at_once).text

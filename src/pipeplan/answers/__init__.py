@@ -3,7 +3,7 @@
 from pipeplan.foundation.lazy import lazy_names
 
 _HOMES = {
-    "answers": "contents_of save",
+    "answers": "contents_of save training_of",
     "arguments": "DEFAULT_SCHEDULE ScheduleLike configured",
     "checking": "CheckOptions Verdict check checked",
     "comparing.columns": "ColumnOptions LeastBound",

@@ -2,6 +2,7 @@
 
 from pipeplan.answers.answers import contents_of as contents_of
 from pipeplan.answers.answers import save as save
+from pipeplan.answers.answers import training_of as training_of
 from pipeplan.answers.arguments import DEFAULT_SCHEDULE as DEFAULT_SCHEDULE
 from pipeplan.answers.arguments import ScheduleLike as ScheduleLike
 from pipeplan.answers.arguments import configured as configured

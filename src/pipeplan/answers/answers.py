@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack, overload
 
@@ -251,11 +252,13 @@ def save(
             files = {str(path.parent / name): text for name, text in own.files.items()}
             return write_settings(replace(own, files=files), path)
 
-    def of_trainer() -> Training:
-        chosen = training or Training()
-        return answer._trained(chosen) if isinstance(answer, AnswerRecord) else chosen
-
+    of_trainer = partial(training_of, answer, training or Training())
     return write(contents_of(answer), path, ending=ending, what=word_for(answer), training=of_trainer, **look)
+
+
+def training_of(answer: Writable, training: Training) -> Training:
+    """Return settings of a trainer with what an answer adds to them."""
+    return answer._trained(training) if isinstance(answer, AnswerRecord) else training
 
 
 def contents_of(answer: Writable) -> Mapping[Content, Callable[[Format], Any]]:

@@ -214,16 +214,14 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
         return holding(Export(text=f"{text}\n", files={}, warnings=()), to="", origin=None)
     chosen = export_format(to)
     require_trainer(chosen, options, used=() if chosen.write_for_release is None else ("trainer_version",))
-    training: Training = options
     wanted = options.rearrangement
     if chosen.write_settings is None:
-        return _of_schedule(chosen, source, settings, wanted, training)
-    layers = settings.layers_per_stage
+        return _of_schedule(chosen, source, settings, wanted, options)
+    layers = None if settings.layers is not None else settings.layers_per_stage
     # Without costs per layer, they are the trainer's layers of each stage alone.
     schedule = _order(source, settings.replace(layers_per_stage=None) if settings.layers is None else settings, wanted)
-    if settings.layers is not None:
-        training = with_blocks(training, settings, schedule.stages)
-    elif isinstance(layers, str):
+    training = with_blocks(options, settings, schedule.stages)
+    if isinstance(layers, str):
         layout = read_layout(layers)
         _require_same_mtp(layout, training)
         training = replace(training, layers=layout.layers, mtp_layers=layout.mtp_layers)
@@ -365,7 +363,7 @@ def converted(source: str, target: Path, settings: Settings, options: ExportOpti
     require_trainer(chosen, options)
     schedule = content.schedule if isinstance(content, Timeline) else content
     if chosen.write_settings is not None and isinstance(schedule, Schedule):
-        written = chosen.write_settings(schedule, placed(options, target))
+        written = chosen.write_settings(schedule, placed(with_blocks(options, settings, schedule.stages), target))
         require_apart([target, *map(Path, written.files)], sources)
         return write_settings(written, target)
     with replacing(target) as temporary:

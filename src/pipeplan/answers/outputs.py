@@ -127,7 +127,7 @@ def write(
     if chosen.write_settings is not None and not is_stream(path):
         return write_settings(chosen.write_settings(contents["settings"](chosen), placed(training(), path)), path)
     with replacing(path) as temporary:
-        temporary.write_bytes(content_as(chosen, contents, **look))
+        temporary.write_bytes(content_as(chosen, contents, training=training, **look))
     return Written.of(path, warnings=() if chosen.warnings is None else chosen.warnings(contents["schedule"](chosen)))
 
 
@@ -158,10 +158,11 @@ def placed(training: Training, path: Path) -> Training:
 
 
 def with_blocks(training: Training, settings: Settings, stages: int) -> Training:
-    """Return the training with the blocks of each stage, and the MTP layers, that follow from the roles of layers.
+    """Return the training with the settings' delayed weights, and blocks of stages and MTP layers by the roles of layers.
 
     Raises InputError for roles where no trainer has them, and for another number of MTP layers.
     """
+    training = replace(training, delayed_weights=settings.delayed_weights)
     counted = None if training.layers is not None else settings.blocks(stages)
     if counted is None:
         return training
@@ -175,6 +176,7 @@ def content_as(
     chosen: Format,
     contents: Contents,
     order: Sequence[Content] = _WHOLE,
+    training: Callable[[], Training] = Training,
     **look: Unpack[Look],
 ) -> bytes:
     """Return contents in a format as bytes: the first content in this order that the format supports.
@@ -183,7 +185,7 @@ def content_as(
     """
     content = next(kind for kind in order if kind in contents and kind in chosen.writers)
     drawn = content in {"report", "pictures", "front picture", "plan picture"}
-    more = (Training(),) if content == "settings" else ()
+    more = (training(),) if content == "settings" else ()
     written = chosen.writers[content](contents[content](chosen), *more, **(look if drawn else {}))
     text = written.text if isinstance(written, TrainerSettings) else written
     return text.encode() if isinstance(text, str) else text

@@ -72,6 +72,8 @@ class Training(Options):
     trainer_version
         Release of the trainer; None: the newest known one that can be installed, and for PyTorch's schedules with
         communication (``torch-csv-comms``) the installed one, if any.
+    delayed_weights
+        True if the costs delay the weights of overlapped pairs, for trainers that can.
 
     Raises
     ------
@@ -80,6 +82,7 @@ class Training(Options):
     """
 
     layers: tuple[int, ...] | None = None
+    delayed_weights: bool = False
     # A table, read by columns: formatted, it would have a line for every argument.
     # fmt: off
     mtp_layers: int = option(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 
 from pipeplan.formats import Format, TrainerSettings, Training
@@ -113,6 +113,7 @@ def order_and_compute(schedule: Schedule, training: Training) -> tuple[Schedule,
     """
     compute = schedule.keep(among(schedule.columns.kind, (*COMPUTE_KINDS, *HOST_KINDS)))
     full, order = _order_by_rows(compute)
+    order = replace(order, delayed_weights=order.delayed_weights or (order.overlap and training.delayed_weights))
     _require_order(compute, order, training)
     if not order.makes(full):
         raise ShapeError(f"{_name(schedule)} differs from the order that Megatron-LM generates for {order}")

@@ -45,6 +45,10 @@ class SearchFigures(Protocol):
         """True if the search was free to recompute or offload."""
 
     @property
+    def overlaps(self) -> bool:
+        """True if the search was free to overlap pairs; otherwise its bound holds without them."""
+
+    @property
     def layers_per_stage(self) -> tuple[int, ...] | UnsetType:
         """Number of layers of each stage, if the search decided the layout."""
 
@@ -102,7 +106,7 @@ class Result(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=False)
         return [view_of_result(self)]
 
     def _trained(self, training: Training) -> Training:
-        """Return settings of a trainer with the blocks of each stage, if costs per layer have roles."""
+        """Return settings of a trainer with what follows from those of the costs."""
         from pipeplan.answers.outputs import with_blocks
 
         return training if self._settings is None else with_blocks(training, self._settings, self.stages)
@@ -291,6 +295,7 @@ def _covered(schedule: Schedule, limits: Limits | None, search: SearchFigures | 
         "schedules of any layout on these placements" if layouts else "schedules on this placement",
         "without slices" if schedule.slices == 1 else f"in {schedule.slices} slices",
         *(["recomputing the same stages"] if narrow else []),
+        *([] if search is None or search.overlaps else ["without overlapped pairs"]),
         *([] if limits is None else ["within the memory limit"]),
     ]
     return ", ".join(parts)

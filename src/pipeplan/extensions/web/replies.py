@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pipeplan.answers import (
@@ -20,6 +21,7 @@ from pipeplan.answers import (
     load_config,
     shipped_costs,
     timed,
+    training_of,
 )
 from pipeplan.costs import SETTINGS, Config, Settings
 from pipeplan.extensions.web.faults import as_json, at_field, fault
@@ -258,9 +260,10 @@ def _file(simulated: Sequence[Result], format: Format, allowed: Allowed) -> tupl
     answer = simulated[0] if len(simulated) == 1 else comparison_of_results(simulated, allowed)
     contents: dict[Content, Callable[[Format], Any]] = {**contents_of(answer)}
     contents["pictures"] = lambda form: views(simulated, reasons=form.explains)
-    body = content_as(format, contents)
+    training = partial(training_of, answer, Training())
+    body = content_as(format, contents, training=training)
     if format.write_settings is not None:
-        settings = format.write_settings(contents["settings"](format), Training())
+        settings = format.write_settings(contents["settings"](format), training())
         named = (f"these settings name {name}: download the PyTorch CSV, too" for name in settings.files)
         return body, (*settings.warnings, *named)
     return body, () if format.warnings is None else tuple(format.warnings(contents["schedule"](format)))

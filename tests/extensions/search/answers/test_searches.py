@@ -245,3 +245,21 @@ def test_a_start_of_slices_needs_the_setting():
     start = pipeplan.simulate("mepipe", ranks=2, microbatches=2).schedule
     with pytest.raises(ShapeError, match="2 microbatches, unsliced; set slices to 4"):
         pipeplan.search(start=start, ranks=2, microbatches=2, chunks=2, placement="loop", seconds=1)
+
+
+def test_a_search_that_overlaps_none_says_so_and_takes_no_start_with_pairs(capsys):
+    options: dict[str, Any] = {
+        "ranks": 2,
+        "microbatches": 2,
+        "overlap_times": 2,
+        "placement": "linear",
+        "evaluations": 50,
+    }
+    result = pipeplan.search(leave="overlap", **options)
+    assert "without overlapped pairs" in result.bound_covers
+    result.print(verbose=True)
+    assert "no schedule of this placement without overlapped pairs is shorter" in " ".join(
+        capsys.readouterr().out.split()
+    )
+    with pytest.raises(ShapeError, match="cannot start from 1f1b-overlap: it overlaps forwards"):
+        pipeplan.search(leave="overlap", start="1f1b-overlap", **options)

@@ -173,6 +173,11 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
         return self.decided.frees_memory
 
     @property
+    def overlaps(self) -> bool:
+        """True if the search was free to overlap pairs."""
+        return "overlap" in self.decided.choices
+
+    @property
     def summary_fields(self) -> str:
         """Paths of the parts of its JSON that are in the summary of its result."""
         return """found_by optimal interrupted seconds best_published gain best_published_anywhere gain_anywhere

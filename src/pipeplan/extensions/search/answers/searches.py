@@ -437,7 +437,7 @@ def _unused(settings: Settings, solution: SearchResult, starts: bool) -> Iterato
 def _starts(options: ScheduleSearchOptions, settings: Settings, problems: list[Problem]) -> list[Schedule]:
     """Return the schedules that a search goes on from; with any placement, add the problem of each one's own.
 
-    Raises ShapeError for a start of another placement, or of other microbatches or slices.
+    Raises ShapeError for a start of another placement, or of other microbatches or slices, or whose pairs are left out.
     """
     sources = options.start if isinstance(options.start, list | tuple) else [options.start]
     schedules = [resolve(source, settings) for source in sources]
@@ -455,4 +455,10 @@ def _starts(options: ScheduleSearchOptions, settings: Settings, problems: list[P
                 field="start",
             )
         require_shape(schedule, own)
+        if own.costs.has_pair_times and not own.choices.overlap and schedule.joined.any():
+            raise ShapeError(
+                f"cannot start from {label(source)}: it overlaps forwards with backwards, and leave overlap overlaps none: "
+                "drop one of the two",
+                field="start",
+            )
     return schedules
