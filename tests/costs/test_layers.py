@@ -234,3 +234,6 @@ def test_a_file_of_layers(tmp_path, ending):
     config = tmp_path / "config.yaml"
     config.write_text(f"ranks: 2\nmicrobatches: 4\nlayers: {json.dumps(LAYERS)}\n")
     assert load_layers(path) == load_config(config).settings["layers"] == load_layers(config)
+    config.write_text(f"pair_slowdown: 1.2\nlayers: {json.dumps(LAYERS)}\n")
+    with pytest.raises(CostError, match="also sets pair_slowdown: pass it as a config file, with -c"):
+        load_layers(config)

@@ -256,11 +256,17 @@ def load_layers(path: Path) -> tuple[Layer, ...]:
     UnknownNameError
         If a key or the suffix is unknown.
     CostError
-        If a value has the wrong type.
+        If a value has the wrong type, or the file also sets how pairs of the layers run.
     """
     from pipeplan.foundation.documents import read_document
 
-    layers: tuple[Layer, ...] = _list_of("layers", read_document(path, "layers file"), path)
+    content = read_document(path, "layers file")
+    layers: tuple[Layer, ...] = _list_of("layers", content, path)
+    for name in ("pair_slowdown", "delayed_weights"):
+        if isinstance(content, dict) and content.get(name):
+            raise CostError(
+                f"the layers file {path} also sets {name}: pass it as a config file, with -c", field="layers"
+            )
     return layers
 
 
