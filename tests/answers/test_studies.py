@@ -9,6 +9,7 @@ import pytest
 
 import pipeplan
 from pipeplan.answers import ScheduleLike
+from pipeplan.costs import OPS
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.sweeps import SweepProgress
 from pipeplan.strategies import STRATEGIES
@@ -59,6 +60,16 @@ def test_the_keys_of_a_dictionary_name_its_values(tmp_path, capsys):
     table = capsys.readouterr().out
     assert "no room" not in table
     assert "60.9%" in table
+
+
+def test_segments_of_all_stages_are_one_value_and_named_ones_vary():
+    slow, fast = ({op: [{"compute": time}, {"all_to_all": 1}] for op in OPS} for time in (2, 1))
+    shape: dict[str, Any] = {"ranks": 2, "microbatches": 2}
+    study = pipeplan.sweep("1f1b-overlap", segments=slow, pair_slowdown=[1, 1.5], **shape)
+    named = pipeplan.sweep("1f1b-overlap", segments={"slow": slow, "fast": fast}, **shape)
+    assert study.varied == ("pair_slowdown",)
+    assert [case.settings for case in named.cases] == [{"segments": "slow"}, {"segments": "fast"}]
+    assert named.cases[0].figures == study.cases[0].figures != named.cases[1].figures
 
 
 def test_settings_are_shared_and_never_vary():

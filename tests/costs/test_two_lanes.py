@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pipeplan.costs import Layer, Segments, Settings
+from pipeplan.foundation.errors import CostError
 from pipeplan.model import Kind, Placement
 from tests.costs.two_lanes import NAMES, backward, of_lists, pair, random_op
 
@@ -157,3 +158,9 @@ def test_overlap_times_are_of_the_forwards_stage_or_of_both():
     for times, expected in (((3.5, 5.0), [[3.5, 4.0], [5.0, 5.0]]), (matrix, matrix)):
         costs = Settings(**values, overlap_times=times).costs(Placement.linear(2))
         assert costs.pair_times(stage[:, None], stage, costs.backward).tolist() == [list(row) for row in expected]
+
+
+@pytest.mark.parametrize("slowdown", [0.5, float("nan"), float("inf")])
+def test_a_slowdown_is_a_factor_of_at_least_1(slowdown):
+    with pytest.raises(CostError, match="pair slowdown must be at least 1 and finite"):
+        Segments((), slowdown)

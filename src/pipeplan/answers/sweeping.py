@@ -23,7 +23,7 @@ from pipeplan.answers.outputs import exported
 from pipeplan.answers.parts import columns, line
 from pipeplan.answers.simulating.simulate import Summary, simulated
 from pipeplan.answers.sources import Source, label, opened, settings_for
-from pipeplan.costs import ALIASES, WORKERS, Options, Settings, option, options_of
+from pipeplan.costs import ALIASES, OPS, WORKERS, Options, Settings, option, options_of
 from pipeplan.foundation.documents import json_text
 from pipeplan.foundation.errors import InputError
 from pipeplan.foundation.readable import Times, percent
@@ -236,7 +236,8 @@ def studied(
 
 
 def _varies(value: object) -> bool:
-    return isinstance(value, list | range | dict | np.ndarray)
+    # A mapping of ops is the segments of all stages, one value.
+    return value.keys() != set(OPS) if isinstance(value, dict) else isinstance(value, list | range | np.ndarray)
 
 
 def _labelled(values: Any) -> list[tuple[str | None, Any]]:

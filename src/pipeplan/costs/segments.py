@@ -245,12 +245,18 @@ class Segments:
     delayed_weights
         True if the computations of W within a full backward keep no communication waiting, as with Megatron-LM's
         ``--delay-wgrad-compute`` and in DualPipe. False: each is one piece with the computation of I before it.
+
+    Raises CostError for a slowdown below 1 or not finite.
     """
 
     stages: tuple[OpSegments, ...]
     slowdown: float = 1.0
     delayed_weights: bool = False
     _whole: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.slowdown < np.inf:
+            raise CostError(f"pair slowdown must be at least 1 and finite, not {self.slowdown}", field="pair_slowdown")
 
     def together(
         self,
