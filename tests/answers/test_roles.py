@@ -60,7 +60,10 @@ def test_settings_delay_the_weights_of_pairs_if_the_costs_do(tmp_path):
     parts = {op: [{"compute": 1}, {"all_to_all": 1}, {"compute": 1}] for op in ("forward", "backward_input")}
     costs = pipeplan.Settings(segments=parts | {"backward_weight": [{"compute": 1}]}, delayed_weights=True, **SHAPE)
     name = "interleaved-1f1b-overlap"
-    assert "    --delay-wgrad-compute" in pipeplan.export(name, to="megatron", settings=costs).text
+    text = pipeplan.export(name, to="megatron", settings=costs).text
+    assert "    --delay-wgrad-compute" in text
+    assert "without gradient accumulation fusion >= 2.7" in text
+    assert "CUDA graphs of moe or mlp" in text
     pipeplan.simulate(name, settings=costs).save(tmp_path / "a.bridge.py")
     assert "delay_wgrad_compute = True" in (tmp_path / "a.bridge.py").read_text()
     at_once = costs.replace(delayed_weights=False)

@@ -301,14 +301,14 @@ def needs_of(order: MegatronOrder) -> Iterator[str]:
         )
         yield (
             "they exclude --moe-shared-expert-overlap, --recompute-granularity full, --recompute-method, "
-            "--recompute-num-layers and --recompute-modules moe."
+            "--recompute-num-layers, --recompute-modules moe and CUDA graphs of moe or mlp."
         )
     if order.delayed_weights:
         yield (
             "--delay-wgrad-compute needs --transformer-impl transformer_engine, with --overlap-grad-reduce Transformer "
-            "Engine >= 2.8, and, before Megatron-core 0.17, excludes "
-            "--moe-use-legacy-grouped-gemm; it delays the weight gradients of transformer layers, not those of embedding "
-            "and head."
+            "Engine >= 2.8 (in CUDA graphs of attn >= 2.12), without gradient accumulation fusion >= 2.7, and, before "
+            "Megatron-core 0.17, excludes --moe-use-legacy-grouped-gemm; it delays the weight gradients of transformer "
+            "layers, not those of embedding and head."
         )
 
 
