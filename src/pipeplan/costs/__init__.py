@@ -55,6 +55,7 @@ from pipeplan.costs.options import (
 from pipeplan.costs.overhead import MACHINES, Machine, Overhead
 from pipeplan.costs.segments import (
     COMPUTE,
+    LANES,
     OPS,
     OpSegments,
     PairPiece,

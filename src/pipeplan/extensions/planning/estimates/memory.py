@@ -185,9 +185,8 @@ class _Peaks:
         level = np.maximum(before + transient, after)
         besides = np.where(before + transient >= after, transient, 0.0)
         if layered:
-            first = np.flatnonzero(schedule.joined) - 1
-            turned = columns.kind[first] != Kind.F
-            forward, backward = np.where(turned, first + 1, first), np.where(turned, first, first + 1)
+            forward, backward = schedule.pairs
+            first = np.minimum(forward, backward)
             ops = np.stack((columns.stage[forward], columns.stage[backward], columns.kind[backward] == Kind.I), axis=1)
             pairs, which = np.unique(ops, axis=0, return_inverse=True)
             sums = [stages[one].beside(stages[other], inputs=bool(inputs)) for one, other, inputs in pairs.tolist()]

@@ -16,7 +16,7 @@ import numpy as np
 from pipeplan.costs import Overhead
 from pipeplan.extensions.search.layouts.branch import LayoutBranching, StageArcs, least_by, possible
 from pipeplan.extensions.search.layouts.order import OrderGraph
-from pipeplan.extensions.search.layouts.pairs import StagePairs, pairs_of
+from pipeplan.extensions.search.layouts.pairs import StagePairs
 from pipeplan.extensions.search.layouts.problem import Clock, Deadline, Laid, LayoutProblem, descend, walk
 from pipeplan.extensions.search.layouts.stages import (
     TIMES,
@@ -257,7 +257,9 @@ def best_layout(
             field="layers",
         )
     tables = StageTables(parts, choices_of(parts, some_layers, made.stages), host_bandwidth)
-    pairs = pairs_of(tables, made.stages, slowdown=slowdown, delayed_weights=delayed_weights)
+    pairs = None
+    if any(option.segments for layer in layers for option in layer.options):
+        pairs = StagePairs(tables, made.stages, slowdown=slowdown, delayed_weights=delayed_weights)
     problem = layout_problem(made, tables, RankPeaks(made, limits), pairs, (transfer, overhead))
     return search(problem, Deadline.after(seconds, clock))
 

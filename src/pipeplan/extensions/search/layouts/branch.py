@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.extensions.search.layouts.problem import Deadline, Laid, LayoutProblem, Numbers, of_curves
+from pipeplan.extensions.search.layouts.problem import Deadline, Laid, LayoutProblem, Numbers, with_curves
 from pipeplan.extensions.search.layouts.stages import BYTES, FEATURES, TIMES
 from pipeplan.model import Bools, Floats, tolerances
 
@@ -50,40 +50,34 @@ class Lengths:
     weights
         Weights of the features of each stage, shape (rows, stages, 7).
     curves
-        Functions of each stage's run, shape (rows, stages, runs); None without pairs.
+        Functions of each stage's run, shape (rows, stages, runs); without pairs, of no runs.
     """
 
     weights: Floats
-    curves: Floats | None
+    curves: Floats
 
     def __len__(self) -> int:
         return len(self.weights)
 
     def __getitem__(self, rows: slice) -> Lengths:
-        return Lengths(self.weights[rows], None if self.curves is None else self.curves[rows])
+        return Lengths(self.weights[rows], self.curves[rows])
 
     def and_cuts(self, problem: LayoutProblem, since: int) -> Lengths:
         """Return these lengths and those of the problem's cuts from the ``since``-th on."""
         cuts = np.zeros((len(problem.constants) - since, problem.stages, FEATURES))
         cuts[:, :, TIMES] = problem.counts[since:]
-        weights = np.concatenate((self.weights, cuts))
-        if problem.pairs is None:
-            return Lengths(weights, None)
-        none = np.zeros((len(self), *problem.curves.shape[1:])) if self.curves is None else self.curves
-        return Lengths(weights, np.concatenate((none, problem.curves[since:])))
+        return Lengths(np.concatenate((self.weights, cuts)), np.concatenate((self.curves, problem.curves[since:])))
 
     def of_stage(self, stage: int, features: Floats) -> Floats:
         """Return the lengths of a stage with features of shape (arcs, features); shape (arcs, rows)."""
-        lengths: Floats = features[:, :FEATURES] @ self.weights[:, stage].T
-        if self.curves is not None:
-            lengths += of_curves(self.curves[:, stage, None], features[:, None])
-        return lengths
+        lengths = features[:, :FEATURES] @ self.weights[:, stage].T
+        return with_curves(lengths, self.curves[:, stage, None], features[:, None])
 
     def of_first(self, features: Floats) -> Floats:
         """Return the lengths of the first stages together, with features of shape (stages, features); shape (rows,)."""
         stages = len(features)
-        lengths: Floats = np.tensordot(features[:, :FEATURES], self.weights[:, :stages], axes=((0, 1), (1, 2)))
-        return lengths if self.curves is None else lengths + of_curves(self.curves[:, :stages], features)
+        lengths = np.tensordot(features[:, :FEATURES], self.weights[:, :stages], axes=((0, 1), (1, 2)))
+        return with_curves(lengths, self.curves[:, :stages], features)
 
 
 def limit_rows(problem: LayoutProblem, below: float) -> tuple[Lengths, Floats]:
@@ -93,7 +87,8 @@ def limit_rows(problem: LayoutProblem, below: float) -> tuple[Lengths, Floats]:
     held = np.zeros((len(bounded), stages, FEATURES))
     held[:, :, BYTES] = peaks.rows[bounded]
     most = np.concatenate((peaks.limits[peaks.rank][bounded], below - problem.constants))
-    return Lengths(held, None).and_cuts(problem, 0), most
+    none = np.zeros((len(bounded), *problem.curves.shape[1:]))
+    return Lengths(held, none).and_cuts(problem, 0), most
 
 
 def _fullest(problem: LayoutProblem) -> Numbers:

@@ -124,8 +124,8 @@ class OrderGraph:
         """Return the sorts of pairs, and the sort of each node; -1: none."""
         columns, stages = self.schedule.columns, self.schedule.stages
         second = np.where(self._partner >= 0, self._partner, self._ops)
-        turned = columns.kind[self._ops] != Kind.F
-        forward, backward = np.where(turned, second, self._ops), np.where(turned, self._ops, second)
+        both = (self._ops, second), (second, self._ops)
+        forward, backward = np.where(columns.kind[self._ops] == Kind.F, *both)
         kind = np.where(columns.kind[backward] == Kind.I, WITH_INPUT, WITH_FULL)
         kind[self._partner < 0] = ALONE
         has = (self._partner >= 0) | (columns.kind[self._ops] == Kind.B)

@@ -14,14 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.costs import LANES
 from pipeplan.extensions.training.traces.annotations import RESOLUTION, AnnotatedOp
 from pipeplan.model import Floats
 
 COMPUTE = 0
 """Lane of computation and of messages between stages; the others are positions in ``LANES``."""
-
-LANES = ("compute", "all_to_all", "all_gather", "reduce_scatter", "all_reduce")
-"""Names of segments of ops."""
 
 ALL_TO_ALL = LANES.index("all_to_all")
 

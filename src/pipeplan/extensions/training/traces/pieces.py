@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import Segment
-from pipeplan.extensions.training.traces.activities import COMPUTE, LANES
+from pipeplan.costs import LANES, Segment
+from pipeplan.extensions.training.traces.activities import COMPUTE
 from pipeplan.model import Floats
 
 LAUNCH_GAP = 5.0
