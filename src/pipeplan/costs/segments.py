@@ -29,7 +29,7 @@ from pipeplan.costs.values import NOT_NEGATIVE
 from pipeplan.costs.written_numbers import number_fault
 from pipeplan.foundation.errors import CostError, UnknownNameError
 from pipeplan.foundation.kernels import Kernel
-from pipeplan.model import Floats, Kind, shortened
+from pipeplan.model import Bools, Floats, Kind, shortened
 
 LANES = ("compute", "all_to_all", "all_gather", "reduce_scatter", "all_reduce")
 """Names of segments: a computation, and the communications that are known."""
@@ -200,14 +200,9 @@ def _with_weights(op: OpSegments, *, apart: bool) -> list[tuple[str, float, bool
 
 
 class PairTimes(NamedTuple):
-    """Times of pairs, three arrays of one shape.
+    """Times of pairs from start to end, and their parts in which the communication lane works: alone, and beside the other.
 
-    Attributes
-    ----------
-    time
-        Time from the start of the pair to its end.
-    exposed, hidden
-        Part of it in which the communication lane works: alone, and beside computation.
+    The three arrays have one shape.
     """
 
     time: Floats
@@ -247,19 +242,11 @@ class Segments:
     whole: bool = field(default=False, repr=False)
 
     def together(
-        self,
-        forward: NDArray[np.integer] | int,
-        backward: NDArray[np.integer] | int,
-        inputs: NDArray[np.bool_] | bool = False,
+        self, forward: NDArray[np.integer] | int, backward: NDArray[np.integer] | int, inputs: Bools | bool = False
     ) -> PairTimes:
-        """Return the times of pairs, arrays of the shape to which the arguments are broadcast.
+        """Return the times of pairs by the stages of both ops, arrays of the shape to which the arguments are broadcast.
 
-        Parameters
-        ----------
-        forward, backward
-            Stage of each pair's forward and of its backward.
-        inputs
-            True where the backward is an I, without W.
+        ``inputs`` is True where the backward is an I, without W.
         """
         return self._distinct(*self._numbers(forward, backward, inputs))
 

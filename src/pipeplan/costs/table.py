@@ -21,6 +21,7 @@ from pipeplan.model import (
     COMPUTE_KINDS,
     HOST_KINDS,
     NOT_GIVEN,
+    Bools,
     Floats,
     Kind,
     Placement,
@@ -491,11 +492,7 @@ class Costs:
         return self.overlap is not None or self.segments is not None
 
     def pair_times(
-        self,
-        forward: NDArray[np.integer],
-        backward: NDArray[np.integer],
-        alone: Floats,
-        inputs: NDArray[np.bool_] | bool = False,
+        self, forward: NDArray[np.integer], backward: NDArray[np.integer], alone: Floats, inputs: Bools | bool = False
     ) -> Floats:
         """Return the times of overlapped pairs: of both stages, by their overlap time or segments.
 

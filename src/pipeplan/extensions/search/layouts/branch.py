@@ -31,8 +31,8 @@ class StageArcs:
     choice: Numbers
     features: Floats
 
-    def keep(self, chosen: Bools) -> StageArcs:
-        """Return only the chosen arcs."""
+    def keep(self, chosen: Bools | Numbers) -> StageArcs:
+        """Return only the chosen arcs, in the order of their numbers if these are chosen."""
         return StageArcs(self.first[chosen], self.stop[chosen], self.choice[chosen], self.features[chosen])
 
     def at(self, first: int) -> slice:
@@ -43,14 +43,9 @@ class StageArcs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lengths:
-    """Lengths of arcs: sums of the features of stages, and of functions of their runs.
+    """Lengths of arcs: sums of weighted features of stages, and of functions of their runs; without pairs, of no runs.
 
-    Attributes
-    ----------
-    weights
-        Weights of the features of each stage, shape (rows, stages, 7).
-    curves
-        Functions of each stage's run, shape (rows, stages, runs); without pairs, of no runs.
+    Shapes (rows, stages, 7) and (rows, stages, runs).
     """
 
     weights: Floats
@@ -198,9 +193,11 @@ def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
     fits = _fits_alone(problem, stage, features)
     arcs = StageArcs(begin[fits], end[fits], number[fits], features[fits])
     holds = problem.peaks.holds
-    alone = bool((holds[holds[:, stage]].sum(axis=1) == 1).all())
+    arcs = arcs.keep(np.lexsort((arcs.choice, arcs.stop, arcs.first)))
     # A pair can be longer with ops that are shorter.
-    return _sorted_undominated(arcs, alone=alone, times_compare=problem.pairs is None)
+    if problem.pairs is not None:
+        return arcs
+    return _undominated(arcs, alone=bool((holds[holds[:, stage]].sum(axis=1) == 1).all()))
 
 
 def _beside(problem: LayoutProblem, stage: int) -> float:
@@ -219,17 +216,12 @@ def _fits_alone(problem: LayoutProblem, stage: int, features: Floats) -> NDArray
     return fits
 
 
-def _sorted_undominated(arcs: StageArcs, *, alone: bool, times_compare: bool) -> StageArcs:
-    """Return the arcs sorted by first layer, without those that another choice for the same layers equals or beats.
+def _undominated(arcs: StageArcs, *, alone: bool) -> StageArcs:
+    """Return sorted arcs without those that another choice for the same layers equals or beats.
 
-    If a stage is alone on its rank and fits, only its times are compared; otherwise also its bytes. If times do not compare,
-    all arcs remain.
+    If a stage is alone on its rank and fits, only its times are compared; otherwise also its bytes.
     """
-    # Arcs of one run of layers are adjacent after sorting; each is compared with those up to ``apart`` places away.
-    order = np.lexsort((arcs.choice, arcs.stop, arcs.first))
-    arcs = arcs.keep(order)  # type: ignore[arg-type]
-    if not times_compare:
-        return arcs
+    # Arcs of one run of layers are adjacent; each is compared with those up to ``apart`` places away.
     matter = arcs.features[:, TIMES] if alone else arcs.features
     kept = np.ones(len(arcs.first), np.bool_)
     run = arcs.first * (int(arcs.stop.max(initial=0)) + 1) + arcs.stop

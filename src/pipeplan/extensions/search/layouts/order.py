@@ -64,12 +64,7 @@ class OrderGraph:
     """
 
     def __init__(
-        self,
-        schedule: Schedule,
-        transfer: float = 0.0,
-        overhead: Overhead | None = None,
-        *,
-        segmented: bool = False,
+        self, schedule: Schedule, transfer: float = 0.0, overhead: Overhead | None = None, *, segmented: bool = False
     ) -> None:
         self.schedule = schedule
         self.transfer = transfer / schedule.slices
@@ -136,14 +131,9 @@ class OrderGraph:
         return np.stack((own // stages**2, own // stages % stages, own % stages), axis=1), of_nodes
 
     def path(self, times: Floats, pairs: Floats | None = None) -> tuple[float, GraphPath]:
-        """Return the makespan and the longest path.
+        """Return the makespan and the longest path for stage times of shape (stages, 3).
 
-        Parameters
-        ----------
-        times
-            Times of stages, shape (stages, 3).
-        pairs
-            Times of :attr:`pairs`, shape (sorts,); None: each takes the sum of its ops.
+        ``pairs`` are the times of :attr:`pairs`, shape (sorts,); None: each takes the sum of its ops.
         """
         stages = self.schedule.stages
         table = (self._weights[:, None, :] * times[None, :, :]).sum(axis=2).ravel()

@@ -139,14 +139,8 @@ class StagePairs:
     def separated(self, kind: int, at: tuple[int, int], domains: tuple[Runs, Runs]) -> Floats:
         """Return a function of the forward's run and one of the backward's, shape (2, runs), that bound their pair.
 
-        They add up to at most the time of a pair of any two runs of the domains, and are infinite elsewhere.
-
-        Parameters
-        ----------
-        at
-            Runs for which they add up to the time of the pair.
-        domains
-            Runs that the stages of the forward and of the backward can have.
+        They add up to the time of the pair for the two runs ``at``, and to at most that of any two runs of the domains of
+        the two stages. Elsewhere they are infinite.
         """
         (first, second), (forward, backward) = at, domains
         functions = np.full((2, len(self.lanes)), np.inf)

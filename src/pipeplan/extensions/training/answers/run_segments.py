@@ -44,16 +44,9 @@ class RunSegments:
 
 
 def run_segments(run: MeasuredRun, timelines: Sequence[Timeline], times: Sequence[Mapping[str, Spread]]) -> RunSegments:
-    """Return the segments of a run's ops.
+    """Return the segments of a run's ops, which add up to ``times``: of each stage's ops, by the name of their kind.
 
-    Parameters
-    ----------
-    run
-        The run, whose ``pieces`` are the kernels of its ops.
-    timelines
-        Its compute ops in milliseconds.
-    times
-        Times of each stage's ops in milliseconds by the name of their kind, to which segments add up.
+    These, and the ``timelines`` of its compute ops, are in milliseconds.
     """
     if not any(any(row) for row in run.exposed):
         return RunSegments()

@@ -8,7 +8,7 @@ is also one if the host launched it before or after all computation of its op. A
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -43,11 +43,11 @@ class Activity(NamedTuple):
 
 
 class Activities:
-    """Activities in the order in which the host launched them."""
+    """Activities in the order in which the host launched them; an array has a row for each."""
 
-    def __init__(self, activities: Iterable[Activity]) -> None:
-        table = np.array(sorted(activities, key=lambda activity: activity.launched), np.float64).reshape(-1, 5)
-        self.stream, self.launched, self.start, self.end, self.lane = table.T
+    def __init__(self, activities: Sequence[Activity] | Floats) -> None:
+        table = np.array(activities, np.float64).reshape(-1, 5)
+        self.stream, self.launched, self.start, self.end, self.lane = table[np.argsort(table[:, 1], kind="stable")].T
 
     def __len__(self) -> int:
         return len(self.start)
@@ -94,35 +94,23 @@ def gpu_activities(work: Sequence[GpuWork], marks: Sequence[AnnotatedOp]) -> tup
     moves data.
     """
     of_names = {names: (lane_of(*names), is_message(names[0])) for names in {item[4:] for item in work}}
-    of_work = [of_names[item[4:]] for item in work]
-    messages = [message for _, message in of_work]
-    lanes = _lanes(work, np.array([lane for lane, _ in of_work], np.intp), np.array(messages, np.bool_), marks)
-    computing = {item.stream for item, message in zip(work, messages, strict=True) if item.name and not message}
-    activities: tuple[list[Activity], list[Activity]] = [], []
-    for item, lane, message in zip(work, lanes.tolist(), messages, strict=True):
-        beside = message and lane != ALL_TO_ALL
-        if beside or item.stream in computing or lane == ALL_TO_ALL:
-            activities[beside].append(Activity(item.stream, item.launched, item.start, item.end, lane))
-    return Activities(activities[0]), Activities(activities[1])
-
-
-def _lanes(
-    work: Sequence[GpuWork], lanes: NDArray[np.intp], messages: NDArray[np.bool_], marks: Sequence[AnnotatedOp]
-) -> NDArray[np.intp]:
-    """Return the lanes with those of unnamed kernels; ``messages`` is True for kernels that transfer messages."""
+    lanes, messages = np.array([of_names[item[4:]] for item in work], np.intp).reshape(-1, 2).T
+    times, named = np.array([item[:4] for item in work], np.float64).reshape(-1, 4), [item.name != "" for item in work]
+    stream, launched = times[:, 0], times[:, 1]
     unnamed = lanes == _UNNAMED
-    launched = np.array([item.launched for item in work])
     spans = np.array([mark.span[1:3] for mark in marks if mark.computes], np.float64).reshape(-1, 2)
     op = span_of(launched, *spans.T)
     # What no op launches counts as launched by one more op, behind the others.
     first, last = np.full(len(spans) + 1, np.inf), np.full(len(spans) + 1, -np.inf)
-    computes = (lanes == COMPUTE) & ~messages
+    computes = (lanes == COMPUTE) & (messages == 0)
     np.minimum.at(first, op[computes], launched[computes])
     np.maximum.at(last, op[computes], launched[computes])
-    stream = np.array([item.stream for item in work])
     of_pipeline = np.isin(stream, stream[unnamed & (op < 0)])
     exchanges = (first[op] < launched) & (launched < last[op]) & ~of_pipeline
-    return np.where(unnamed, np.where(exchanges, ALL_TO_ALL, COMPUTE), lanes)
+    lanes = np.where(unnamed, np.where(exchanges, ALL_TO_ALL, COMPUTE), lanes)
+    table, beside = np.column_stack((times, lanes)), (messages > 0) & (lanes != ALL_TO_ALL)
+    kept = np.isin(stream, stream[np.array(named, np.bool_) & (messages == 0)]) | (lanes == ALL_TO_ALL)
+    return Activities(table[kept & ~beside]), Activities(table[beside])
 
 
 def span_of(times: Floats, starts: Floats, ends: Floats) -> NDArray[np.intp]:

@@ -105,16 +105,17 @@ def _recorded(
     threads = {thread: number for number, thread in enumerate(dict.fromkeys(event.tid for event in operators))}
     kernels, messages = gpu_activities(_gpu_work(events), marks)
     if not len(kernels):
-        messages = Activities(
-            Activity(-1, event.ts, event.ts, event.end) for event in host if event.name.startswith(_HOST_RECEIVES)
-        )
+        receives = (event for event in host if event.name.startswith(_HOST_RECEIVES))
+        messages = Activities([Activity(-1, event.ts, event.ts, event.end) for event in receives])
     moves = sorted((event.ts, event.end) for event in host if moves_data(event.name))
     return Recorded(
         marks=marks,
         operators=Activities(
-            Activity(threads[event.tid], event.ts, event.ts, event.end)
-            for event in operators
-            if not event.name.startswith(_MESSAGES)
+            [
+                Activity(threads[event.tid], event.ts, event.ts, event.end)
+                for event in operators
+                if not event.name.startswith(_MESSAGES)
+            ]
         ),
         kernels=kernels,
         messages=messages,

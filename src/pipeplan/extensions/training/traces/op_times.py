@@ -84,18 +84,17 @@ def op_times(recorded: Recorded) -> tuple[Floats, Floats]:
 
 def op_pieces(recorded: Recorded, start: Floats, end: Floats) -> list[OpPieces | None]:
     """Return the pieces of each annotated op between its start and end, None for messages and ops without kernels."""
-    return [
-        _pieces(recorded, number, *times) if mark.computes and len(recorded.kernels) else None
-        for number, (mark, *times) in enumerate(zip(recorded.marks, start.tolist(), end.tolist(), strict=True))
-    ]
-
-
-def _pieces(recorded: Recorded, number: int, start: float, end: float) -> OpPieces:
     work, others = recorded.kernels, recorded.messages
-    own, beside = _own_work(recorded, number, work), _own_work(recorded, number, others)
-    beside = beside[others.lane[beside] != COMPUTE]
-    times = np.array([np.append(getattr(work, side)[own], getattr(others, side)[beside]) for side in ("start", "end")])
-    return pieces_of(start, end, times, np.append(work.lane[own], others.lane[beside]).astype(int))
+
+    def pieces(number: int) -> OpPieces:
+        own, beside = _own_work(recorded, number, work), _own_work(recorded, number, others)
+        beside = beside[others.lane[beside] != COMPUTE]
+        times, ends, lanes = (
+            np.append(getattr(work, of)[own], getattr(others, of)[beside]) for of in ("start", "end", "lane")
+        )
+        return pieces_of(float(start[number]), float(end[number]), np.stack((times, ends)), lanes.astype(int))
+
+    return [pieces(number) if mark.computes and len(work) else None for number, mark in enumerate(recorded.marks)]
 
 
 def _arrivals(recorded: Recorded) -> dict[int, float]:
