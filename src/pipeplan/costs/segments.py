@@ -255,6 +255,11 @@ class Segments:
         full = self._chains.full
         return self._distinct(np.zeros_like(full), full)
 
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the stages' segments, and of how pairs run."""
+        slowdown = {"pair_slowdown": self.slowdown} if self.slowdown > 1 else {}
+        return {"segments": self.stages, "delayed_weights": self.delayed_weights, **slowdown}
+
     def times(self) -> dict[str, Floats]:
         """Return the times of ops alone by their names, such as ``backward_input``, and ``backward``; shape (stages,)."""
         times = {op: np.array([stage.time(op) for stage in self.stages]) for op in OPS}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import accumulate
 from time import monotonic
 
@@ -148,6 +147,9 @@ class LayoutProblem:
         self._of_role = np.stack([of_stages[0], of_stages[len(of_stages) // 2], of_stages[-1]])
         self._takes: Floats = self._of_role[..., TIMES].sum(axis=-1)
         self._exists: Bools = np.isfinite(self._takes)
+        layers = self.tables.parts.middle
+        self.least_layer = min(option.time for layer in layers for option in layer.options)
+        """Least time of a layer for one microbatch, however its ops are paired."""
         self._role = np.ones(self.stages, np.intp)
         self._role[0], self._role[-1] = 0, 2
         self.curves, self.lanes = np.zeros((0, self.stages, 0)), np.zeros((0, self.stages, 0))
@@ -158,6 +160,7 @@ class LayoutProblem:
             self._takes = np.where(runs >= 0, np.minimum(self._takes, busier_lane(self.pairs.lanes)[runs]), self._takes)
             self.curves = np.zeros((0, self.stages, len(self.pairs.lanes)))
             self.lanes = np.zeros((0, self.stages, 6))
+            self.least_layer = min(float(busier_lane(self.pairs.of_options(layer)).min()) for layer in layers)
             self.restrict(np.inf)
 
     def restrict(self, below: float) -> None:
@@ -265,14 +268,6 @@ class LayoutProblem:
         times = [(option.forward, option.backward_input, option.backward_weight) for option in layer.options]
         least: Floats = np.array(times).min(axis=0)
         return least if self.pairs is None else np.concatenate((least, self.pairs.of_options(layer).min(axis=0)))
-
-    @cached_property
-    def least_layer(self) -> float:
-        """Least time of a layer for one microbatch, however its ops are paired."""
-        layers = self.tables.parts.middle
-        if self.pairs is None:
-            return min(option.time for layer in layers for option in layer.options)
-        return min(float(busier_lane(self.pairs.of_options(layer)).min()) for layer in layers)
 
     def thin(self) -> None:
         """Drop the cuts that bound the recently simulated layouts least, if there are too many."""

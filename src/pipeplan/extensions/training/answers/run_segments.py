@@ -36,11 +36,8 @@ class RunSegments:
         if self.segments is None:
             return {}
         times = {f"{op}_times": tuple(stage.time(op) for stage in self.segments.stages) for op in OPS}
-        pairs: dict[str, Any] = {"delayed_weights": self.segments.delayed_weights}
-        if self.segments.slowdown > 1:
-            pairs["pair_slowdown"] = self.segments.slowdown
         # A full backward and a pair take what their segments say; overlap times beside them are an error.
-        return {**times, "backward_times": None, "overlap_times": None, "segments": self.segments.stages, **pairs}
+        return {**times, "backward_times": None, "overlap_times": None, **self.segments.settings()}
 
 
 def run_segments(run: MeasuredRun, timelines: Sequence[Timeline], times: Sequence[Mapping[str, Spread]]) -> RunSegments:
