@@ -58,8 +58,6 @@ from pipeplan.costs.segments import (
     LANES,
     OPS,
     OpSegments,
-    PairPiece,
-    PairTimes,
     Segment,
     Segments,
     in_sequence,

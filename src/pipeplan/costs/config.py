@@ -155,8 +155,8 @@ def _segments(value: Any) -> list[OpSegments]:
     entries = value if isinstance(value, list | tuple) else [value]
     if not entries:
         raise CostError("segments: the list is empty", field="segments")
-    places = [f" of stage {stage}" for stage in range(len(entries))] if len(entries) > 1 else [""]
-    return [_op_segments(entry, where) for entry, where in zip(entries, places, strict=True)]
+    several = len(entries) > 1
+    return [_op_segments(entry, f" of stage {stage}" if several else "") for stage, entry in enumerate(entries)]
 
 
 def _op_segments(entry: Any, where: str) -> OpSegments:

@@ -32,22 +32,17 @@ _DEEP_EP = re.compile(
 """Names of the kernels of DeepEP that exchange tokens between experts, or prepare that."""
 
 
-class Activity(NamedTuple):
-    """Work or a message: stream, time at which the host launched it, start and end in microseconds, and lane."""
-
-    stream: int
-    launched: float
-    start: float
-    end: float
-    lane: int = COMPUTE
-
-
 class Activities:
-    """Activities in the order in which the host launched them; an array has a row for each."""
+    """Activities in the order in which the host launched them.
 
-    def __init__(self, activities: Sequence[Activity] | Floats) -> None:
-        table = np.array(activities, np.float64).reshape(-1, 5)
-        self.stream, self.launched, self.start, self.end, self.lane = table[np.argsort(table[:, 1], kind="stable")].T
+    A row is a stream, and the times in microseconds at which the host launched the activity, it started and it ended.
+    """
+
+    def __init__(self, rows: Sequence[tuple[float, ...]] | Floats, lanes: NDArray[np.intp] | int = COMPUTE) -> None:
+        table = np.array(rows, np.float64).reshape(-1, 4)
+        order = np.argsort(table[:, 1], kind="stable")
+        self.stream, self.launched, self.start, self.end = table[order].T
+        self.lane = np.broadcast_to(lanes, len(table))[order]
 
     def __len__(self) -> int:
         return len(self.start)
@@ -94,23 +89,25 @@ def gpu_activities(work: Sequence[GpuWork], marks: Sequence[AnnotatedOp]) -> tup
     moves data.
     """
     of_names = {names: (lane_of(*names), is_message(names[0])) for names in {item[4:] for item in work}}
-    lanes, messages = np.array([of_names[item[4:]] for item in work], np.intp).reshape(-1, 2).T
-    times, named = np.array([item[:4] for item in work], np.float64).reshape(-1, 4), [item.name != "" for item in work]
-    stream, launched = times[:, 0], times[:, 1]
+    kinds = np.array([of_names[item[4:]] for item in work], np.intp).reshape(-1, 2)
+    lanes, messages = kinds[:, 0], kinds[:, 1] > 0
+    rows = np.array([item[:4] for item in work], np.float64).reshape(-1, 4)
+    stream, launched = rows[:, 0], rows[:, 1]
+    computing = stream[np.array([item.name != "" for item in work], np.bool_) & ~messages]
     unnamed = lanes == _UNNAMED
     spans = np.array([mark.span[1:3] for mark in marks if mark.computes], np.float64).reshape(-1, 2)
     op = span_of(launched, *spans.T)
     # What no op launches counts as launched by one more op, behind the others.
     first, last = np.full(len(spans) + 1, np.inf), np.full(len(spans) + 1, -np.inf)
-    computes = (lanes == COMPUTE) & (messages == 0)
+    computes = (lanes == COMPUTE) & ~messages
     np.minimum.at(first, op[computes], launched[computes])
     np.maximum.at(last, op[computes], launched[computes])
     of_pipeline = np.isin(stream, stream[unnamed & (op < 0)])
     exchanges = (first[op] < launched) & (launched < last[op]) & ~of_pipeline
     lanes = np.where(unnamed, np.where(exchanges, ALL_TO_ALL, COMPUTE), lanes)
-    table, beside = np.column_stack((times, lanes)), (messages > 0) & (lanes != ALL_TO_ALL)
-    kept = np.isin(stream, stream[np.array(named, np.bool_) & (messages == 0)]) | (lanes == ALL_TO_ALL)
-    return Activities(table[kept & ~beside]), Activities(table[beside])
+    beside = messages & (lanes != ALL_TO_ALL)
+    own = ~beside & (np.isin(stream, computing) | (lanes == ALL_TO_ALL))
+    return Activities(rows[own], lanes[own]), Activities(rows[beside], lanes[beside])
 
 
 def span_of(times: Floats, starts: Floats, ends: Floats) -> NDArray[np.intp]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from pipeplan.extensions.training.traces.activities import Activities, Activity, GpuWork, gpu_activities
+from pipeplan.extensions.training.traces.activities import Activities, GpuWork, gpu_activities
 from pipeplan.extensions.training.traces.annotations import AnnotatedOp, Span, marks_of
 from pipeplan.extensions.training.traces.op_times import Recorded, moves_data
 from pipeplan.extensions.training.traces.rank_trace import RankTrace, occurrences, rank_trace
@@ -106,17 +106,13 @@ def _recorded(
     kernels, messages = gpu_activities(_gpu_work(events), marks)
     if not len(kernels):
         receives = (event for event in host if event.name.startswith(_HOST_RECEIVES))
-        messages = Activities([Activity(-1, event.ts, event.ts, event.end) for event in receives])
+        messages = Activities([(-1, event.ts, event.ts, event.end) for event in receives])
+    working = (event for event in operators if not event.name.startswith(_MESSAGES))
+    operated = [(threads[event.tid], event.ts, event.ts, event.end) for event in working]
     moves = sorted((event.ts, event.end) for event in host if moves_data(event.name))
     return Recorded(
         marks=marks,
-        operators=Activities(
-            [
-                Activity(threads[event.tid], event.ts, event.ts, event.end)
-                for event in operators
-                if not event.name.startswith(_MESSAGES)
-            ]
-        ),
+        operators=Activities(operated),
         kernels=kernels,
         messages=messages,
         handovers=_times_of(operators, "c10d::"),

@@ -92,7 +92,7 @@ def op_pieces(recorded: Recorded, start: Floats, end: Floats) -> list[OpPieces |
         times, ends, lanes = (
             np.append(getattr(work, of)[own], getattr(others, of)[beside]) for of in ("start", "end", "lane")
         )
-        return pieces_of(float(start[number]), float(end[number]), np.stack((times, ends)), lanes.astype(int))
+        return pieces_of(float(start[number]), float(end[number]), np.stack((times, ends)), lanes)
 
     return [pieces(number) if mark.computes and len(work) else None for number, mark in enumerate(recorded.marks)]
 
