@@ -284,10 +284,10 @@ class LayoutProblem:
 
     def least(self, features: Floats, since: int = 0) -> Floats:
         """Return the lower bounds of layouts with these features by the cuts from the ``since``-th on; shape (...)."""
-        rows = features.reshape(-1, *features.shape[-2:])
-        times, cuts = (own.reshape(-1, self.stages * 3) for own in (rows[..., TIMES], self.counts[since:]))
-        says = with_curves(times @ cuts.T + self.constants[since:], self.curves[since:], rows)
-        most: Floats = says.max(axis=-1, initial=0.0).reshape(features.shape[:-2])
+        times = features[..., TIMES].reshape(-1, self.stages * 3)
+        cuts = self.counts[since:].reshape(-1, self.stages * 3)
+        says = (times @ cuts.T + self.constants[since:]).reshape(*features.shape[:-2], len(cuts))
+        most: Floats = with_curves(says, self.curves[since:], features).max(axis=-1, initial=0.0)
         return most
 
     def fits(self, laid: Laid) -> bool:
