@@ -198,12 +198,12 @@ class Costs:
         new = old | times
         overlap, segments = self.overlap, self.segments
         if overlap is not None:
-            one, other = (_of_forward(each["forward"], overlap) for each in (old, new))
-            overlap = overlap * (other + new["backward"]) / (one + old["backward"])
-            overlap = np.maximum(overlap, np.maximum(other, new["backward"]))
+            old_forward, new_forward = (_of_forward(own["forward"], overlap) for own in (old, new))
+            overlap = overlap * (new_forward + new["backward"]) / (old_forward + old["backward"])
+            overlap = np.maximum(overlap, np.maximum(new_forward, new["backward"]))
         if segments is not None:
             lost = np.stack([self._overhead_in(kind) for kind in (Kind.F, Kind.I, Kind.W)])
-            before, after = (np.stack([each[op] for op in OPS]) for each in (old, new))
+            before, after = (np.stack([own[op] for op in OPS]) for own in (old, new))
             segments = segments.scaled(((after - lost) / (before - lost)).T)
         return replace(self, **times, overlap=overlap, segments=segments)  # type: ignore[arg-type]
 
@@ -286,8 +286,9 @@ class Costs:
             factors = replace(factors, **dict.fromkeys(("backward_input", "backward_weight"), self._factors_on(Kind.B)))
         memory = replace(self.memory, freed_by_weight=np.zeros(self.stages))
         segments = None if self.segments is None else replace(self.segments, whole=True)
-        changed = {"memory": memory, "factors": factors, "slice_attention": None, "segments": segments}
-        return replace(self, backward_input=self.backward, **changed)  # type: ignore[arg-type]
+        return replace(
+            self, backward_input=self.backward, memory=memory, factors=factors, slice_attention=None, segments=segments
+        )
 
     def _mean_halves(self) -> tuple[Floats, Floats]:
         """Return the times of I and W of factor 1, without overhead: two arrays of shape (stages, 1)."""

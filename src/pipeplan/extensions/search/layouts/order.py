@@ -118,6 +118,7 @@ class OrderGraph:
     def _sorts(self) -> tuple[Ints, Ints]:
         """Return the sorts of pairs, and the sort of each node; -1: none."""
         columns, stages = self.schedule.columns, self.schedule.stages
+        # A B alone is both of its ops.
         second = np.where(self._partner >= 0, self._partner, self._ops)
         both = (self._ops, second), (second, self._ops)
         forward, backward = np.where(columns.kind[self._ops] == Kind.F, *both)
