@@ -1,5 +1,6 @@
 """Layouts whose overlapped pairs hide communication: against every layout, the bounds, and an instance that reverses."""
 
+from dataclasses import replace
 from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -26,6 +27,7 @@ from tests.costs.two_lanes import of_lists, random_op
 
 DEEPSEEK_V3 = Path(__file__).parents[4] / "examples" / "layers" / "deepseek-v3.yaml"
 CASES = {
+    "1f1b": (Shape(ranks=3, microbatches=4), 6),
     "1f1b-overlap": (Shape(ranks=3, microbatches=4), 6),
     "interleaved-1f1b-overlap": (Shape(ranks=2, microbatches=4, chunks=2), 6),
     "dualpipev": (Shape(ranks=3, microbatches=6, chunks=2), 8),
@@ -34,11 +36,15 @@ CASES = {
 }
 
 
+def layer_of(*lists):
+    segments = of_lists(*lists)
+    return Layer(**{op: segments.time(op) for op in OPS}, segments=segments)
+
+
 def random_layer(random):
     """A layer that communicates between its computations, or one that only computes."""
-    segments = of_lists(*random_op(random, partial(random.randint, 1, 4), weights_talk=0.0))
-    times: dict[str, Any] = {op: segments.time(op) for op in OPS}
-    return Layer(**times, segments=segments if random.random() < 0.8 else None)
+    layer = layer_of(*random_op(random, partial(random.randint, 1, 4), weights_talk=0.0))
+    return layer if random.random() < 0.8 else replace(layer, segments=None)
 
 
 def random_settings(random, count=6):
@@ -109,16 +115,6 @@ def test_functions_of_one_stage_never_exceed_a_pair_and_meet_it_at_their_layout(
     assert (of_stages.own(ALONE, runs)[runs] <= of_stages.own(WITH_FULL, runs)[runs] * (1 + 1e-12)).all()
 
 
-def test_without_overlapped_ops_segments_change_nothing():
-    layers, _ = random_settings(Random(2))
-    plain = [Layer(**{op: getattr(layer, op) for op in OPS}) for layer in layers]
-    one, other = (
-        best_layout([laid(layer) for layer in some], "1f1b", Shape(ranks=3, microbatches=4), seconds=20)
-        for some in (layers, plain)
-    )
-    assert one == other
-
-
 def problem_of(layers, placement, microbatches, p2p, choices, layout, **how):
     settings = Settings(layers=layers, ranks=placement.ranks, p2p_time=p2p, layers_per_stage=layout, **how)
     return Problem(placement, microbatches, settings.costs(placement), choices=choices)
@@ -146,6 +142,16 @@ def test_bounds_over_all_layouts_and_orders_are_not_above_any_schedule(placement
             found = joint_search([space], Effort(seconds=None, evaluations=1500)).result
             assert found.bound.value <= min(values) * (1 + 1e-9)
             assert found.value <= min(values) * 1.02
+
+
+def test_communication_bounds_pairs_that_hide_all_computation():
+    exchange = [("compute", 1), ("all_to_all", 4)]
+    layers = [layer_of(exchange, exchange, [("compute", 1)])] * 6
+    placement = Placement.loop(2, 2)
+    space = LayoutSpace(tuple(layers), partial(problem_of, layers, placement, 16, 0.0, USUAL), placement, None)
+    bounds = LeastBounds(space)
+    assert bounds.least.value >= 16 * 3 * (4 + 4)
+    assert bounds.quick(bounds_of((2, 1, 2, 1))[None])[0] >= 16 * 4 * (4 + 4)
 
 
 def test_overlap_reverses_the_best_layout_of_deepseek_v3():
