@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,14 +26,15 @@ from pipeplan.strategies import Shape, strategy
 from tests.costs.two_lanes import of_lists, random_op
 
 DEEPSEEK_V3 = Path(__file__).parents[4] / "examples" / "layers" / "deepseek-v3.yaml"
-CASES = {
-    "1f1b": (Shape(ranks=3, microbatches=4), 6),
-    "1f1b-overlap": (Shape(ranks=3, microbatches=4), 6),
-    "interleaved-1f1b-overlap": (Shape(ranks=2, microbatches=4, chunks=2), 6),
-    "dualpipev": (Shape(ranks=3, microbatches=6, chunks=2), 8),
-    "dualpipe": (Shape(ranks=4, microbatches=8), 7),
-    "zbv": (Shape(ranks=2, microbatches=4, chunks=2), 6),
-}
+CASES = [
+    ("1f1b", Shape(ranks=3, microbatches=4), 6, 1),
+    ("1f1b-overlap", Shape(ranks=3, microbatches=4), 6, 2),
+    ("interleaved-1f1b-overlap", Shape(ranks=2, microbatches=4, chunks=2), 6, 1),
+    ("dualpipev", Shape(ranks=3, microbatches=6, chunks=2), 8, 1),
+    ("dualpipe", Shape(ranks=4, microbatches=8), 7, 1),
+    ("zbv", Shape(ranks=2, microbatches=4, chunks=2), 6, 1),
+]
+"""Strategies, and numbers of layers and of their options."""
 
 
 def layer_of(*lists):
@@ -54,9 +55,13 @@ def random_settings(random, count=6):
     return layers, how
 
 
-def laid(layer):
-    option = LayerOption(name="", **{op: getattr(layer, op) for op in OPS}, segments=layer.segments)
-    return LaidLayer(options=(option,), count=layer.count)
+def laid(*layers):
+    """A layer with these options."""
+    options = [
+        LayerOption(name=str(number), **{op: getattr(layer, op) for op in OPS}, segments=layer.segments)
+        for number, layer in enumerate(layers)
+    ]
+    return LaidLayer(options=tuple(options))
 
 
 def layouts_of(layers, stages):
@@ -65,25 +70,30 @@ def layouts_of(layers, stages):
 
 
 @pytest.mark.parametrize("fallback", [False, True], ids=["tables", "lanes"])
-@pytest.mark.parametrize("name", CASES)
-def test_of_every_layout_it_is_the_best_and_no_bound_is_above(name, fallback, monkeypatch):
+@pytest.mark.parametrize(("name", "shape", "count", "options"), CASES)
+def test_of_every_layout_it_is_the_best_and_no_bound_is_above(name, shape, count, options, fallback, monkeypatch):
     if fallback:  # as for layers that differ too much for tables of their pairs
         monkeypatch.setattr(pairs, "MOST_RUNS", 0)
         monkeypatch.setattr(pairs, "MOST_OWN", 0)
-    shape, count = CASES[name]
     schedule = strategy(name)(shape)
     for seed in range(5):
         random = Random(seed)
         layers, how = random_settings(random, count)
         between: dict[str, Any] = {"op_gap": random.choice([0, 0.1]), "message_time": random.choice([0, 0.05])}
-        settings = Settings(layers=layers, ranks=shape.ranks, chunks=shape.chunks, p2p_time=0.3, **between, **how)
-        least = min(
-            simulate(schedule, settings.replace(layers_per_stage=layout).costs(schedule.placement)).timeline.makespan
+        ways = [layers, random_settings(random, count)[0]][:options]
+        settings = Settings(ranks=shape.ranks, chunks=shape.chunks, p2p_time=0.3, **between, **how)
+        costs = (
+            settings.replace(
+                layers=[ways[way][layer] for layer, way in enumerate(np.repeat(of_stages, layout))],
+                layers_per_stage=layout,
+            ).costs(schedule.placement)
             for layout in layouts_of(count, schedule.stages)
+            for of_stages in product(range(options), repeat=schedule.stages)
         )
+        least = min(simulate(schedule, own).timeline.makespan for own in costs)
         found, stopped = (
             best_layout(
-                [laid(layer) for layer in layers],
+                [laid(*of_layer) for of_layer in zip(*ways, strict=True)],
                 schedule,
                 transfer=0.3,
                 overhead=Overhead(**between),
@@ -100,7 +110,7 @@ def test_of_every_layout_it_is_the_best_and_no_bound_is_above(name, fallback, mo
 
 def test_functions_of_one_stage_never_exceed_a_pair_and_meet_it_at_their_layout():
     layers, how = random_settings(Random(3))
-    tables = StageTables(parts_of([laid(layer) for layer in layers]), (StageOption(name=""),))
+    tables = StageTables(parts_of([laid(layer) for layer in layers]), (StageOption(name="0"),))
     of_stages = pairs.StagePairs(tables, 3, slowdown=how["pair_slowdown"], delayed_weights=how["delayed_weights"])
     runs = np.unique(of_stages.runs[of_stages.runs >= 0])
     for kind in (WITH_FULL, WITH_INPUT):
