@@ -145,10 +145,10 @@ class _Draw:
         def together(forward: Written, inputs: Written, weights: Written = ()) -> Fraction:
             return Fraction(pair(forward, inputs, weights, slowdown, delayed=delayed).time)
 
-        alone = (
+        sums = [
             tuple(Fraction(sum(time for _, time in lists)) for lists in of_op) for of_op in zip(*stages, strict=True)
-        )
-        times = dict(zip(("forward", "inputs", "weights"), alone, strict=True))
+        ]
+        ops: dict[str, Any] = dict(zip(("forward", "inputs", "weights"), sums, strict=True))
         pairs = {
             "B": tuple(tuple(together(one[0], *other[1:]) for other in stages) for one in stages),
             "I": tuple(tuple(together(one[0], other[1]) for other in stages) for one in stages),
@@ -156,7 +156,7 @@ class _Draw:
         segments = [of_lists(*stage) for stage in stages]
         given = {"segments": segments, "pair_slowdown": float(slowdown), "delayed_weights": delayed}
         full = tuple(together((), *other[1:]) for other in stages)
-        return replace(case, **times, backward=full, overlap=None, pairs=pairs, pair_settings=given)
+        return replace(case, **ops, backward=full, overlap=None, pairs=pairs, pair_settings=given)
 
     def _with_memory(self, case: Case) -> Case:
         """Bytes or none, and limits in bytes, in activations or none: from the least feasible up, now and then below."""

@@ -50,8 +50,8 @@ SHORTER = [
 )
 def test_candidates_are_worth_what_their_schedules_take(placement, more, microbatches, objective, split, seed, limit):
     """Whole backwards run where they are shorter, gain by overlapping, or lose one gap and not two."""
-    times = {"forward_times": 6, "backward_input_times": 4, "backward_weight_times": 4, "p2p_time": 1}
-    costs = Settings(**times, activation_bytes=2.0, times_per="stage", **more).costs(placement)
+    times = Settings(forward_times=6, backward_input_times=4, backward_weight_times=4, p2p_time=1, times_per="stage")
+    costs = times.replace(activation_bytes=2.0, **more).costs(placement)
     limits = Limits(np.full(placement.ranks, 2.0 * max(limit, placement.copies)), in_activations=False)
     case = Problem(placement, microbatches, costs, limits, objective=objective, choices=Choices(split=split))
     assert Encoder(case).may_run_full == (split and bool(more))

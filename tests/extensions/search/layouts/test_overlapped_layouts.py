@@ -39,7 +39,8 @@ CASES = [
 
 def layer_of(*lists):
     segments = of_lists(*lists)
-    return Layer(**{op: segments.time(op) for op in OPS}, segments=segments)
+    times: dict[str, Any] = {op: segments.time(op) for op in OPS}
+    return Layer(**times, segments=segments)
 
 
 def random_layer(random):
