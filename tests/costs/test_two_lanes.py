@@ -150,11 +150,3 @@ def test_alone_an_op_takes_its_sum_and_a_backward_with_delayed_weights_its_two_l
             np.testing.assert_allclose(together, factor * pairs, rtol=1e-9)
         whole = costs.unsplit()  # its I is a full backward
         np.testing.assert_allclose(whole.pair_times(stage, stage[::-1], whole.backward[::-1], True), pairs)
-
-
-def test_overlap_times_are_of_the_forwards_stage_or_of_both():
-    values: dict[str, Any] = {"forward_times": (1, 2), "backward_times": (3, 4), "times_per": "stage"}
-    matrix, stage = ((3.5, 4.5), (3.75, 5.0)), np.array([0, 1])
-    for times, expected in (((3.5, 5.0), [[3.5, 4.0], [5.0, 5.0]]), (matrix, matrix)):
-        costs = Settings(**values, overlap_times=times).costs(Placement.linear(2))
-        assert costs.pair_times(stage[:, None], stage, costs.backward).tolist() == [list(row) for row in expected]
