@@ -55,10 +55,9 @@ from pipeplan.costs.options import (
 from pipeplan.costs.overhead import MACHINES, Machine, Overhead
 from pipeplan.costs.segments import (
     COMPUTE,
+    LANES,
     OPS,
     OpSegments,
-    PairPiece,
-    PairTimes,
     Segment,
     Segments,
     in_sequence,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,7 +60,7 @@ def settings_given(values: Mapping[str, Any], where: str = "") -> dict[str, Any]
                 plain[name] = _numbers(setting, value)
             if setting.kind == "flag" and isinstance(value, str):
                 raise CostError(f"{name}: invalid value '{shortened(value, 60)}': write true or false", field=name)
-        converted = typed(plain | _plain_records(plain), SettingsTable)
+        converted = typed(plain | _records(plain), SettingsTable)
     except PipeplanError as error:
         if where:
             error.args = (f"{where}: {error}",)
@@ -125,22 +125,18 @@ def _number_of(setting: Setting, value: Any, where: str) -> Any:
     raise CostError(f"{where}: {text_fault(setting, value)}", field=setting.name)
 
 
-def _plain_records(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings that are lists of records, the records as mappings."""
+def _records(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are lists of records, with all numbers and segments converted."""
     records: dict[str, Any] = {}
     if isinstance(values.get("layers"), Sequence):
-        records["layers"] = [
-            _plain_layer(layer, f" in layers[{place}]") for place, layer in enumerate(values["layers"])
-        ]
+        records["layers"] = [_layer(layer, f" in layers[{place}]") for place, layer in enumerate(values["layers"])]
     if "segments" in values:
-        records["segments"] = _plain_segments(values["segments"])
+        records["segments"] = _segments(values["segments"])
     return records
 
 
-def _plain_layer(layer: Any, where: str) -> Any:
-    """Return a layer as a mapping, whose keys must be fields of :class:`~pipeplan.costs.layers.Layer`."""
-    if isinstance(layer, Layer):
-        return asdict(layer)
+def _layer(layer: Any, where: str) -> Any:
+    """Return a layer, if it is a mapping with converted values; its keys must be fields of :class:`Layer`."""
     if not isinstance(layer, Mapping):
         return layer
     names = [field.name for field in fields(Layer)]
@@ -149,24 +145,24 @@ def _plain_layer(layer: Any, where: str) -> Any:
             raise UnknownNameError("layer key", str(key), names, field="layers")
     plain = {key: _number_in_layer(key, value) for key, value in layer.items()}
     if plain.get("segments") is not None:
-        plain["segments"] = _plain_op_segments(layer["segments"], where)
-        plain = {op: sum(time for _, time in plain["segments"][op]) for op in OPS} | plain
+        plain["segments"] = _op_segments(layer["segments"], where)
+        plain = {op: plain["segments"].time(op) for op in OPS} | plain
     return plain
 
 
-def _plain_segments(value: Any) -> Any:
+def _segments(value: Any) -> list[OpSegments]:
     """Return the segments of each stage, from a list of them or those of all stages; one entry stands for all stages."""
     entries = value if isinstance(value, list | tuple) else [value]
     if not entries:
         raise CostError("segments: the list is empty", field="segments")
-    places = [f" of stage {stage}" for stage in range(len(entries))] if len(entries) > 1 else [""]
-    return [_plain_op_segments(entry, where) for entry, where in zip(entries, places, strict=True)]
+    several = len(entries) > 1
+    return [_op_segments(entry, f" of stage {stage}" if several else "") for stage, entry in enumerate(entries)]
 
 
-def _plain_op_segments(entry: Any, where: str) -> Any:
-    """Return the segments of a stage or layer as a mapping of its ops to lists of names and times."""
+def _op_segments(entry: Any, where: str) -> OpSegments:
+    """Return the segments of a stage or layer from a mapping of its ops to lists of names and times."""
     if isinstance(entry, OpSegments):
-        return {op: getattr(entry, op) for op in OPS}
+        return entry
     if not isinstance(entry, Mapping):
         raise CostError(
             f"segments{where}: expected a list for each of {', '.join(OPS)}, not {shortened(repr(entry), 60)}",
@@ -178,7 +174,7 @@ def _plain_op_segments(entry: Any, where: str) -> Any:
     missing = [op for op in OPS if op not in entry]
     if missing:
         raise CostError(f"segments{where}: the key '{missing[0]}' is missing", field="segments")
-    return {op: segments_in(parts, op, where) for op, parts in entry.items()}
+    return OpSegments(**{op: segments_in(parts, op, where) for op, parts in entry.items()})
 
 
 def _number_in_layer(key: str, value: Any) -> Any:

@@ -109,9 +109,8 @@ def settings_of(costs: Costs) -> dict[str, Any]:
     for name in ("overlap", "offload", "unshard", "reduce"):
         if (times := getattr(costs, name)) is not None:
             settings[f"{name}_times"] = _tuple(times)
-    if (segments := costs.segments) is not None:
-        settings |= {"segments": segments.stages, "delayed_weights": segments.delayed_weights}
-        settings |= {"pair_slowdown": segments.slowdown} if segments.slowdown > 1 else {}
+    if costs.segments is not None:
+        settings |= costs.segments.settings()
     if np.isfinite(transfer.bandwidth):
         settings["p2p_bandwidth"] = float(transfer.bandwidth)
     lost = costs.overhead

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from pipeplan.costs.config import known_names, settings_given
-from pipeplan.costs.layers import Layout, StageSettings, balanced_layers, blocks_of, stage_settings
+from pipeplan.costs.layers import Layout, balanced_layers, blocks_of, stage_settings
 from pipeplan.costs.memory import Limits, Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors, attention_share_of, factors_of_lengths, tokens_of
 from pipeplan.costs.overhead import MACHINES, NO_MACHINE, Overhead
@@ -374,15 +374,14 @@ def _segments(settings: SettingsTable, placement: Placement) -> Segments | None:
     return Segments(of_stages, slowdown=slowdown, delayed_weights=settings.delayed_weights)
 
 
-def _of_segments(settings: SettingsTable, segments: Segments, placement: Placement) -> StageSettings:
+def _of_segments(settings: SettingsTable, segments: Segments, placement: Placement) -> dict[str, Any]:
     """Return the times that follow from segments and are not set.
 
     Raises the errors of :meth:`Segments.require_times <pipeplan.costs.Segments.require_times>`.
     """
     given = {op: _times(settings, f"{op}_times", placement) for op in (*OPS, "backward")}
     segments.require_times(placement.stages, given)
-    follow = {f"{op}_times": tuple(sums.tolist()) for op, sums in segments.times().items() if given[op] is None}
-    return cast("StageSettings", follow)
+    return {f"{op}_times": tuple(sums.tolist()) for op, sums in segments.times().items() if given[op] is None}
 
 
 def _overlap(settings: SettingsTable, placement: Placement) -> Floats | None:

@@ -14,12 +14,12 @@ to count. Layer i of the forward runs beside the i-th last layer of the backward
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate, chain, zip_longest
-from operator import attrgetter, itemgetter
-from typing import Any, Literal, NamedTuple, get_args
+from itertools import chain, pairwise, zip_longest
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +29,12 @@ from pipeplan.costs.values import NOT_NEGATIVE
 from pipeplan.costs.written_numbers import number_fault
 from pipeplan.foundation.errors import CostError, UnknownNameError
 from pipeplan.foundation.kernels import Kernel
-from pipeplan.model import Floats, Kind, shortened
+from pipeplan.model import Bools, Floats, Kind, shortened
 
-Lane = Literal["compute", "all_to_all", "all_gather", "reduce_scatter", "all_reduce"]
-COMPUTE: Lane = "compute"
-_NAMES: tuple[str, ...] = get_args(Lane)
+LANES = ("compute", "all_to_all", "all_gather", "reduce_scatter", "all_reduce")
+"""Names of segments: a computation, and the communications that are known."""
+
+COMPUTE = LANES[0]
 
 Segment = tuple[str, float]
 """Name and time of a part of an op: a computation or a communication. Files have it as a mapping, ``{compute: 1.2}``."""
@@ -76,10 +77,6 @@ class OpSegments:
         """Return the segments as files have them: ``{"forward": [{"compute": 1.2}, ...], ...}``."""
         return {op: [{name: time} for name, time in getattr(self, op)] for op in OPS}
 
-    def communication(self) -> Iterator[Segment]:
-        """Yield the communications of all three ops."""
-        return (segment for op in OPS for segment in getattr(self, op) if segment[0] != COMPUTE)
-
     def scaled(self, factors: Sequence[float], *, communication: float = 1.0) -> OpSegments:
         """Return the segments with the times of F, I and W multiplied by a factor each, and of communication by another."""
 
@@ -116,8 +113,8 @@ def _segment(part: Any, words: str) -> Segment:
             field="segments",
         )
     name, time = pair[0], pair[1].tolist() if hasattr(pair[1], "tolist") else pair[1]
-    if name not in _NAMES:
-        raise UnknownNameError(f"part in {words}:", name, _NAMES, field="segments")
+    if name not in LANES:
+        raise UnknownNameError(f"part in {words}:", name, LANES, field="segments")
     if type(time) not in (int, float):
         fault = f": {number_fault(time, 'time')}" if isinstance(time, str) else f" must be a number, not {time!r}"
         raise CostError(f"{words}: {name}{fault}", field="segments")
@@ -192,30 +189,20 @@ def _steps_of(segments: Iterable[tuple[str, float, bool]]) -> tuple[_Step, ...]:
 
 def _with_weights(op: OpSegments, *, apart: bool) -> list[tuple[str, float, bool]]:
     """Return the segments of a full backward, those of I and W in their order."""
-    inputs, weights = op.backward_input, op.backward_weight
-    aligned = _computes(inputs) == _computes(weights)
+    inputs = [(lane, time, False) for lane, time in op.backward_input]
+    weights = [(lane, time, apart and lane == COMPUTE) for lane, time in op.backward_weight]
+    begins = [place for place, (lane, *_) in enumerate(weights) if lane == COMPUTE]
+    if not begins or len(begins) != _computes(op.backward_input):
+        return inputs + weights
     # Behind computation n of I comes computation n of W with what it sends, then what I sends.
-    placed = [(number, 0 if lane == COMPUTE else 2, lane, time, False) for number, (lane, time) in _numbered(inputs)]
-    for number, (lane, time) in _numbered(weights):
-        behind = max(number, 1) if aligned else len(inputs)
-        placed.append((behind, 1 if aligned else 3, lane, time, apart and lane == COMPUTE))
-    return [(lane, time, late) for _, _, lane, time, late in sorted(placed, key=itemgetter(0, 1))]
-
-
-def _numbered(segments: Sequence[Segment]) -> Iterator[tuple[int, Segment]]:
-    """Yield each segment with the number of computations up to it."""
-    return zip(accumulate(name == COMPUTE for name, _ in segments), segments, strict=True)
+    parts = (weights[first:end] for first, end in pairwise([0, *begins[1:], len(weights)]))
+    return [part for own in inputs for part in (own, *(next(parts) if own[0] == COMPUTE else ()))]
 
 
 class PairTimes(NamedTuple):
-    """Times of pairs, three arrays of one shape.
+    """Times of pairs from start to end, and their parts in which the communication lane works: alone, and beside the other.
 
-    Attributes
-    ----------
-    time
-        Time from the start of the pair to its end.
-    exposed, hidden
-        Part of it in which the communication lane works: alone, and beside computation.
+    The three arrays have one shape.
     """
 
     time: Floats
@@ -245,27 +232,21 @@ class Segments:
     delayed_weights
         True if the computations of W within a full backward keep no communication waiting, as with Megatron-LM's
         ``--delay-wgrad-compute`` and in DualPipe. False: each is one piece with the computation of I before it.
+    whole
+        True if an I is a full backward, as in costs of :meth:`Costs.unsplit`.
     """
 
     stages: tuple[OpSegments, ...]
     slowdown: float = 1.0
     delayed_weights: bool = False
-    _whole: bool = field(default=False, repr=False)
+    whole: bool = field(default=False, repr=False)
 
     def together(
-        self,
-        forward: NDArray[np.integer] | int,
-        backward: NDArray[np.integer] | int,
-        inputs: NDArray[np.bool_] | bool = False,
+        self, forward: NDArray[np.integer] | int, backward: NDArray[np.integer] | int, inputs: Bools | bool = False
     ) -> PairTimes:
-        """Return the times of pairs, arrays of the shape to which the arguments are broadcast.
+        """Return the times of pairs by the stages of both ops, arrays of the shape to which the arguments are broadcast.
 
-        Parameters
-        ----------
-        forward, backward
-            Stage of each pair's forward and of its backward.
-        inputs
-            True where the backward is an I, without W.
+        ``inputs`` is True where the backward is an I, without W.
         """
         return self._distinct(*self._numbers(forward, backward, inputs))
 
@@ -273,6 +254,11 @@ class Segments:
         """Return the times of each stage's full backward alone, shape (stages,): delayed weights hide communication."""
         full = self._chains.full
         return self._distinct(np.zeros_like(full), full)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings of the stages' segments, and of how pairs run."""
+        slowdown = {"pair_slowdown": self.slowdown} if self.slowdown > 1 else {}
+        return {"segments": self.stages, "delayed_weights": self.delayed_weights, **slowdown}
 
     def times(self) -> dict[str, Floats]:
         """Return the times of ops alone by their names, such as ``backward_input``, and ``backward``; shape (stages,)."""
@@ -294,13 +280,13 @@ class Segments:
     @property
     def communication(self) -> str:
         """Kinds of communication that take time, in words: ``all-to-all, all-gather``; empty without any."""
-        used = {name for stage in self.stages for name, time in stage.communication() if time > 0}
-        return ", ".join(name.replace("_", "-") for name in _NAMES if name in used)
+        used = {name for stage in self.stages for op in OPS for name, time in getattr(stage, op) if time > 0}
+        return ", ".join(name.replace("_", "-") for name in LANES[1:] if name in used)
 
     def _numbers(self, forward: Any, backward: Any, inputs: Any) -> tuple[NDArray[np.int64], ...]:
         """Return the numbers of the chains of pairs, broadcast; see :meth:`together`."""
         chains = self._chains
-        is_input = np.asarray(inputs) & (not self._whole)
+        is_input = np.asarray(inputs) & (not self.whole)
         second = np.where(is_input, chains.inputs[backward], chains.full[backward])
         return tuple(np.broadcast_arrays(chains.forward[forward], second))
 
@@ -341,10 +327,6 @@ class Segments:
         """Return the same segments with other times, as :meth:`OpSegments.scaled` has them; shape (stages, 3)."""
         pairs = zip(self.stages, factors.tolist(), strict=True)
         return replace(self, stages=tuple(stage.scaled(own, communication=communication) for stage, own in pairs))
-
-    def unsplit(self) -> Segments:
-        """Return segments in which an I is a full backward, as in costs of :meth:`Costs.unsplit`."""
-        return replace(self, _whole=True)
 
     @cached_property
     def _chains(self) -> _StageChains:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pipeplan.costs.memory import Memory
 from pipeplan.costs.microbatch_factors import MicrobatchFactors
 from pipeplan.costs.overhead import Overhead, message_times, messages_received, messages_sent
-from pipeplan.costs.segments import Segments
+from pipeplan.costs.segments import OPS, Segments
 from pipeplan.costs.settings import Communication, SettingsTable
 from pipeplan.costs.slice_attention import SliceAttention, factors_of_slices
 from pipeplan.foundation.errors import CostError
@@ -21,6 +21,7 @@ from pipeplan.model import (
     COMPUTE_KINDS,
     HOST_KINDS,
     NOT_GIVEN,
+    Bools,
     Floats,
     Kind,
     Placement,
@@ -185,41 +186,26 @@ class Costs:
 
         Transfers, host copies, collectives and overheads do not change.
         """
-        return replace(
-            self.retimed(
-                forward=self.forward * factor,
-                backward=self.backward * factor,
-                backward_input=self.backward_input * factor,
-                backward_weight=self.backward_weight * factor,
-            ),
-            recompute=self.recompute * factor,
-        )
+        return self.retimed(**{name: getattr(self, name) * factor for name in _FIELDS.values()})
 
-    def retimed(self, *, forward: Floats, backward: Floats, backward_input: Floats, backward_weight: Floats) -> Costs:
-        """Return the same costs with other times of F, B, I and W, arrays of shape (stages,).
+    def retimed(self, **times: Floats) -> Costs:
+        """Return the same costs with other times of F, B, I, W or R, by their attributes, arrays of shape (stages,).
 
         Overlapped pairs keep the share of their two ops that they save, and are at least as long as the longer one. Segments
         keep their shares of their op.
         """
+        old = {name: getattr(self, name) for name in _FIELDS.values()}
+        new = old | times
         overlap, segments = self.overlap, self.segments
         if overlap is not None:
-            old, new = (_of_forward(times, overlap) for times in (self.forward, forward))
-            overlap = overlap * (new + backward) / (old + self.backward)
-            overlap = np.maximum(overlap, np.maximum(new, backward))
+            old_forward, new_forward = (_of_forward(own["forward"], overlap) for own in (old, new))
+            overlap = overlap * (new_forward + new["backward"]) / (old_forward + old["backward"])
+            overlap = np.maximum(overlap, np.maximum(new_forward, new["backward"]))
         if segments is not None:
             lost = np.stack([self._overhead_in(kind) for kind in (Kind.F, Kind.I, Kind.W)])
-            before = np.stack([self.forward, self.backward_input, self.backward_weight])
-            after = np.stack([forward, backward_input, backward_weight])
+            before, after = (np.stack([own[op] for op in OPS]) for own in (old, new))
             segments = segments.scaled(((after - lost) / (before - lost)).T)
-        return replace(
-            self,
-            forward=forward,
-            backward=backward,
-            backward_input=backward_input,
-            backward_weight=backward_weight,
-            overlap=overlap,
-            segments=segments,
-        )
+        return replace(self, **times, overlap=overlap, segments=segments)  # type: ignore[arg-type]
 
     def occupied(self, placement: Placement, slices: int = 1) -> Costs:
         """Return costs of the same stages in which ops include the overhead between ops.
@@ -299,14 +285,9 @@ class Costs:
         if factors is not None:
             factors = replace(factors, **dict.fromkeys(("backward_input", "backward_weight"), self._factors_on(Kind.B)))
         memory = replace(self.memory, freed_by_weight=np.zeros(self.stages))
-        segments = None if self.segments is None else self.segments.unsplit()
+        segments = None if self.segments is None else replace(self.segments, whole=True)
         return replace(
-            self,
-            backward_input=self.backward,
-            memory=memory,
-            factors=factors,
-            slice_attention=None,
-            segments=segments,
+            self, backward_input=self.backward, memory=memory, factors=factors, slice_attention=None, segments=segments
         )
 
     def _mean_halves(self) -> tuple[Floats, Floats]:
@@ -365,10 +346,8 @@ class Costs:
             return self
         computed = {name: reduce(self.times(kind), axis=1) for kind, name in _FIELDS.items()}
         size = reduce(self.factors.size, axis=1)
-        recompute = computed.pop("recompute")
         return replace(
             self.retimed(**computed),
-            recompute=recompute,
             factors=None,
             memory=self.memory.uniform(reduce),
             offload=None if self.offload is None else self.offload * size,
@@ -514,11 +493,7 @@ class Costs:
         return self.overlap is not None or self.segments is not None
 
     def pair_times(
-        self,
-        forward: NDArray[np.integer],
-        backward: NDArray[np.integer],
-        alone: Floats,
-        inputs: NDArray[np.bool_] | bool = False,
+        self, forward: NDArray[np.integer], backward: NDArray[np.integer], alone: Floats, inputs: Bools | bool = False
     ) -> Floats:
         """Return the times of overlapped pairs: of both stages, by their overlap time or segments.
 

@@ -161,7 +161,13 @@ def costs_json(costs: Costs) -> str:
         streams=msgspec.UNSET if costs.streams == "rank" else costs.streams,
         factors=msgspec.UNSET if costs.factors is None else costs.factors.tables,
         slice_attention=msgspec.UNSET if attention is None else attention.forward.tolist(),
-        segments=msgspec.UNSET if costs.segments is None else _segments_record(costs.segments),
+        segments=msgspec.UNSET
+        if (own := costs.segments) is None
+        else SegmentsRecord(
+            stages=[stage.in_files() for stage in own.stages],
+            slowdown=own.slowdown,
+            delayed_weights=own.delayed_weights,
+        ),
         settings=SettingsBesideRecord(**beside) if (beside := settings_beside(costs)) else msgspec.UNSET,
     )
     return json_text(record, compact=True) + "\n"
@@ -187,14 +193,6 @@ def _overhead_record(lost: Overhead) -> OverheadRecord | msgspec.UnsetType:
     if lost == Overhead():
         return msgspec.UNSET
     return OverheadRecord(op_gap=lost.op_gap, message_time=lost.message_time, step_time=lost.step_time)
-
-
-def _segments_record(segments: Segments) -> SegmentsRecord:
-    return SegmentsRecord(
-        stages=[stage.in_files() for stage in segments.stages],
-        slowdown=segments.slowdown,
-        delayed_weights=segments.delayed_weights,
-    )
 
 
 def is_costs_json(text: str) -> bool:

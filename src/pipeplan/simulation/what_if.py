@@ -133,13 +133,8 @@ def _balanced(costs: Costs, stages: list[int]) -> Costs:
         balanced[stages] = times.mean()
         return balanced
 
-    balanced = costs.retimed(
-        forward=even(costs.forward),
-        backward=even(costs.backward),
-        backward_input=even(costs.backward_input),
-        backward_weight=even(costs.backward_weight),
-    )
-    overlap = balanced.overlap
+    names = "forward", "backward", "backward_input", "backward_weight", "recompute"
+    balanced = costs.retimed(**{name: even(getattr(costs, name)) for name in names})
     if costs.overlap is not None and costs.overlap.ndim == 1:
-        overlap = even(costs.overlap)
-    return replace(balanced, recompute=even(costs.recompute), overlap=overlap)
+        return replace(balanced, overlap=even(costs.overlap))
+    return balanced

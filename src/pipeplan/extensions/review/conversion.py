@@ -122,6 +122,7 @@ def configured(c: ReviewFacts) -> Configured:
     try:
         layers, guessed = _split(c, model, assumed) if pp > 1 else (None, False)
         chunks = len(layers) // pp if layers else 1
+        group = c.get("group_size", None) if chunks > 1 else None
         configuration = Configuration(
             sequence=int(sequence),
             global_batch=batch,
@@ -133,8 +134,8 @@ def configured(c: ReviewFacts) -> Configured:
             expert=ep if model.experts else 1,
             expert_tensor=etp if model.experts else 1,
             chunks=chunks,
-            schedule=_with_pairs(c, _schedule(c, pp, chunks), pp, batch // (data * micro), chunks, ep),
-            group_size=c.get("group_size", None) if chunks > 1 else None,
+            schedule=_with_pairs(c, _schedule(c, pp, chunks), (pp, batch // (data * micro), chunks, group), ep),
+            group_size=group,
             layers=layers,
             sequence_parallel=sequence_parallel,
             zero=zero,
@@ -331,15 +332,11 @@ def _schedule(c: ReviewFacts, pp: int, chunks: int) -> str:
     return _SCHEDULES.get(str(c.get("schedule", "1f1b")).lower(), usual)
 
 
-def _with_pairs(  # noqa: PLR0917 - the shape of a schedule
-    c: ReviewFacts, schedule: str, pp: int, microbatches: int, chunks: int, ep: int
-) -> str:
+def _with_pairs(c: ReviewFacts, schedule: str, shape: tuple[int, int, int, int | None], ep: int) -> str:
     """Return the schedule with pairs if exchanges with experts overlap, and Megatron-core runs it in this shape."""
-    group = c.get("group_size", None) if chunks > 1 else None
-    paired = (
-        OVERLAPPED.get(schedule, "") if ep > 1 and c.get("ep_a2a_overlap", False) and (pp == 1 or chunks > 1) else ""
-    )
-    return paired if paired and takes_shape(paired, pp, microbatches, chunks, group) else schedule
+    pp, _, chunks, _ = shape
+    hides = schedule in OVERLAPPED and ep > 1 and c.get("ep_a2a_overlap", False) and (pp == 1 or chunks > 1)
+    return OVERLAPPED[schedule] if hides and takes_shape(OVERLAPPED[schedule], *shape) else schedule
 
 
 def _zero(c: ReviewFacts, assumed: list[str]) -> Any:

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from pipeplan.extensions.training.traces.activities import LANES, lane_of
+from pipeplan.costs import LANES
+from pipeplan.extensions.training.traces.activities import lane_of
 from pipeplan.extensions.training.traces.annotations import RESOLUTION
 from pipeplan.extensions.training.traces.kineto import parse_rank
 from pipeplan.extensions.training.traces.traced_run import MeasuredRun, traced_run

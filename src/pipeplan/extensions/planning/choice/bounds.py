@@ -236,7 +236,7 @@ def steady_memory_of(schedule: Schedule, *, layered: bool = False) -> SteadyMemo
     whole, until_weight = np.zeros((schedule.ranks, schedule.stages)), np.zeros((schedule.ranks, schedule.stages))
     following = np.full(schedule.ranks, -1, np.int64)
     # No moment within a pair is the fullest if its forward takes the place of its backward.
-    within = np.append(schedule.joined[1:], False) if layered else np.zeros(len(schedule), np.bool_)
+    within = schedule.begins_pair & layered
     for rank in range(schedule.ranks):
         first, end = int(offsets[rank]), int(offsets[rank + 1])
         fullest = first + int(np.argmax(np.where(within[first:end], -1, np.cumsum(change[first:end])))) + 1

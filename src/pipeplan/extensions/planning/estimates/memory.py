@@ -103,7 +103,7 @@ def _buffers(layers: Sequence[LayerWork], configuration: Configuration, rules: M
 class _Stage:
     """Bytes of one stage for one microbatch: kept by F, freed only by W, and transients of its backward.
 
-    ``layers`` are the same of each layer in order, and the bytes of both ends of its exchange with experts.
+    ``layers`` are the same of each layer in order, and the bytes of both ends of its largest exchange with experts.
     """
 
     kept: float
@@ -123,7 +123,8 @@ class _Stage:
             if id(layer) not in sizes:
                 sizes[id(layer)] = _sizes(layer, share, unit if sharded else None)
             of_layer = sizes[id(layer)]
-            in_order += [(*of_layer, _exchanged(layer))] * layer.count
+            exchanged = max((work.bytes for work in layer.forward if is_exchange(work)), default=0.0)
+            in_order += [(*of_layer, 2.0 * exchanged)] * layer.count
             for _ in range(layer.count):
                 transient = max(transient, of_layer[2] - kept)
                 kept += of_layer[0]
@@ -141,11 +142,6 @@ class _Stage:
             most = max(most, (level, old[2] + new[3]), key=sum)
             level -= old[0] - (old[1] if inputs else 0.0)
         return most
-
-
-def _exchanged(layer: LayerWork) -> float:
-    """Return the bytes of both ends of a layer's largest exchange with experts."""
-    return 2.0 * max((work.bytes for work in layer.forward if is_exchange(work)), default=0.0)
 
 
 def _sizes(layer: LayerWork, share: float, unit: Unit | None) -> tuple[float, float, float]:
@@ -185,9 +181,8 @@ class _Peaks:
         level = np.maximum(before + transient, after)
         besides = np.where(before + transient >= after, transient, 0.0)
         if layered:
-            first = np.flatnonzero(schedule.joined) - 1
-            turned = columns.kind[first] != Kind.F
-            forward, backward = np.where(turned, first + 1, first), np.where(turned, first, first + 1)
+            forward, backward = schedule.pairs
+            first = np.minimum(forward, backward)
             ops = np.stack((columns.stage[forward], columns.stage[backward], columns.kind[backward] == Kind.I), axis=1)
             pairs, which = np.unique(ops, axis=0, return_inverse=True)
             sums = [stages[one].beside(stages[other], inputs=bool(inputs)) for one, other, inputs in pairs.tolist()]

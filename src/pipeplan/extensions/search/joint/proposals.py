@@ -101,7 +101,7 @@ class Proposals:
         costs, limits = self.space.example.costs, self.space.limits
         in_bytes = limits is not None and not limits.in_activations
         peaks = RankPeaks(schedule, limits.values.tolist() if limits and in_bytes else None)
-        return layout_problem(schedule, tables, peaks, self.space.pairs, (costs.transfer.time(), costs.overhead))
+        return layout_problem((schedule, costs.transfer.time(), costs.overhead), tables, peaks, self.space.pairs)
 
     def _laid(self, layout: Layout) -> Laid:
         return Laid(self._with_ends(layout, -1), (0,) * len(layout))

@@ -240,18 +240,14 @@ class LayoutSpace:
 
 def _laid(layer: Layer) -> LaidLayer:
     """Return a layer with costs as a layer of the planner, with one way to run it."""
-    return LaidLayer(
-        options=(
-            LayerOption(
-                name="",
-                forward=layer.forward,
-                backward_input=layer.backward_input,
-                backward_weight=layer.backward_weight,
-                activation_bytes=layer.activation_bytes,
-                weight_activation_bytes=layer.freed_by_weight,
-                segments=layer.segments,
-            ),
-        ),
-        static_bytes=layer.static_bytes,
-        kind="dense" if layer.role is None or layer.role == "block" else layer.role,
+    option = LayerOption(
+        name="",
+        forward=layer.forward,
+        backward_input=layer.backward_input,
+        backward_weight=layer.backward_weight,
+        activation_bytes=layer.activation_bytes,
+        weight_activation_bytes=layer.freed_by_weight,
+        segments=layer.segments,
     )
+    kind = "dense" if layer.role is None or layer.role == "block" else layer.role
+    return LaidLayer(options=(option,), static_bytes=layer.static_bytes, kind=kind)

@@ -16,7 +16,7 @@ import numpy as np
 from pipeplan.costs import Overhead
 from pipeplan.extensions.search.layouts.branch import LayoutBranching, StageArcs, least_by, possible
 from pipeplan.extensions.search.layouts.order import OrderGraph
-from pipeplan.extensions.search.layouts.pairs import StagePairs, pairs_of
+from pipeplan.extensions.search.layouts.pairs import StagePairs
 from pipeplan.extensions.search.layouts.problem import Clock, Deadline, Laid, LayoutProblem, descend, walk
 from pipeplan.extensions.search.layouts.stages import (
     TIMES,
@@ -257,30 +257,24 @@ def best_layout(
             field="layers",
         )
     tables = StageTables(parts, choices_of(parts, some_layers, made.stages), host_bandwidth)
-    pairs = pairs_of(tables, made.stages, slowdown=slowdown, delayed_weights=delayed_weights)
-    problem = layout_problem(made, tables, RankPeaks(made, limits), pairs, (transfer, overhead))
+    pairs = None
+    if any(option.segments for layer in layers for option in layer.options):
+        pairs = StagePairs(tables, made.stages, slowdown=slowdown, delayed_weights=delayed_weights)
+    problem = layout_problem((made, transfer, overhead), tables, RankPeaks(made, limits), pairs)
     return search(problem, Deadline.after(seconds, clock))
 
 
 def layout_problem(
-    schedule: Schedule,
-    tables: StageTables,
-    peaks: RankPeaks,
-    pairs: StagePairs | None,
-    between: tuple[float, Overhead | None],
+    order: tuple[Schedule, float, Overhead | None], tables: StageTables, peaks: RankPeaks, pairs: StagePairs | None
 ) -> LayoutProblem:
-    """Return the layout problem of a schedule.
+    """Return the layout problem of an order, without pairs if these do not matter in it.
 
-    Parameters
-    ----------
-    pairs
-        Times of overlapped pairs; None: they take the sum of their ops. Without overlapped ops, they do not matter.
-    between
-        Seconds of a message between ranks, and overhead between ops.
+    ``order`` is a schedule with the seconds of a message between ranks, and the overhead between ops.
     """
+    schedule = order[0]
     if pairs is not None and not (schedule.joined.any() or (pairs.delayed_weights and schedule.has(Kind.B))):
         pairs = None
-    return LayoutProblem(OrderGraph(schedule, *between, segmented=pairs is not None), tables, peaks, pairs)
+    return LayoutProblem(OrderGraph(*order, segmented=pairs is not None), tables, peaks, pairs)
 
 
 def layout_peaks(

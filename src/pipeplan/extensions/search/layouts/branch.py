@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.extensions.search.layouts.problem import Deadline, Laid, LayoutProblem, Numbers, of_curves
+from pipeplan.extensions.search.layouts.problem import Deadline, Laid, LayoutProblem, Numbers, with_curves
 from pipeplan.extensions.search.layouts.stages import BYTES, FEATURES, TIMES
 from pipeplan.model import Bools, Floats, tolerances
 
@@ -31,8 +31,8 @@ class StageArcs:
     choice: Numbers
     features: Floats
 
-    def keep(self, chosen: Bools) -> StageArcs:
-        """Return only the chosen arcs."""
+    def keep(self, chosen: Bools | Numbers) -> StageArcs:
+        """Return only the chosen arcs, in the order of their numbers if these are chosen."""
         return StageArcs(self.first[chosen], self.stop[chosen], self.choice[chosen], self.features[chosen])
 
     def at(self, first: int) -> slice:
@@ -43,47 +43,36 @@ class StageArcs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lengths:
-    """Lengths of arcs: sums of the features of stages, and of functions of their runs.
+    """Lengths of arcs: sums of weighted features of stages, and of functions of their runs; without pairs, of no runs.
 
-    Attributes
-    ----------
-    weights
-        Weights of the features of each stage, shape (rows, stages, 7).
-    curves
-        Functions of each stage's run, shape (rows, stages, runs); None without pairs.
+    Shapes (rows, stages, 7) and (rows, stages, runs).
     """
 
     weights: Floats
-    curves: Floats | None
+    curves: Floats
 
     def __len__(self) -> int:
         return len(self.weights)
 
     def __getitem__(self, rows: slice) -> Lengths:
-        return Lengths(self.weights[rows], None if self.curves is None else self.curves[rows])
+        return Lengths(self.weights[rows], self.curves[rows])
 
     def and_cuts(self, problem: LayoutProblem, since: int) -> Lengths:
         """Return these lengths and those of the problem's cuts from the ``since``-th on."""
         cuts = np.zeros((len(problem.constants) - since, problem.stages, FEATURES))
         cuts[:, :, TIMES] = problem.counts[since:]
-        weights = np.concatenate((self.weights, cuts))
-        if problem.pairs is None:
-            return Lengths(weights, None)
-        none = np.zeros((len(self), *problem.curves.shape[1:])) if self.curves is None else self.curves
-        return Lengths(weights, np.concatenate((none, problem.curves[since:])))
+        return Lengths(np.concatenate((self.weights, cuts)), np.concatenate((self.curves, problem.curves[since:])))
 
     def of_stage(self, stage: int, features: Floats) -> Floats:
         """Return the lengths of a stage with features of shape (arcs, features); shape (arcs, rows)."""
-        lengths: Floats = features[:, :FEATURES] @ self.weights[:, stage].T
-        if self.curves is not None:
-            lengths += of_curves(self.curves[:, stage, None], features[:, None])
-        return lengths
+        lengths = features[:, :FEATURES] @ self.weights[:, stage].T
+        return with_curves(lengths, self.curves[:, stage, None], features[:, None])
 
     def of_first(self, features: Floats) -> Floats:
         """Return the lengths of the first stages together, with features of shape (stages, features); shape (rows,)."""
         stages = len(features)
-        lengths: Floats = np.tensordot(features[:, :FEATURES], self.weights[:, :stages], axes=((0, 1), (1, 2)))
-        return lengths if self.curves is None else lengths + of_curves(self.curves[:, :stages], features)
+        lengths = np.tensordot(features[:, :FEATURES], self.weights[:, :stages], axes=((0, 1), (1, 2)))
+        return with_curves(lengths, self.curves[:, :stages], features)
 
 
 def limit_rows(problem: LayoutProblem, below: float) -> tuple[Lengths, Floats]:
@@ -93,7 +82,8 @@ def limit_rows(problem: LayoutProblem, below: float) -> tuple[Lengths, Floats]:
     held = np.zeros((len(bounded), stages, FEATURES))
     held[:, :, BYTES] = peaks.rows[bounded]
     most = np.concatenate((peaks.limits[peaks.rank][bounded], below - problem.constants))
-    return Lengths(held, None).and_cuts(problem, 0), most
+    none = np.zeros((len(bounded), *problem.curves.shape[1:]))
+    return Lengths(held, none).and_cuts(problem, 0), most
 
 
 def _fullest(problem: LayoutProblem) -> Numbers:
@@ -203,9 +193,11 @@ def possible(problem: LayoutProblem, stage: int, below: float) -> StageArcs:
     fits = _fits_alone(problem, stage, features)
     arcs = StageArcs(begin[fits], end[fits], number[fits], features[fits])
     holds = problem.peaks.holds
-    alone = bool((holds[holds[:, stage]].sum(axis=1) == 1).all())
+    arcs = arcs.keep(np.lexsort((arcs.choice, arcs.stop, arcs.first)))
     # A pair can be longer with ops that are shorter.
-    return _sorted_undominated(arcs, alone=alone, times_compare=problem.pairs is None)
+    if problem.pairs is not None:
+        return arcs
+    return _undominated(arcs, alone=bool((holds[holds[:, stage]].sum(axis=1) == 1).all()))
 
 
 def _beside(problem: LayoutProblem, stage: int) -> float:
@@ -224,17 +216,12 @@ def _fits_alone(problem: LayoutProblem, stage: int, features: Floats) -> NDArray
     return fits
 
 
-def _sorted_undominated(arcs: StageArcs, *, alone: bool, times_compare: bool) -> StageArcs:
-    """Return the arcs sorted by first layer, without those that another choice for the same layers equals or beats.
+def _undominated(arcs: StageArcs, *, alone: bool) -> StageArcs:
+    """Return sorted arcs without those that another choice for the same layers equals or beats.
 
-    If a stage is alone on its rank and fits, only its times are compared; otherwise also its bytes. If times do not compare,
-    all arcs remain.
+    If a stage is alone on its rank and fits, only its times are compared; otherwise also its bytes.
     """
-    # Arcs of one run of layers are adjacent after sorting; each is compared with those up to ``apart`` places away.
-    order = np.lexsort((arcs.choice, arcs.stop, arcs.first))
-    arcs = arcs.keep(order)  # type: ignore[arg-type]
-    if not times_compare:
-        return arcs
+    # Arcs of one run of layers are adjacent; each is compared with those up to ``apart`` places away.
     matter = arcs.features[:, TIMES] if alone else arcs.features
     kept = np.ones(len(arcs.first), np.bool_)
     run = arcs.first * (int(arcs.stop.max(initial=0)) + 1) + arcs.stop

@@ -64,12 +64,7 @@ class OrderGraph:
     """
 
     def __init__(
-        self,
-        schedule: Schedule,
-        transfer: float = 0.0,
-        overhead: Overhead | None = None,
-        *,
-        segmented: bool = False,
+        self, schedule: Schedule, transfer: float = 0.0, overhead: Overhead | None = None, *, segmented: bool = False
     ) -> None:
         self.schedule = schedule
         self.transfer = transfer / schedule.slices
@@ -123,9 +118,10 @@ class OrderGraph:
     def _sorts(self) -> tuple[Ints, Ints]:
         """Return the sorts of pairs, and the sort of each node; -1: none."""
         columns, stages = self.schedule.columns, self.schedule.stages
+        # A B alone is both of its ops.
         second = np.where(self._partner >= 0, self._partner, self._ops)
-        turned = columns.kind[self._ops] != Kind.F
-        forward, backward = np.where(turned, second, self._ops), np.where(turned, self._ops, second)
+        both = (self._ops, second), (second, self._ops)
+        forward, backward = np.where(columns.kind[self._ops] == Kind.F, *both)
         kind = np.where(columns.kind[backward] == Kind.I, WITH_INPUT, WITH_FULL)
         kind[self._partner < 0] = ALONE
         has = (self._partner >= 0) | (columns.kind[self._ops] == Kind.B)
@@ -136,14 +132,9 @@ class OrderGraph:
         return np.stack((own // stages**2, own // stages % stages, own % stages), axis=1), of_nodes
 
     def path(self, times: Floats, pairs: Floats | None = None) -> tuple[float, GraphPath]:
-        """Return the makespan and the longest path.
+        """Return the makespan and the longest path for stage times of shape (stages, 3).
 
-        Parameters
-        ----------
-        times
-            Times of stages, shape (stages, 3).
-        pairs
-            Times of :attr:`pairs`, shape (sorts,); None: each takes the sum of its ops.
+        ``pairs`` are the times of :attr:`pairs`, shape (sorts,); None: each takes the sum of its ops.
         """
         stages = self.schedule.stages
         table = (self._weights[:, None, :] * times[None, :, :]).sum(axis=2).ravel()

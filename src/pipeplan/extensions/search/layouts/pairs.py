@@ -50,9 +50,7 @@ class StagePairs:
         The :func:`lanes_of` each run, shape (runs, 6).
     """
 
-    def __init__(
-        self, tables: StageTables, stages: int, *, slowdown: float = 1.0, delayed_weights: bool = False
-    ) -> None:
+    def __init__(self, tables: StageTables, stages: int, *, slowdown: float, delayed_weights: bool) -> None:
         self.slowdown, self.delayed_weights = slowdown, delayed_weights
         self._layers: dict[OpSegments, int] = {}
         self._of_layers: list[bytes] = []
@@ -141,14 +139,8 @@ class StagePairs:
     def separated(self, kind: int, at: tuple[int, int], domains: tuple[Runs, Runs]) -> Floats:
         """Return a function of the forward's run and one of the backward's, shape (2, runs), that bound their pair.
 
-        They add up to at most the time of a pair of any two runs of the domains, and are infinite elsewhere.
-
-        Parameters
-        ----------
-        at
-            Runs for which they add up to the time of the pair.
-        domains
-            Runs that the stages of the forward and of the backward can have.
+        They add up to the time of the pair for the two runs ``at``, and to at most that of any two runs of the domains of
+        the two stages. Elsewhere they are infinite.
         """
         (first, second), (forward, backward) = at, domains
         functions = np.full((2, len(self.lanes)), np.inf)
@@ -190,14 +182,3 @@ def busier_lane(lanes: Floats) -> Floats:
     """Return the computation of F and B, or their communication if it takes longer; shape (...) for lanes (..., 6)."""
     longer: Floats = np.maximum(lanes[..., 0] + lanes[..., 1], lanes[..., 3] + lanes[..., 4])
     return longer
-
-
-def pairs_of(
-    tables: StageTables, stages: int, *, slowdown: float = 1.0, delayed_weights: bool = False
-) -> StagePairs | None:
-    """Return the pairs of stages; None if no layer has segments."""
-    parts = tables.parts
-    options = (option for layer in (*parts.start, *parts.middle, *parts.end) for option in layer.options)
-    if all(option.segments is None for option in options):
-        return None
-    return StagePairs(tables, stages, slowdown=slowdown, delayed_weights=delayed_weights)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import accumulate
 from time import monotonic
 
@@ -128,6 +127,7 @@ class LayoutProblem:
         ``counts``, ``curves``, ``lanes`` and ``constants``: longest paths of simulated layouts, in the order in which they
         were found. ``curves`` has a function of the run of each stage, which bounds its part of the path's pairs, shape
         (cuts, stages, runs); ``lanes`` the number of each stage's :attr:`StagePairs.lanes` that are as long at least.
+        Without pairs, the two have no columns.
     """
 
     order: OrderGraph
@@ -147,8 +147,12 @@ class LayoutProblem:
         self._of_role = np.stack([of_stages[0], of_stages[len(of_stages) // 2], of_stages[-1]])
         self._takes: Floats = self._of_role[..., TIMES].sum(axis=-1)
         self._exists: Bools = np.isfinite(self._takes)
+        layers = self.tables.parts.middle
+        self.least_layer = min(option.time for layer in layers for option in layer.options)
+        """Least time of a layer for one microbatch, however its ops are paired."""
         self._role = np.ones(self.stages, np.intp)
         self._role[0], self._role[-1] = 0, 2
+        self.curves, self.lanes = np.zeros((0, self.stages, 0)), np.zeros((0, self.stages, 0))
         if self.pairs is not None:
             # The number of each run is one more feature.
             runs = self.pairs.runs
@@ -156,6 +160,7 @@ class LayoutProblem:
             self._takes = np.where(runs >= 0, np.minimum(self._takes, busier_lane(self.pairs.lanes)[runs]), self._takes)
             self.curves = np.zeros((0, self.stages, len(self.pairs.lanes)))
             self.lanes = np.zeros((0, self.stages, 6))
+            self.least_layer = min(float(busier_lane(self.pairs.of_options(layer)).min()) for layer in layers)
             self.restrict(np.inf)
 
     def restrict(self, below: float) -> None:
@@ -226,13 +231,11 @@ class LayoutProblem:
         """Keep a path as a cut, which bounds pairs best for stages with these features."""
         self.counts = np.concatenate((self.counts, path.counts[None]))
         self.constants = np.append(self.constants, path.constant)
-        if self.pairs is None:
-            return
-        runs = features[:, RUN].astype(np.intp).tolist()
-        curves, lanes = np.zeros(self.curves.shape[1:]), np.zeros((self.stages, 6))
+        curves, lanes = np.zeros(self.curves.shape[1:]), np.zeros(self.lanes.shape[1:])
         for sort in np.flatnonzero(path.pairs).tolist():
+            assert self.pairs is not None
             kind, forward, backward = self.order.pairs[sort].tolist()
-            count, at = float(path.pairs[sort]), (runs[forward], runs[backward])
+            count, at = float(path.pairs[sort]), (int(features[forward, RUN]), int(features[backward, RUN]))
             of_forward, of_backward = self.pairs.lane(kind, *at)
             lanes[backward, of_backward] += count
             if kind != ALONE:
@@ -258,7 +261,7 @@ class LayoutProblem:
     @property
     def linear(self) -> Floats:
         """Number of each stage's times in the cuts, with pairs and their lanes, shape (cuts, stages, 3 or 9)."""
-        return self.counts if self.pairs is None else np.concatenate((self.counts, self.lanes), axis=2)
+        return np.concatenate((self.counts, self.lanes), axis=2)
 
     def least_of(self, layer: LaidLayer) -> Floats:
         """Return the least of each time of :attr:`linear` over the options of a layer, shape (3,) or (9,)."""
@@ -266,44 +269,25 @@ class LayoutProblem:
         least: Floats = np.array(times).min(axis=0)
         return least if self.pairs is None else np.concatenate((least, self.pairs.of_options(layer).min(axis=0)))
 
-    @cached_property
-    def least_layer(self) -> float:
-        """Least time of a layer for one microbatch, however its ops are paired."""
-        layers = self.tables.parts.middle
-        if self.pairs is None:
-            return min(option.time for layer in layers for option in layer.options)
-        return min(float(busier_lane(self.pairs.of_options(layer)).min()) for layer in layers)
-
-    @property
-    def most_cuts(self) -> int:
-        """Maximum number of cuts."""
-        if self.pairs is None:
-            return MOST_CUTS
-        return max(min(MOST_CUTS, MOST_CURVES // (self.stages * len(self.pairs.lanes))), FEWEST_CUTS)
-
     def thin(self) -> None:
         """Drop the cuts that bound the recently simulated layouts least, if there are too many."""
-        if len(self.constants) <= self.most_cuts:
+        most = max(min(MOST_CUTS, MOST_CURVES // max(self.stages * self.curves.shape[-1], 1)), FEWEST_CUTS)
+        if len(self.constants) <= most:
             return
         features = np.stack([self.of(laid) for laid in list(self.simulated)[-_JUDGES:]])
         # Bound of each cut on each recent layout; a cut is worth its best ratio to the layout's strongest cut.
         says = np.einsum("ksf,lsf->kl", self.counts, features[..., TIMES]) + self.constants[:, None]
-        if self.pairs is not None:
-            says = np.nan_to_num(says + of_curves(self.curves, features).T, posinf=1.0)
-        kept = np.sort(np.argsort(-(says / says.max(axis=0)).max(axis=1), kind="stable")[: self.most_cuts // 2])
+        says = np.nan_to_num(with_curves(says.T, self.curves, features).T, posinf=1.0)
+        kept = np.sort(np.argsort(-(says / says.max(axis=0)).max(axis=1), kind="stable")[: most // 2])
         self.counts, self.constants = self.counts[kept], self.constants[kept]
-        if self.pairs is not None:
-            self.curves, self.lanes = self.curves[kept], self.lanes[kept]
+        self.curves, self.lanes = self.curves[kept], self.lanes[kept]
 
     def least(self, features: Floats, since: int = 0) -> Floats:
         """Return the lower bounds of layouts with these features by the cuts from the ``since``-th on; shape (...)."""
-        shape = features.shape[:-2]
         times = features[..., TIMES].reshape(-1, self.stages * 3)
         cuts = self.counts[since:].reshape(-1, self.stages * 3)
-        says = times @ cuts.T + self.constants[since:]
-        if self.pairs is not None:
-            says += of_curves(self.curves[since:], features).reshape(says.shape)
-        most: Floats = says.max(axis=-1, initial=0.0).reshape(shape)
+        says = (times @ cuts.T + self.constants[since:]).reshape(*features.shape[:-2], len(cuts))
+        most: Floats = with_curves(says, self.curves[since:], features).max(axis=-1, initial=0.0)
         return most
 
     def fits(self, laid: Laid) -> bool:
@@ -323,11 +307,13 @@ class LayoutProblem:
             self._add(self.order.path(np.where(here[:, None], longest, times), probed)[1], features)
 
 
-def of_curves(curves: Floats, features: Floats) -> Floats:
-    """Return the sums of functions of runs, shape (cuts, stages, runs), for features (..., stages, 8); shape (..., cuts)."""
+def with_curves(sums: Floats, curves: Floats, features: Floats) -> Floats:
+    """Return sums, shape (..., cuts), plus functions of runs, (cuts, stages, runs), for features (..., stages, 8)."""
+    if not curves.shape[-1]:
+        return sums
     runs = features[..., RUN].astype(np.intp)
-    sums: Floats = np.moveaxis(curves[:, np.arange(curves.shape[1]), runs].sum(axis=-1), 0, -1)
-    return sums
+    more: Floats = sums + np.moveaxis(curves[:, np.arange(curves.shape[1]), runs].sum(axis=-1), 0, -1)
+    return more
 
 
 MOST_STAGES = 200_000

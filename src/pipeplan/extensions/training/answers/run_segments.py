@@ -36,24 +36,14 @@ class RunSegments:
         if self.segments is None:
             return {}
         times = {f"{op}_times": tuple(stage.time(op) for stage in self.segments.stages) for op in OPS}
-        pairs: dict[str, Any] = {"delayed_weights": self.segments.delayed_weights}
-        if self.segments.slowdown > 1:
-            pairs["pair_slowdown"] = self.segments.slowdown
         # A full backward and a pair take what their segments say; overlap times beside them are an error.
-        return {**times, "backward_times": None, "overlap_times": None, "segments": self.segments.stages, **pairs}
+        return {**times, "backward_times": None, "overlap_times": None, **self.segments.settings()}
 
 
 def run_segments(run: MeasuredRun, timelines: Sequence[Timeline], times: Sequence[Mapping[str, Spread]]) -> RunSegments:
-    """Return the segments of a run's ops.
+    """Return the segments of a run's ops, which add up to ``times``: of each stage's ops, by the name of their kind.
 
-    Parameters
-    ----------
-    run
-        The run, whose ``pieces`` are the kernels of its ops.
-    timelines
-        Its compute ops in milliseconds.
-    times
-        Times of each stage's ops in milliseconds by the name of their kind, to which segments add up.
+    These, and the ``timelines`` of its compute ops, are in milliseconds.
     """
     if not any(any(row) for row in run.exposed):
         return RunSegments()

@@ -8,20 +8,18 @@ is also one if the host launched it before or after all computation of its op. A
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pipeplan.costs import LANES
 from pipeplan.extensions.training.traces.annotations import RESOLUTION, AnnotatedOp
 from pipeplan.model import Floats
 
 COMPUTE = 0
 """Lane of computation and of messages between stages; the others are positions in ``LANES``."""
-
-LANES = ("compute", "all_to_all", "all_gather", "reduce_scatter", "all_reduce")
-"""Names of segments of ops."""
 
 ALL_TO_ALL = LANES.index("all_to_all")
 
@@ -34,22 +32,17 @@ _DEEP_EP = re.compile(
 """Names of the kernels of DeepEP that exchange tokens between experts, or prepare that."""
 
 
-class Activity(NamedTuple):
-    """Work or a message: stream, time at which the host launched it, start and end in microseconds, and lane."""
-
-    stream: int
-    launched: float
-    start: float
-    end: float
-    lane: int = COMPUTE
-
-
 class Activities:
-    """Activities in the order in which the host launched them."""
+    """Activities in the order in which the host launched them.
 
-    def __init__(self, activities: Iterable[Activity]) -> None:
-        table = np.array(sorted(activities, key=lambda activity: activity.launched), np.float64).reshape(-1, 5)
-        self.stream, self.launched, self.start, self.end, self.lane = table.T
+    A row is a stream, and the times in microseconds at which the host launched the activity, it started and it ended.
+    """
+
+    def __init__(self, rows: Sequence[tuple[float, ...]] | Floats, lanes: NDArray[np.intp] | int = COMPUTE) -> None:
+        table = np.array(rows, np.float64).reshape(-1, 4)
+        order = np.argsort(table[:, 1], kind="stable")
+        self.stream, self.launched, self.start, self.end = table[order].T
+        self.lane = np.broadcast_to(lanes, len(table))[order]
 
     def __len__(self) -> int:
         return len(self.start)
@@ -96,24 +89,12 @@ def gpu_activities(work: Sequence[GpuWork], marks: Sequence[AnnotatedOp]) -> tup
     moves data.
     """
     of_names = {names: (lane_of(*names), is_message(names[0])) for names in {item[4:] for item in work}}
-    of_work = [of_names[item[4:]] for item in work]
-    messages = [message for _, message in of_work]
-    lanes = _lanes(work, np.array([lane for lane, _ in of_work], np.intp), np.array(messages, np.bool_), marks)
-    computing = {item.stream for item, message in zip(work, messages, strict=True) if item.name and not message}
-    activities: tuple[list[Activity], list[Activity]] = [], []
-    for item, lane, message in zip(work, lanes.tolist(), messages, strict=True):
-        beside = message and lane != ALL_TO_ALL
-        if beside or item.stream in computing or lane == ALL_TO_ALL:
-            activities[beside].append(Activity(item.stream, item.launched, item.start, item.end, lane))
-    return Activities(activities[0]), Activities(activities[1])
-
-
-def _lanes(
-    work: Sequence[GpuWork], lanes: NDArray[np.intp], messages: NDArray[np.bool_], marks: Sequence[AnnotatedOp]
-) -> NDArray[np.intp]:
-    """Return the lanes with those of unnamed kernels; ``messages`` is True for kernels that transfer messages."""
+    kinds = np.array([of_names[item[4:]] for item in work], np.intp).reshape(-1, 2)
+    lanes, messages = kinds[:, 0], kinds[:, 1] > 0
+    rows = np.array([item[:4] for item in work], np.float64).reshape(-1, 4)
+    stream, launched = rows[:, 0], rows[:, 1]
+    computing = stream[np.array([item.name != "" for item in work], np.bool_) & ~messages]
     unnamed = lanes == _UNNAMED
-    launched = np.array([item.launched for item in work])
     spans = np.array([mark.span[1:3] for mark in marks if mark.computes], np.float64).reshape(-1, 2)
     op = span_of(launched, *spans.T)
     # What no op launches counts as launched by one more op, behind the others.
@@ -121,10 +102,12 @@ def _lanes(
     computes = (lanes == COMPUTE) & ~messages
     np.minimum.at(first, op[computes], launched[computes])
     np.maximum.at(last, op[computes], launched[computes])
-    stream = np.array([item.stream for item in work])
     of_pipeline = np.isin(stream, stream[unnamed & (op < 0)])
     exchanges = (first[op] < launched) & (launched < last[op]) & ~of_pipeline
-    return np.where(unnamed, np.where(exchanges, ALL_TO_ALL, COMPUTE), lanes)
+    lanes = np.where(unnamed, np.where(exchanges, ALL_TO_ALL, COMPUTE), lanes)
+    beside = messages & (lanes != ALL_TO_ALL)
+    own = ~beside & (np.isin(stream, computing) | (lanes == ALL_TO_ALL))
+    return Activities(rows[own], lanes[own]), Activities(rows[beside], lanes[beside])
 
 
 def span_of(times: Floats, starts: Floats, ends: Floats) -> NDArray[np.intp]:

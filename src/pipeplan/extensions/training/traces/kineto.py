@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from pipeplan.extensions.training.traces.activities import Activities, Activity, GpuWork, gpu_activities
+from pipeplan.extensions.training.traces.activities import Activities, GpuWork, gpu_activities
 from pipeplan.extensions.training.traces.annotations import AnnotatedOp, Span, marks_of
-from pipeplan.extensions.training.traces.op_times import Recorded, moves_data
+from pipeplan.extensions.training.traces.op_times import Recorded, moves_in
 from pipeplan.extensions.training.traces.rank_trace import RankTrace, occurrences, rank_trace
 from pipeplan.extensions.training.traces.traced_run import median_step, traced_run
 from pipeplan.formats import Format
@@ -105,22 +105,18 @@ def _recorded(
     threads = {thread: number for number, thread in enumerate(dict.fromkeys(event.tid for event in operators))}
     kernels, messages = gpu_activities(_gpu_work(events), marks)
     if not len(kernels):
-        messages = Activities(
-            Activity(-1, event.ts, event.ts, event.end) for event in host if event.name.startswith(_HOST_RECEIVES)
-        )
-    moves = sorted((event.ts, event.end) for event in host if moves_data(event.name))
+        receives = (event for event in host if event.name.startswith(_HOST_RECEIVES))
+        messages = Activities([(-1, event.ts, event.ts, event.end) for event in receives])
+    working = (event for event in operators if not event.name.startswith(_MESSAGES))
+    operated = [(threads[event.tid], event.ts, event.ts, event.end) for event in working]
     return Recorded(
         marks=marks,
-        operators=Activities(
-            Activity(threads[event.tid], event.ts, event.ts, event.end)
-            for event in operators
-            if not event.name.startswith(_MESSAGES)
-        ),
+        operators=Activities(operated),
         kernels=kernels,
         messages=messages,
         handovers=_times_of(operators, "c10d::"),
         threads=threads,
-        moves=np.array(moves, np.float64).reshape(-1, 2).T,
+        moves=moves_in((event.name, event.ts, event.end) for event in host),
         annotated_work=_annotated_work(marks, events),
     )
 

@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-import numpy as np
-
-from pipeplan.extensions.training.traces.activities import Activities, GpuWork, gpu_activities
+from pipeplan.extensions.training.traces.activities import GpuWork, gpu_activities
 from pipeplan.extensions.training.traces.annotations import Span, is_mark, marks_of
-from pipeplan.extensions.training.traces.op_times import Recorded, moves_data
+from pipeplan.extensions.training.traces.op_times import Recorded, moves_data, moves_in
 from pipeplan.extensions.training.traces.rank_trace import RankTrace, rank_trace
 from pipeplan.foundation.errors import FormatError
 
@@ -129,16 +127,7 @@ def _micro(nanoseconds: Any) -> float:
 
 
 def _recorded(name: str, spans: Sequence[Span], work: Sequence[GpuWork]) -> Recorded:
-    moves = sorted((span.start, span.end) for span in spans if moves_data(span.name))
     marks = marks_of(name, (span for span in spans if is_mark(span.name)))
     kernels, messages = gpu_activities(work, marks)
-    return Recorded(
-        marks=marks,
-        operators=Activities(()),
-        kernels=kernels,
-        messages=messages,
-        handovers=np.empty(0),
-        threads={},
-        moves=np.array(moves, np.float64).reshape(-1, 2).T,
-        annotated_work={},
-    )
+    moves = moves_in((span.name, span.start, span.end) for span in spans)
+    return Recorded(marks=marks, kernels=kernels, messages=messages, moves=moves)

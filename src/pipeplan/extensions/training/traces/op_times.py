@@ -14,8 +14,8 @@ GPU. So the times of an op are those of its work:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,35 +37,41 @@ class Recorded:
     ----------
     marks
         Annotated ops in order.
-    operators
-        Operators of the host; their stream is the number of the thread.
     kernels
         Compute kernels and all-to-alls of a GPU.
     messages
         Receives of the host, or messages and other collectives of a GPU.
+    moves
+        The :func:`moves_in` the host's annotations.
+    operators
+        Operators of the host; their stream is the number of the thread.
     handovers
         Times at which the host started to send or receive.
     threads
         Number of each thread.
-    moves
-        Starts and ends of the host's transfers of parameters or gradients, shape (2, moves).
     annotated_work
         Start and end of an annotation's GPU work by the number of the mark, for traces without kernels.
     """
 
     marks: Sequence[AnnotatedOp]
-    operators: Activities
     kernels: Activities
     messages: Activities
-    handovers: Floats
-    threads: dict[int | str, int]
     moves: Floats
-    annotated_work: dict[int, tuple[float, float]]
+    operators: Activities = field(default_factory=lambda: Activities(()))
+    handovers: Floats = field(default_factory=lambda: np.empty(0))
+    threads: dict[int | str, int] = field(default_factory=dict)
+    annotated_work: dict[int, tuple[float, float]] = field(default_factory=dict)
 
 
 def moves_data(name: str) -> bool:
     """Return True if an annotation of this name is FSDP's own transfer of parameters or gradients."""
     return name.startswith(_MOVES)
+
+
+def moves_in(annotations: Iterable[tuple[str, float, float]]) -> Floats:
+    """Return the starts and ends of those annotations, a name and two times each, that move data; shape (2, moves)."""
+    moves = sorted((start, end) for name, start, end in annotations if moves_data(name))
+    return np.array(moves, np.float64).reshape(-1, 2).T
 
 
 def op_times(recorded: Recorded) -> tuple[Floats, Floats]:
@@ -84,18 +90,17 @@ def op_times(recorded: Recorded) -> tuple[Floats, Floats]:
 
 def op_pieces(recorded: Recorded, start: Floats, end: Floats) -> list[OpPieces | None]:
     """Return the pieces of each annotated op between its start and end, None for messages and ops without kernels."""
-    return [
-        _pieces(recorded, number, *times) if mark.computes and len(recorded.kernels) else None
-        for number, (mark, *times) in enumerate(zip(recorded.marks, start.tolist(), end.tolist(), strict=True))
-    ]
-
-
-def _pieces(recorded: Recorded, number: int, start: float, end: float) -> OpPieces:
     work, others = recorded.kernels, recorded.messages
-    own, beside = _own_work(recorded, number, work), _own_work(recorded, number, others)
-    beside = beside[others.lane[beside] != COMPUTE]
-    times = np.array([np.append(getattr(work, side)[own], getattr(others, side)[beside]) for side in ("start", "end")])
-    return pieces_of(start, end, times, np.append(work.lane[own], others.lane[beside]).astype(int))
+
+    def pieces(number: int) -> OpPieces:
+        own, beside = _own_work(recorded, number, work), _own_work(recorded, number, others)
+        beside = beside[others.lane[beside] != COMPUTE]
+        times, ends, lanes = (
+            np.append(getattr(work, of)[own], getattr(others, of)[beside]) for of in ("start", "end", "lane")
+        )
+        return pieces_of(float(start[number]), float(end[number]), np.stack((times, ends)), lanes)
+
+    return [pieces(number) if mark.computes and len(work) else None for number, mark in enumerate(recorded.marks)]
 
 
 def _arrivals(recorded: Recorded) -> dict[int, float]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import Segment
-from pipeplan.extensions.training.traces.activities import COMPUTE, LANES
+from pipeplan.costs import LANES, Segment
+from pipeplan.extensions.training.traces.activities import COMPUTE
 from pipeplan.model import Floats
 
 LAUNCH_GAP = 5.0
@@ -99,22 +99,17 @@ def segments_of(ops: Sequence[OpPieces], time: float) -> tuple[tuple[Segment, ..
     """
     common, count = Counter(op.lanes for op in ops).most_common(1)[0]
     typical = np.median([op.times for op in ops if op.lanes == common], axis=0)
-    names: list[str] = []
-    times: list[float] = []
+    parts: list[list[float]] = []  # lane and time of each
     work = gap = 0.0
-    computation = 0
     for lane, (works, idles, exposed) in zip((*common, COMPUTE), typical.tolist(), strict=True):
         work, gap = work + works, gap + idles
         if lane != COMPUTE and not exposed:
             continue
-        if work or not names or lane == COMPUTE:
-            computation = len(names)
-            names.append(LANES[COMPUTE])
-            times.append(0.0)
-        times[computation] += work + gap
+        if work or not parts or lane == COMPUTE:
+            parts.append(computation := [COMPUTE, 0.0])
+        computation[1] += work + gap
         work = gap = 0.0
         if lane != COMPUTE:
-            names.append(LANES[lane])
-            times.append(exposed)
-    scale = time / sum(times)
-    return tuple((name, scale * part) for name, part in zip(names, times, strict=True) if part), count
+            parts.append([lane, exposed])
+    scale = time / sum(part for _, part in parts)
+    return tuple((LANES[int(lane)], scale * part) for lane, part in parts if part), count
