@@ -79,7 +79,7 @@ def test_2000_random_pairs_take_what_the_event_simulator_says():
             ran = pair(*lists, slowdown, delayed=delayed)
             ours = [float(times[one, other]) for times in (together.time, together.exposed, together.hidden)]
             assert ours == pytest.approx([ran.time, ran.exposed, ran.hidden], rel=1e-9, abs=1e-9), (seed, one, other)
-            assert_same_lanes(segments.lanes(one, other, inputs), ran)
+            assert_same_lanes(segments.lanes(one, other, inputs), ran, inputs)
             alone = total(lists[0]), float(pair((), *lists[1:], slowdown, delayed=delayed).time)
             assert ours[0] >= max(alone) - 1e-9
             assert slowdown > 1 or ours[0] <= sum(alone) + 1e-9
@@ -87,8 +87,9 @@ def test_2000_random_pairs_take_what_the_event_simulator_says():
     assert pairs >= 2000
 
 
-def assert_same_lanes(ours, ran):
+def assert_same_lanes(ours, ran, inputs):
     """Either op works at the same times on either lane."""
+    assert {piece.kind for piece in ours} - {Kind.W} == {Kind.F, Kind.I if inputs else Kind.B}
     theirs = [(piece.op == "f", piece.lane == "compute", piece.begin, piece.end) for piece in ran.pieces]
     ours = [(piece.kind == Kind.F, piece.lane == "compute", piece.begin, piece.end) for piece in ours]
     np.testing.assert_allclose(working(ours), working(theirs), rtol=1e-9, atol=1e-9)
@@ -135,29 +136,21 @@ def total(segments):
 
 
 def test_alone_an_op_takes_its_sum_and_a_backward_with_delayed_weights_its_two_lanes():
-    random = Random(1)
+    random, stage = Random(1), np.arange(4)
     stages = random_stages(random, partial(random.uniform, 0.1, 2), 4)
+    alone = [[total(getattr(lists, name)) for lists in stages] for name in NAMES]
     for delayed in (False, True):
         costs = Settings(segments=stages, pair_slowdown=1.25, delayed_weights=delayed).costs(Placement.linear(4))
-        for stage, lists in enumerate(stages):
-            alone = [total(getattr(lists, name)) for name in NAMES]
-            full = float(pair((), lists.backward_input, lists.backward_weight, 1.25, delayed=True).time)
-            expected = np.array([*alone, full if delayed else sum(alone[1:])])
-            for factor, scaled in ((1, costs), (2, costs.scaled(2.0))):
-                ours = [getattr(scaled, name)[stage] for name in (*NAMES, "backward")]
-                assert ours == pytest.approx(factor * expected, rel=1e-9)
-                pairs = scaled.pair_times(np.array([stage]), np.array([0]), scaled.backward[[0]])
-                assert pairs == pytest.approx(
-                    factor * costs.pair_times(np.array([stage]), np.array([0]), costs.backward[[0]])
-                )
-
-
-def test_overlap_times_are_of_the_forwards_stage_or_of_both():
-    values: dict[str, Any] = {"forward_times": (1, 2), "backward_times": (3, 4), "times_per": "stage"}
-    matrix, stage = ((3.5, 4.5), (3.75, 5.0)), np.array([0, 1])
-    for times, expected in (((3.5, 5.0), [[3.5, 4.0], [5.0, 5.0]]), (matrix, matrix)):
-        costs = Settings(**values, overlap_times=times).costs(Placement.linear(2))
-        assert costs.pair_times(stage[:, None], stage, costs.backward).tolist() == [list(row) for row in expected]
+        lists = ((one.backward_input, one.backward_weight) for one in stages)
+        full = [float(pair((), *own, 1.25, delayed=delayed).time) for own in lists]
+        pairs = costs.pair_times(stage, stage[::-1], costs.backward[::-1])
+        for factor, scaled in ((1, costs), (2, costs.scaled(2.0))):
+            ours = [getattr(scaled, name) for name in (*NAMES, "backward")]
+            np.testing.assert_allclose(ours, factor * np.array([*alone, full]), rtol=1e-9)
+            together = scaled.pair_times(stage, stage[::-1], scaled.backward[::-1])
+            np.testing.assert_allclose(together, factor * pairs, rtol=1e-9)
+        whole = costs.unsplit()  # its I is a full backward
+        np.testing.assert_allclose(whole.pair_times(stage, stage[::-1], whole.backward[::-1], True), pairs)
 
 
 @pytest.mark.parametrize("slowdown", [0.5, float("nan"), float("inf")])

@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pipeplan.costs import Costs
+from pipeplan.costs import Costs, Settings
 from pipeplan.foundation.errors import DeadlockError
 from pipeplan.model import NO_GROUP, Columns, Kind, Placement, Schedule, from_ops
 from pipeplan.model.op import Op
 from pipeplan.simulation import lower_bound, simulate, span_bound
 from pipeplan.simulation.op_classes import divisions, rank_classes
+from pipeplan.strategies import Shape, strategy
 from tests.torture.schedules.random_costs import PAIR_KINDS, overlapping
 
 
@@ -109,6 +110,15 @@ def _rows(stages: tuple[int, ...], microbatches: int, *, split: bool) -> Iterato
             yield from turns((*done, *pair), (*groups, len(done), len(done)))
 
     yield from turns((), ())
+
+
+def test_until_its_first_backward_a_rank_runs_forwards_alone():
+    """The last rank runs one alone, then 7 pairs and a backward. Within the span of the first, at least 4 are alone."""
+    schedule = strategy("1f1b-overlap")(Shape(ranks=2, microbatches=8))
+    costs = Settings(forward_times=2, backward_times=4, overlap_times=5).costs(schedule.placement).unsplit()
+    makespan = simulate(schedule, costs).timeline.makespan
+    assert lower_bound(schedule.placement, 8, costs).value == makespan == 2 + 2 + 7 * 5 + 4 + 4
+    assert span_bound(schedule.placement, 8, costs).value == 4 * 2 + 4 * 5 + 4 * 4
 
 
 def test_a_rank_of_very_many_stages_has_a_bound_beside_one_of_few():

@@ -121,7 +121,7 @@ const THEME = {
   curves: ["#010101", "#020202", "#030303", "#040404"],
 } as const;
 
-export const THEMES: TimelineData["themes"] = { light: { "1": THEME }, dark: { "1": THEME } };
+export const THEMES: TimelineData["themes"] = { light: { "1": THEME, "2": THEME }, dark: { "1": THEME } };
 
 export function themeOf(plots: readonly Plot[]): Theme {
   return new Theme({ views: [], themes: THEMES }, "light", plots);

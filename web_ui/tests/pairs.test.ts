@@ -31,19 +31,38 @@ const BARS = {
   ...viewOf(OPS).bars,
   part: [Part.FULL, Part.UPPER, Part.LOWER],
   group: [-1, 7, 7],
+  chunk: [0, 0, 1],
 };
-const frame = (change: Partial<ViewJson>, width = 1014) => frameOf([plotOf(OPS, { bars: BARS, ...change })], width);
+const frame = (change: Partial<ViewJson>, width = 1014) =>
+  frameOf([plotOf(OPS, { bars: BARS, chunks: 2, ...change })], width);
+const lanesOf = (change: Partial<ViewJson>) => {
+  const shown = frame({ pairs: PAIRS, ...change });
+  return laneTracks(shown, shown.content.rows[0]);
+};
 
 describe("the lanes of a pair", () => {
   test("are those of its two stages, scaled to its time, in the colours of its ops", () => {
-    const { content } = frame({ pairs: PAIRS });
-    const [compute, communication] = laneTracks(frame({ pairs: PAIRS }), content.rows[0]);
+    const [compute, communication] = lanesOf({});
     expect([...compute.track.start]).toEqual([1, 3]);
     expect([...communication.track.end]).toEqual([5, 6]);
-    expect([...compute.track.code]).toEqual([KINDS.indexOf("B"), KINDS.indexOf("F")]);
-    const twice = { ...BARS, end: [1, 11, 11] };
-    const longer = frameOf([plotOf(OPS, { bars: twice, makespan: 11, pairs: PAIRS })], 1014);
-    expect([...laneTracks(longer, longer.content.rows[0])[0].track.end]).toEqual([5, 9]);
+    expect(communication.edges[0]).toBeGreaterThan(compute.edges[1]);
+    expect([...compute.track.code]).toEqual([2 * KINDS.indexOf("B") + 1, 2 * KINDS.indexOf("F")]);
+    const [longer] = lanesOf({ bars: { ...BARS, end: [1, 11, 11] }, makespan: 11 });
+    expect([...longer.track.start, ...longer.track.end]).toEqual([1, 5, 5, 9]);
+  });
+
+  test("differ for an I and a full backward", () => {
+    const numbers = [KINDS, ["F", "I"]].map((kinds) => {
+      const plot = plotOf(OPS, { bars: BARS, kinds, pairs: { ...PAIRS, inputs: [0, 1] } });
+      return plot.pairs?.of(plot, [1, 2]);
+    });
+    expect(numbers).toEqual([-1, 1]);
+  });
+
+  test("have the colours of a scale", () => {
+    const { plots, content } = frame({ pairs: PAIRS });
+    plots[0].recolour(Uint16Array.of(0, 7, 8));
+    expect([...laneTracks(frame({}), content.rows[0])[0].track.code]).toEqual([8, 7]);
   });
 
   test("move both ops up, until pairs are too narrow, and not without segments", () => {
@@ -52,7 +71,10 @@ describe("the lanes of a pair", () => {
       expect(edgesOf(wide, wide.content.rows[0], part)[1]).toBeLessThan(EDGES[part][1]);
       for (const other of [narrow, plain]) expect(edgesOf(other, other.content.rows[0], part)).toEqual(EDGES[part]);
     }
-    expect(laneTracks(narrow, narrow.content.rows[0])).toEqual([]);
+    const low = { ...wide.content.rows[0], height: 20 };
+    for (const [shown, row] of [[narrow, narrow.content.rows[0]] as const, [wide, low] as const]) {
+      expect(laneTracks(shown, row)).toEqual([]);
+    }
     expect(edgesOf(wide, wide.content.rows[0], Part.FULL)).toEqual(EDGES[Part.FULL]);
   });
 
@@ -70,5 +92,7 @@ describe("the lanes of a pair", () => {
   test("need two ops of one group on one rank", () => {
     const { plots } = frame({});
     expect([0, 1, 2].map((bar) => pairOf(plots[0], bar))).toEqual([null, [1, 2], [1, 2]]);
+    const apart = OPS.map(([, ...op], at): Op => [at === 2 ? 1 : 0, ...op]);
+    expect(pairOf(plotOf(apart, { bars: { ...BARS, lane: [0, 0, 1] } }), 1)).toBeNull();
   });
 });

@@ -8,7 +8,7 @@ from fractions import Fraction
 from random import Random
 from typing import Any
 
-from tests.costs.two_lanes import Written, of_lists, pair
+from tests.costs.two_lanes import Written, of_lists, pair, random_op
 from tests.extensions.search.case import Case, Numbers, numbers
 
 CELLS = 24
@@ -127,7 +127,7 @@ class _Draw:
         return tuple(together(*both) for both in zip(forward, backward, strict=True))
 
     def _with_pairs(self, case: Case) -> Case:
-        """Some overlaps by a matrix of both stages, or by segments: an exchange within each op, or two."""
+        """Some overlaps by a matrix of both stages, or by segments, which then also determine the times of ops."""
         kind = self.random.choice(("list", "matrix", "segments"))
         if case.overlap is None or kind == "list":
             return case
@@ -140,34 +140,23 @@ class _Draw:
             given: dict[str, Any] = {"overlap_times": tuple(tuple(map(float, row)) for row in rows)}
             return replace(case, overlap=None, pairs=pairs, pair_settings=given)
         slowdown, delayed = self.one_of(1, 1, "1.5"), self.chance(0.5)
-        times = zip(case.forward, case.inputs, case.weights, strict=True)
-        stages = [tuple(self._segments(time) for time in of_stage) for of_stage in times]
+        stages = [random_op(self.random, lambda: case.forward[0] * self.random.randint(1, 3) / 4) for _ in case.forward]
 
-        def together(forward: Written, inputs: Written, weights: Written) -> Fraction:
+        def together(forward: Written, inputs: Written, weights: Written = ()) -> Fraction:
             return Fraction(pair(forward, inputs, weights, slowdown, delayed=delayed).time)
 
-        full = tuple(together((), inputs, weights) for _, inputs, weights in stages)
+        sums = [
+            tuple(Fraction(sum(time for _, time in lists)) for lists in of_op) for of_op in zip(*stages, strict=True)
+        ]
+        ops: dict[str, Any] = dict(zip(("forward", "inputs", "weights"), sums, strict=True))
         pairs = {
-            kind: tuple(
-                tuple(together(one[0], inputs, weights if kind == "B" else ()) for _, inputs, weights in stages)
-                for one in stages
-            )
-            for kind in "BI"
+            "B": tuple(tuple(together(one[0], *other[1:]) for other in stages) for one in stages),
+            "I": tuple(tuple(together(one[0], other[1]) for other in stages) for one in stages),
         }
         segments = [of_lists(*stage) for stage in stages]
         given = {"segments": segments, "pair_slowdown": float(slowdown), "delayed_weights": delayed}
-        return replace(case, backward=full, overlap=None, pairs=pairs, pair_settings=given)
-
-    def _segments(self, time: Fraction) -> Written:
-        """A time as computation, an exchange, and computation; or an exchange first; or one computation."""
-        first, exchange = (time * Fraction(self.random.randint(1, 3), 8) for _ in range(2))
-        return self.random.choice(
-            (
-                (("compute", first), ("all_to_all", exchange), ("compute", time - first - exchange)),
-                (("all_to_all", exchange), ("compute", time - exchange)),
-                (("compute", time),),
-            )
-        )
+        full = tuple(together((), *other[1:]) for other in stages)
+        return replace(case, **ops, backward=full, overlap=None, pairs=pairs, pair_settings=given)
 
     def _with_memory(self, case: Case) -> Case:
         """Bytes or none, and limits in bytes, in activations or none: from the least feasible up, now and then below."""

@@ -141,15 +141,6 @@ def test_the_history_falls_and_ends_with_the_result():
     assert result.history[-1].found_by == result.found_by
 
 
-def test_overlap_is_used_where_it_gains():
-    case = problem(Placement.v(3), 8, limit=3, choices=Choices(split=False))
-    apart = search(case, evaluations=4_000)
-    joined = search(replace(case, costs=replace(case.costs, overlap=np.full(6, 9.0))), evaluations=4_000)
-    assert joined.schedule.joined.any()
-    assert joined.value < apart.value
-    check(joined.schedule, memory=case.memory_limit).require_valid()
-
-
 def test_caps_in_bytes_hold_what_is_static():
     case = problem(Placement.linear(3), 6)
     memory = Memory(np.full(3, 10.0), np.full(3, 4.0), np.full(3, 100.0), in_bytes=True)

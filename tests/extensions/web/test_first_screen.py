@@ -43,8 +43,8 @@ def shown(watched: Watched, name: str) -> None:
     watched.settled(f"() => document.querySelector('.pp-chart').ariaLabel.startsWith('Timeline of {name}.')")
 
 
-def written(watched: Watched) -> None:
-    """Wait until the page has written its address."""
+def unchanged(watched: Watched) -> None:
+    """Wait for longer than the page does before it writes another address."""
     watched.page.wait_for_timeout(LATER_MS)
 
 
@@ -141,11 +141,11 @@ def test_back_undoes_a_change_of_the_form_and_forward_makes_it_again(watched):
     watched.go("?ranks=4&microbatches=8&schedules=1f1b,zb-h1", table=False)
     page = watched.page
     page.fill("#field-ranks", "6")
-    written(watched)
+    watched.addressed("ranks", "6")
     page.fill("#field-microbatches", "12")
-    written(watched)
+    watched.addressed("microbatches", "12")
     page.click("[data-key='row 1f1b']")
-    written(watched)
+    watched.addressed("show", "1f1b")
     shown(watched, "1f1b")
     page.go_back()
     shown(watched, "zb-h1")
@@ -190,7 +190,6 @@ def test_a_schedule_that_arrives_late_does_not_replace_an_edit(watched, how):
     edit = page.input_value(".rows-text").replace("1F3 1B1", "1B1 1F3", 1)
     page.fill(".rows-text", edit)
     page.wait_for_function("text => history.state?.rows === text", arg=edit)
-    written(watched)
     late: list[Any] = []
     page.route("**/api/edit/begin", lambda route: late.append(route))  # noqa: PLW0108 - Playwright marks the function
     with page.expect_request("**/api/edit/begin"):
@@ -202,7 +201,7 @@ def test_a_schedule_that_arrives_late_does_not_replace_an_edit(watched, how):
     page.wait_for_function("text => document.querySelector('.rows-text').value === text", arg=edit)
     with page.expect_response("**/api/edit/begin"):
         late.pop(0).continue_()
-    written(watched)
+    unchanged(watched)
     assert page.input_value(".rows-text") == edit
     assert page.evaluate("history.state?.rows") == edit
 
@@ -214,7 +213,7 @@ def test_a_link_of_a_preset_opens_as_that_preset(watched):
     watched.settled("() => document.querySelector('#field-forward_times').value === '29718'")
     page.fill("#field-memory_limit", "20GiB")
     page.fill("#field-p2p_time", "")
-    written(watched)
+    watched.addressed("p2p_time", "")
     written_query = parse_qs(urlsplit(page.url).query, keep_blank_values=True)
     assert written_query == {"preset": ["gpt-6.2b-24"], "p2p_time": [""], "memory_limit": ["20GiB"]}
     link = page.url
@@ -225,7 +224,7 @@ def test_a_link_of_a_preset_opens_as_that_preset(watched):
     assert "--config gpt-6.2b-24" in (page.text_content("#preset-about") or "")
     values = {name: page.input_value(f"#field-{name}") for name in ("forward_times", "memory_limit", "p2p_time")}
     assert values == {"forward_times": "29718", "memory_limit": "20GiB", "p2p_time": ""}
-    written(watched)
+    unchanged(watched)
     assert page.url == link
 
 
@@ -250,7 +249,7 @@ def test_an_unknown_name_of_a_link_is_said_with_the_nearest_one(watched, link, m
     assert page.text_content(".notices li") == f"{message} in this link.Did you mean {name}?"
     page.click(f".notices button:text-is('{name}')")
     watched.settled("() => document.querySelector('.notices').hidden")
-    written(watched)
+    unchanged(watched)
     assert parse_qs(urlsplit(page.url).query) == parse_qs(query)
 
 

@@ -90,6 +90,11 @@ class Watched:
     def settled(self, condition: str) -> None:
         self.page.wait_for_function(condition)
 
+    def addressed(self, name: str, value: str) -> None:
+        """Wait until the page has written a parameter of its address."""
+        condition = "([name, value]) => new URLSearchParams(location.search).get(name) === value"
+        self.page.wait_for_function(condition, arg=[name, value])
+
     @property
     def query(self) -> dict[str, list[str]]:
         return parse_qs(urlsplit(self.page.url).query)
@@ -151,8 +156,7 @@ def test_sliders_redraw_everything(watched):
     watched.page.evaluate(MOVE, ["forward_times", "2.5"])
     makespan = pipeplan.simulate("1f1b", ranks=6, microbatches=8, forward_times=2.5).makespan
     assert watched.makespan("1f1b") == pytest.approx(makespan)
-    watched.page.wait_for_timeout(LATER_MS)
-    assert watched.query["forward_times"] == ["2.5"]
+    watched.addressed("forward_times", "2.5")
 
 
 def test_choosing_schedules_and_which_to_see(watched):
@@ -176,7 +180,6 @@ def test_a_link_reproduces_the_page(watched):
     watched.go(f"{query}&schedules=1f1b,v-half&show=v-half,1f1b&open=why#from=3&to=20&gaps=1")
     page = watched.page
     page.wait_for_selector(".explain-body table")
-    page.wait_for_timeout(LATER_MS)
     page.click("text=Copy link")
     link = page.url
     rows = watched.rows()

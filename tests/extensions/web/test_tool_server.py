@@ -85,14 +85,21 @@ def test_a_cancelled_call_ends_its_process():
         async with mcp.Client(create_server(seconds=60)) as client:
             await client.call_tool("simulate", SMALL)
             (process,) = children() - others
+            idle = worked(process)
             call = asyncio.create_task(client.call_tool("compare", LONG))
-            await asyncio.sleep(0.5)
+            while worked(process) < idle + 10:
+                await asyncio.sleep(0.05)
             call.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await call
             return await asyncio.to_thread(ended, process)
 
     assert asyncio.run(ask())
+
+
+def worked(process):
+    """The ticks that a process has computed."""
+    return sum(map(int, Path("/proc", process, "stat").read_text().rpartition(")")[2].split()[11:13]))
 
 
 def ended(process):

@@ -35,8 +35,11 @@ def costs_and_segments(
     return costs, costs.segments
 
 
+RUNS = pytest.mark.parametrize(("shape", "machines", "chosen"), [(MIXTURE, NODES, ALONE), (DEEPSEEK, H100, PIPED)])
+
+
+@RUNS
 @pytest.mark.parametrize("recompute", [(), ("layernorm", "moe_act"), ("full",)])
-@pytest.mark.parametrize(("shape", "machines", "chosen"), [(MIXTURE, NODES, ALONE), (DEEPSEEK, H100, PIPED)])
 def test_the_segments_of_each_stage_add_up_to_its_times(
     shape: ModelShape, machines: Cluster, chosen: Configuration, recompute: tuple[str, ...]
 ) -> None:
@@ -81,7 +84,7 @@ def test_without_pipeline_the_first_forward_and_the_last_backward_are_alone():
     assert run(stages, few).ends[0] == pytest.approx(forward + backward)
 
 
-@pytest.mark.parametrize(("shape", "machines", "chosen"), [(MIXTURE, NODES, ALONE), (DEEPSEEK, H100, PIPED)])
+@RUNS
 def test_only_pairs_hide_exchanges(shape: ModelShape, machines: Cluster, chosen: Configuration) -> None:
     plain = next(name for name, paired in OVERLAPPED.items() if paired == chosen.schedule)
     hidden = estimate(shape, machines, chosen, with_error_bar=False)
@@ -110,4 +113,4 @@ def test_a_pair_holds_one_layer_and_both_ends_of_an_exchange_more_than_one_micro
     paired = estimate(MIXTURE, NODES, ALONE, with_error_bar=False)
     exchange = 2 * 2 * 4096 * 8 * MIXTURE.hidden / 2**30  # both ends, 16 bits, 8 experts for each token
     more = paired.peak_memory_gib - plain.peak_memory_gib
-    assert exchange < more < exchange + plain.memory[0].activations / 24
+    assert more == pytest.approx(exchange + plain.memory[0].activations / 48, rel=0.05)  # 48 layers

@@ -79,39 +79,33 @@ def case_of(layers, placement, layout, *, microbatches, p2p, limit, choices):
     )
 
 
-def least_of_all(layers, placements, **instance):
-    """The least makespan of every layout, placement and order, each enumerated; None if none fits."""
-    found = []
-    for placement in placements:
-        for layout in layouts_of(len(layers), placement.stages):
-            shop = whole(case_of(layers, placement, layout, **instance))
-            best = Enumeration(shop).best
-            if best is not None:
-                found.append(float(best * shop.unit))
-    return min(found, default=None)
+def least_and_found(layers, placements, *, evaluations=None, **instance):
+    """The least makespan of every layout, placement and order, each enumerated, and the search's; None if nothing fits."""
+    shops = (
+        whole(case_of(layers, placement, layout, **instance))
+        for placement in placements
+        for layout in layouts_of(len(layers), placement.stages)
+    )
+    least = min(
+        (float(best * shop.unit) for shop in shops if (best := Enumeration(shop).best) is not None), default=None
+    )
+    spaces = [space_of(layers, placement, **instance) for placement in placements]
+    effort = Effort(seconds=60.0 if evaluations is None else None, evaluations=evaluations)
+    if least is None:
+        with pytest.raises(InfeasibleError):
+            joint_search(spaces, effort)
+        return None, None
+    return pytest.approx(least, rel=1e-9), joint_search(spaces, effort).result
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, pytest.param(4, marks=pytest.mark.slow)])
 def test_tiny_instances_are_solved_to_the_optimum_over_everything(seed):
     random = np.random.default_rng(seed)
     layers = random_layers(random, 5)
-    instance = {
-        "microbatches": 2,
-        "p2p": float(random.choice([0.0, 0.5])),
-        "limit": None if seed % 2 else int(random.integers(11, 16)),
-        "choices": WHOLE_BACKWARDS,
-    }
-    least = least_of_all(layers, TWO_RANKS, **instance)
-    spaces = [space_of(layers, placement, **instance) for placement in TWO_RANKS]
-    effort = Effort(seconds=60.0, evaluations=None)  # ends with the proof
-    if least is None:
-        with pytest.raises(InfeasibleError):
-            joint_search(spaces, effort)
-        return
-    found = joint_search(spaces, effort)
-    assert found.result.value == pytest.approx(least, rel=1e-9)
-    assert found.result.optimal
-    assert found.result.bound.value == pytest.approx(least, rel=1e-9)
+    p2p, limit = float(random.choice([0.0, 0.5])), None if seed % 2 else int(random.integers(11, 16))
+    instance = {"microbatches": 2, "p2p": p2p, "limit": limit, "choices": WHOLE_BACKWARDS}
+    least, found = least_and_found(layers, TWO_RANKS, **instance)
+    assert found is None or (found.value, found.bound.value, found.optimal) == (least, least, True)
 
 
 def test_overlapped_pairs_are_searched_and_bounded_over_all_layouts():
@@ -119,19 +113,16 @@ def test_overlapped_pairs_are_searched_and_bounded_over_all_layouts():
         random = Random(seed)
         layers = [random_layer(random) for _ in range(4)]
         instance = {"microbatches": 2, "p2p": 0.5 * (seed % 2), "limit": None, "choices": WHOLE_BACKWARDS}
-        least = least_of_all(layers, TWO_RANKS, **instance)
-        spaces = [space_of(layers, placement, **instance) for placement in TWO_RANKS]
-        found = joint_search(spaces, Effort(seconds=None, evaluations=2000)).result
-        assert found.value == pytest.approx(least, rel=1e-9)
-        assert found.bound.value <= least * (1 + 1e-9)
+        least, found = least_and_found(layers, TWO_RANKS, evaluations=2000, **instance)
+        assert found.value == least
+        assert found.bound.value <= found.value * (1 + 1e-9)
 
 
 def test_split_backwards_are_solved_to_the_optimum_over_all_layouts():
     layers = random_layers(np.random.default_rng(7), 6)
     instance = {"microbatches": 2, "p2p": 0.5, "limit": None, "choices": USUAL}
-    found = joint_search([space_of(layers, TWO_RANKS[0], **instance)], Effort(seconds=60.0, evaluations=None))
-    assert found.result.value == pytest.approx(least_of_all(layers, TWO_RANKS[:1], **instance), rel=1e-9)
-    assert found.result.optimal
+    least, found = least_and_found(layers, TWO_RANKS[:1], **instance)
+    assert (found.value, found.optimal) == (least, True)
 
 
 def test_bounds_hold_for_every_layout():

@@ -1,7 +1,8 @@
 """Layouts whose overlapped pairs hide communication: against every layout, the bounds, and an instance that reverses."""
 
+from dataclasses import replace
 from functools import partial
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -25,20 +26,27 @@ from pipeplan.strategies import Shape, strategy
 from tests.costs.two_lanes import of_lists, random_op
 
 DEEPSEEK_V3 = Path(__file__).parents[4] / "examples" / "layers" / "deepseek-v3.yaml"
-CASES = {
-    "1f1b-overlap": (Shape(ranks=3, microbatches=4), 6),
-    "interleaved-1f1b-overlap": (Shape(ranks=2, microbatches=4, chunks=2), 6),
-    "dualpipev": (Shape(ranks=3, microbatches=6, chunks=2), 8),
-    "dualpipe": (Shape(ranks=4, microbatches=8), 7),
-    "zbv": (Shape(ranks=2, microbatches=4, chunks=2), 6),
-}
+CASES = [
+    ("1f1b", Shape(ranks=3, microbatches=4), 6, 1),
+    ("1f1b-overlap", Shape(ranks=3, microbatches=4), 6, 2),
+    ("interleaved-1f1b-overlap", Shape(ranks=2, microbatches=4, chunks=2), 6, 1),
+    ("dualpipev", Shape(ranks=3, microbatches=6, chunks=2), 8, 1),
+    ("dualpipe", Shape(ranks=4, microbatches=8), 7, 1),
+    ("zbv", Shape(ranks=2, microbatches=4, chunks=2), 6, 1),
+]
+"""Strategies, and numbers of layers and of their options; of two, the first only computes, and takes as long alone."""
+
+
+def layer_of(*lists):
+    segments = of_lists(*lists)
+    times: dict[str, Any] = {op: segments.time(op) for op in OPS}
+    return Layer(**times, segments=segments)
 
 
 def random_layer(random):
     """A layer that communicates between its computations, or one that only computes."""
-    segments = of_lists(*random_op(random, partial(random.randint, 1, 4), weights_talk=0.0))
-    times: dict[str, Any] = {op: segments.time(op) for op in OPS}
-    return Layer(**times, segments=segments if random.random() < 0.8 else None)
+    layer = layer_of(*random_op(random, partial(random.randint, 1, 4), weights_talk=0.0))
+    return layer if random.random() < 0.8 else replace(layer, segments=None)
 
 
 def random_settings(random, count=6):
@@ -48,9 +56,13 @@ def random_settings(random, count=6):
     return layers, how
 
 
-def laid(layer):
-    option = LayerOption(name="", **{op: getattr(layer, op) for op in OPS}, segments=layer.segments)
-    return LaidLayer(options=(option,), count=layer.count)
+def laid(*layers):
+    """A layer with these options."""
+    options = [
+        LayerOption(name=str(number), **{op: getattr(layer, op) for op in OPS}, segments=layer.segments)
+        for number, layer in enumerate(layers)
+    ]
+    return LaidLayer(options=tuple(options))
 
 
 def layouts_of(layers, stages):
@@ -59,25 +71,31 @@ def layouts_of(layers, stages):
 
 
 @pytest.mark.parametrize("fallback", [False, True], ids=["tables", "lanes"])
-@pytest.mark.parametrize("name", CASES)
-def test_of_every_layout_it_is_the_best_and_no_bound_is_above(name, fallback, monkeypatch):
+@pytest.mark.parametrize(("name", "shape", "count", "options"), CASES)
+def test_of_every_layout_it_is_the_best_and_no_bound_is_above(name, shape, count, options, fallback, monkeypatch):
     if fallback:  # as for layers that differ too much for tables of their pairs
         monkeypatch.setattr(pairs, "MOST_RUNS", 0)
         monkeypatch.setattr(pairs, "MOST_OWN", 0)
-    shape, count = CASES[name]
     schedule = strategy(name)(shape)
     for seed in range(5):
         random = Random(seed)
         layers, how = random_settings(random, count)
         between: dict[str, Any] = {"op_gap": random.choice([0, 0.1]), "message_time": random.choice([0, 0.05])}
-        settings = Settings(layers=layers, ranks=shape.ranks, chunks=shape.chunks, p2p_time=0.3, **between, **how)
-        least = min(
-            simulate(schedule, settings.replace(layers_per_stage=layout).costs(schedule.placement)).timeline.makespan
+        computing = [layer_of(*([("compute", getattr(layer, op))] for op in OPS)) for layer in layers]
+        ways = [computing, layers][-options:]
+        settings = Settings(ranks=shape.ranks, chunks=shape.chunks, p2p_time=0.3, **between, **how)
+        costs = (
+            settings.replace(
+                layers=[ways[way][layer] for layer, way in enumerate(np.repeat(of_stages, layout))],
+                layers_per_stage=layout,
+            ).costs(schedule.placement)
             for layout in layouts_of(count, schedule.stages)
+            for of_stages in product(range(options), repeat=schedule.stages)
         )
+        least = min(simulate(schedule, own).timeline.makespan for own in costs)
         found, stopped = (
             best_layout(
-                [laid(layer) for layer in layers],
+                [laid(*of_layer) for of_layer in zip(*ways, strict=True)],
                 schedule,
                 transfer=0.3,
                 overhead=Overhead(**between),
@@ -94,7 +112,7 @@ def test_of_every_layout_it_is_the_best_and_no_bound_is_above(name, fallback, mo
 
 def test_functions_of_one_stage_never_exceed_a_pair_and_meet_it_at_their_layout():
     layers, how = random_settings(Random(3))
-    tables = StageTables(parts_of([laid(layer) for layer in layers]), (StageOption(name=""),))
+    tables = StageTables(parts_of([laid(layer) for layer in layers]), (StageOption(name="0"),))
     of_stages = pairs.StagePairs(tables, 3, slowdown=how["pair_slowdown"], delayed_weights=how["delayed_weights"])
     runs = np.unique(of_stages.runs[of_stages.runs >= 0])
     for kind in (WITH_FULL, WITH_INPUT):
@@ -107,16 +125,6 @@ def test_functions_of_one_stage_never_exceed_a_pair_and_meet_it_at_their_layout(
             assert of_stages.lanes[first, lane[0]] + of_stages.lanes[second, lane[1]] <= times[first, second] + 1e-9
         assert of_stages.own(kind, runs)[runs] == pytest.approx(np.diag(times))
     assert (of_stages.own(ALONE, runs)[runs] <= of_stages.own(WITH_FULL, runs)[runs] * (1 + 1e-12)).all()
-
-
-def test_without_overlapped_ops_segments_change_nothing():
-    layers, _ = random_settings(Random(2))
-    plain = [Layer(**{op: getattr(layer, op) for op in OPS}) for layer in layers]
-    one, other = (
-        best_layout([laid(layer) for layer in some], "1f1b", Shape(ranks=3, microbatches=4), seconds=20)
-        for some in (layers, plain)
-    )
-    assert one == other
 
 
 def problem_of(layers, placement, microbatches, p2p, choices, layout, **how):
@@ -146,6 +154,16 @@ def test_bounds_over_all_layouts_and_orders_are_not_above_any_schedule(placement
             found = joint_search([space], Effort(seconds=None, evaluations=1500)).result
             assert found.bound.value <= min(values) * (1 + 1e-9)
             assert found.value <= min(values) * 1.02
+
+
+def test_communication_bounds_pairs_that_hide_all_computation():
+    exchange = [("compute", 1), ("all_to_all", 4)]
+    layers = [layer_of(exchange, exchange, [("compute", 1)])] * 6
+    placement = Placement.loop(2, 2)
+    space = LayoutSpace(tuple(layers), partial(problem_of, layers, placement, 16, 0.0, USUAL), placement, None)
+    bounds = LeastBounds(space)
+    assert bounds.least.value >= 16 * 3 * (4 + 4)
+    assert bounds.quick(bounds_of((2, 1, 2, 1))[None])[0] >= 16 * 4 * (4 + 4)
 
 
 def test_overlap_reverses_the_best_layout_of_deepseek_v3():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import pipeplan
 from pipeplan.answers.simulating.result import Result
-from pipeplan.costs import OpSegments, Segment
+from pipeplan.costs import OPS, OpSegments, Segment
 from pipeplan.extensions.training.answers.run_costs import RunCosts, read_run_costs, run_costs
 from pipeplan.extensions.training.traces.activities import ALL_TO_ALL, COMPUTE
 from pipeplan.extensions.training.traces.kineto import parse_rank
@@ -60,17 +61,20 @@ def simulated(name: str, **settings: Any) -> Result:
 
 @pytest.mark.parametrize("kernels", [KERNELS, KERNELS | {"all_to_all": DEEP_EP, "compute": ("gemm", "elementwise")}])
 @pytest.mark.parametrize(
-    ("name", "delayed"), [("interleaved-1f1b-overlap", False), ("dualpipev", False), ("dualpipev", True)]
+    ("name", "delayed", "slowdown"),
+    [("interleaved-1f1b-overlap", False, 1.25), ("dualpipev", False, None), ("dualpipev", True, None)],
 )
-def test_a_run_made_of_segments_gives_their_pair_times_back(tmp_path, name, delayed, kernels):
-    run = simulated(name, ranks=2, chunks=2, delayed_weights=delayed)
+def test_a_run_made_of_segments_gives_their_pair_times_back(tmp_path, name, delayed, slowdown, kernels):
+    run = simulated(name, ranks=2, chunks=2, delayed_weights=delayed, pair_slowdown=slowdown)
     costs = costs_of(run, kernels=kernels)
     settings = costs.settings()
     assert settings.segments is not None
-    for found, written in zip(settings.segments, STAGES, strict=True):
-        assert [name for name, _ in found.forward] == [name for name, _ in written.forward]
-        assert [time for _, time in found.forward] == pytest.approx([time for _, time in written.forward], abs=0.003)
-    assert (settings.overlap_times, settings.pair_slowdown, settings.delayed_weights) == (None, None, delayed)
+    for stages, op in product(zip(settings.segments, STAGES, strict=True), OPS):
+        ours, theirs = (getattr(stage, op) for stage in stages)
+        assert [name for name, _ in ours] == [name for name, _ in theirs]
+        assert [time for _, time in ours] == pytest.approx([time for _, time in theirs], abs=0.003)
+    assert (settings.overlap_times, settings.delayed_weights) == (None, delayed)
+    assert settings.pair_slowdown == (slowdown and pytest.approx(slowdown, abs=3e-3))
     pipeplan.CostProfile.of(costs).save(tmp_path / "costs.yaml")
     again = pipeplan.simulate(name, config=tmp_path / "costs.yaml")
     pairs = run.timeline.schedule.joined
@@ -110,15 +114,10 @@ def test_without_kernels_of_a_rank_there_are_no_segments_and_a_remark_says_so(tm
     assert "the trace of rank 3 shows no kernels" in " ".join(result.sentences)
 
 
-def test_computations_that_take_longer_in_pairs_are_a_slowdown():
-    run = simulated("1f1b-overlap", pair_slowdown=1.25)
-    assert costs_of(run).settings().pair_slowdown == pytest.approx(1.25, abs=1e-3)
-
-
 def longer_exchange(parts: list[Part]) -> list[Part]:
     """The parts with 0.3 ms more for the first all-to-all, which delays the later ones."""
-    (lane, begin, end), *later = parts[1:]
-    return [parts[0], (lane, begin, end + 0.3), *((name, start + 0.3, stop + 0.3) for name, start, stop in later)]
+    first = next(part for part in parts if part[0] == "all_to_all")
+    return [(lane, begin + 0.3 * (begin > first[1]), end + 0.3 * (end >= first[2])) for lane, begin, end in parts]
 
 
 def test_diff_finds_the_exposed_communication_of_every_rank(tmp_path):

