@@ -21,7 +21,7 @@ from pipeplan.answers.outputs import (
     placed,
     require_outputs,
     require_own_ending,
-    with_blocks,
+    with_settings,
     write_settings,
 )
 from pipeplan.answers.simulating.simulate import ordered, simulated, timed
@@ -220,7 +220,7 @@ def exported_to(to: str, source: ScheduleLike, settings: Settings, options: Expo
     layers = None if settings.layers is not None else settings.layers_per_stage
     # Without costs per layer, they are the trainer's layers of each stage alone.
     schedule = _order(source, settings.replace(layers_per_stage=None) if settings.layers is None else settings, wanted)
-    training = with_blocks(options, settings, schedule.stages)
+    training = with_settings(options, settings, schedule.stages)
     if isinstance(layers, str):
         layout = read_layout(layers)
         _require_same_mtp(layout, training)
@@ -363,7 +363,7 @@ def converted(source: str, target: Path, settings: Settings, options: ExportOpti
     require_trainer(chosen, options)
     schedule = content.schedule if isinstance(content, Timeline) else content
     if chosen.write_settings is not None and isinstance(schedule, Schedule):
-        written = chosen.write_settings(schedule, placed(with_blocks(options, settings, schedule.stages), target))
+        written = chosen.write_settings(schedule, placed(with_settings(options, settings, schedule.stages), target))
         require_apart([target, *map(Path, written.files)], sources)
         return write_settings(written, target)
     with replacing(target) as temporary:

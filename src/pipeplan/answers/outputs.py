@@ -157,7 +157,7 @@ def placed(training: Training, path: Path) -> Training:
     return replace(training, csv=str(order if order != path else path.with_suffix(".order.csv")))
 
 
-def with_blocks(training: Training, settings: Settings, stages: int) -> Training:
+def with_settings(training: Training, settings: Settings, stages: int) -> Training:
     """Return the training with the settings' delayed weights, and blocks of stages and MTP layers by the roles of layers.
 
     Raises InputError for roles where no trainer has them, and for another number of MTP layers.

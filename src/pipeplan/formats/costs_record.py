@@ -252,8 +252,8 @@ def _overlap(record: CostsRecord) -> Floats | None:
 
 def _segments(written: SegmentsRecord, record: CostsRecord) -> Segments:
     """Return the segments; they must add up to the times beside them."""
-    settings = {"segments": written.stages, "pair_slowdown": written.slowdown}
-    segments = Segments(settings_given(settings)["segments"], written.slowdown, written.delayed_weights)
+    stages = settings_given({"segments": written.stages})["segments"]
+    segments = Segments(stages, written.slowdown, written.delayed_weights)
     segments.require_times(len(record.forward), {op: np.array(getattr(record, op)) for op in segments.times()})
     return segments
 

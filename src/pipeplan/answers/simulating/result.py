@@ -45,8 +45,8 @@ class SearchFigures(Protocol):
         """True if the search was free to recompute or offload."""
 
     @property
-    def overlaps(self) -> bool:
-        """True if the search was free to overlap pairs; otherwise its bound holds without them."""
+    def leaves_out(self) -> str:
+        """Schedules that its bound leaves out, such as ``without overlapped pairs``; empty if none."""
 
     @property
     def layers_per_stage(self) -> tuple[int, ...] | UnsetType:
@@ -107,9 +107,9 @@ class Result(ResultRecord, HeadlinedAnswer, frozen=True, kw_only=True, eq=False)
 
     def _trained(self, training: Training) -> Training:
         """Return settings of a trainer with what follows from those of the costs."""
-        from pipeplan.answers.outputs import with_blocks
+        from pipeplan.answers.outputs import with_settings
 
-        return training if self._settings is None else with_blocks(training, self._settings, self.stages)
+        return training if self._settings is None else with_settings(training, self._settings, self.stages)
 
     def _contents(self) -> Mapping[Content, Callable[[Format], Any]]:
         """Return the timeline with its figures, the schedule, the costs and the picture."""
@@ -295,7 +295,7 @@ def _covered(schedule: Schedule, limits: Limits | None, search: SearchFigures | 
         "schedules of any layout on these placements" if layouts else "schedules on this placement",
         "without slices" if schedule.slices == 1 else f"in {schedule.slices} slices",
         *(["recomputing the same stages"] if narrow else []),
-        *([] if search is None or search.overlaps else ["without overlapped pairs"]),
+        *([search.leaves_out] if search is not None and search.leaves_out else []),
         *([] if limits is None else ["within the memory limit"]),
     ]
     return ", ".join(parts)

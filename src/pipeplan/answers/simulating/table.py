@@ -89,15 +89,15 @@ def shape_in_words(schedule: Schedule, costs_name: str) -> str:
 
 def _figures(result: ResultRecord, basis: Basis, times: Times, shown: ShownOptions) -> list[tuple[str, str]]:
     all_layouts = basis.layers_per_stage is not UNSET
-    pairs = "" if basis.search is None or basis.search.overlaps else " without overlapped pairs"
-    where = _where(result, all_layouts) + (pairs and f",{pairs}")
+    left_out = "" if basis.search is None else basis.search.leaves_out
+    where = _where(result, all_layouts) + (f", {left_out}" if left_out else "")
     return [
         ("makespan", times.text(result.makespan)),
         *([("longest span", times.text(max(result.spans)))] if shown.verbose else []),
         *_step_rows(result, times),
         ("bubble", f"{percent(result.bubble.idle_over_total)} (idle / total time)"),
         ("lower bound", f"{times.text(result.lower_bound)} {where} ({result.bound_reason})"),
-        ("gap (all layouts)" if all_layouts else "gap", _gap(result, all_layouts, pairs)),
+        ("gap (all layouts)" if all_layouts else "gap", _gap(result, all_layouts, left_out)),
         *([] if result.sharding is UNSET else [("collectives", in_words(result.sharding, basis.settings))]),
     ]
 
@@ -114,11 +114,12 @@ def _where(result: ResultRecord, all_layouts: bool) -> str:
     return f"{placement}, {'unsliced' if result.slices == 1 else f'in {result.slices} slices'}"
 
 
-def _gap(result: ResultRecord, all_layouts: bool, pairs: str) -> str:
+def _gap(result: ResultRecord, all_layouts: bool, left_out: str) -> str:
     if result.gap is None:
         return "none: over the memory limit"
     of = "any layout on these placements" if all_layouts else "this placement"
-    return percent(result.gap) + (f": no schedule of {of}{pairs} is shorter" if result.gap == 0 else "")
+    of += f" {left_out}" if left_out else ""
+    return percent(result.gap) + (f": no schedule of {of} is shorter" if result.gap == 0 else "")
 
 
 def _step_rows(result: ResultRecord, times: Times) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 from typing import TypeGuard
 
-from pipeplan.costs import OpSegments, Segment
+from pipeplan.costs import COMPUTE, OpSegments, Segment
 from pipeplan.extensions.planning.estimates.seconds import WorkMachine, collective_seconds, work_seconds
 from pipeplan.extensions.planning.hardware import generation
 from pipeplan.extensions.planning.workload import Collective, LayerWork, Work
@@ -100,7 +100,7 @@ def _timed(
     kernels = [float(work_seconds(machine, part, layer.kind).sum()) for part in parts]
     computed = max(0.0, total - sum(time for _, time in communications))
     scale = computed / sum(kernels) if sum(kernels) else 0.0
-    computations = [("compute", scale * time) for time in kernels]
+    computations = [(COMPUTE, scale * time) for time in kernels]
     if not scale:
-        computations[0] = ("compute", computed)
+        computations[0] = (COMPUTE, computed)
     return tuple(segment for two in zip_longest(computations, communications) for segment in two if segment)

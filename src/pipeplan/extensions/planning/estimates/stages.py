@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from pipeplan.costs import OPS, OpSegments, in_sequence
+from pipeplan.costs import COMPUTE, OPS, OpSegments, in_sequence
 from pipeplan.extensions.planning.configuration import Configuration
 from pipeplan.extensions.planning.estimates.memory_rules import memory_rules
 from pipeplan.extensions.planning.estimates.seconds import (
@@ -308,7 +308,7 @@ class LayerSums:
         return cls(layers, seconds.cumsum(axis=0), scalars.cumsum(axis=0), before)
 
 
-_EMPTY = OpSegments(**dict.fromkeys(OPS, (("compute", 0.0),)))
+_EMPTY = OpSegments(**dict.fromkeys(OPS, ((COMPUTE, 0.0),)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -173,9 +173,9 @@ class SearchRecord(Record, frozen=True, kw_only=True, eq=False):
         return self.decided.frees_memory
 
     @property
-    def overlaps(self) -> bool:
-        """True if the search was free to overlap pairs."""
-        return "overlap" in self.decided.choices
+    def leaves_out(self) -> str:
+        """Schedules that its bound leaves out, in words; empty if none."""
+        return "" if "overlap" in self.decided.choices else "without overlapped pairs"
 
     @property
     def summary_fields(self) -> str:

@@ -105,7 +105,7 @@ def _gain_here_in_words(record: SearchRecord, here: PublishedSchedule | None, ti
     if record.gain < -NOTHING:
         return f"{times.text(record.objective.value)} is {percent(-record.gain)} longer than {best}."
     if record.optimal:
-        when = "" if record.overlaps else " without overlapped pairs"
+        when = f" {record.leaves_out}" if record.leaves_out else ""
         when += "" if record.objective.name == "makespan" else " with ops that start as soon as they can"
         return f"No gain over {best}: proven optimal for this placement{when}."
     least = 1 - record.objective.lower_bound / record.objective.value
@@ -224,7 +224,7 @@ def headline_of(search: SearchRecord, unit: str, limits: Limits | None) -> str:
     objective = search.objective
     times = Times.of([objective.value, *(more.value for more in _published(search))], unit)
     where = "any layout of these placements" if search.layers_per_stage is not UNSET else "this placement"
-    where += "" if search.overlaps else " without overlapped pairs"
+    where += f" {search.leaves_out}" if search.leaves_out else ""
     clauses = [_gain_in_short(search, times, "" if limits is None else f" that fits {limit_in_short(limits)}")]
     if search.optimal:
         clauses.append(f"it is proven optimal for {where}")

@@ -454,7 +454,6 @@ class LeastBounds:
         turned = (self.way[_F, -1] + self.way[_I, -1] - self.way[_I])[None, None, :] + (turn - hop)[:, None, None]
         with np.errstate(divide="ignore", invalid="ignore"):
             early = np.clip(np.where(forward > 0, (turned - head) / forward, count), one, count)
-
         begun = np.maximum(turned, head + early * forward)
         whole_ends = begun + (count - early) * pair + early * both
         # The chain to the first stage follows the last I.

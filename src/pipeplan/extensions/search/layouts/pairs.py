@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeplan.costs import OpSegments, Segments, in_sequence, segments_of
+from pipeplan.costs import COMPUTE, OpSegments, Segments, in_sequence, segments_of
 from pipeplan.extensions.search.layouts.order import ALONE, WITH_FULL, WITH_INPUT
 from pipeplan.extensions.search.layouts.stages import LaidLayer, StageTables
 from pipeplan.model import Floats
@@ -172,7 +172,7 @@ def lanes_of(segments: OpSegments, slowdown: float) -> Floats:
     times = np.zeros((2, 3))
     for number, op in enumerate((segments.forward, segments.backward_weight, segments.backward_input)):
         for name, time in op:
-            times[int(name != "compute"), number] += time
+            times[int(name != COMPUTE), number] += time
     times[:, 1] += times[:, 2]
     times[0] += (1 - 1 / slowdown) * times[1]
     return times.ravel()
