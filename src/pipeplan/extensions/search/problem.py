@@ -275,8 +275,9 @@ class Problem:
 
     @property
     def _costs_of_bound(self) -> Costs:
-        """Costs of the bound: if a backward may not be split, all of it is in I and nothing in W."""
-        return self.occupied if self.split_backward else self.occupied.unsplit()
+        """Costs of the bound: without pairs unless ops may overlap; all of a backward that may not be split is in I."""
+        costs = self.occupied if self.choices.overlap else replace(self.occupied, overlap=None, segments=None)
+        return costs if self.split_backward else costs.unsplit()
 
     @property
     def is_judged(self) -> bool:

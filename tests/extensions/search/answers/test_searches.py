@@ -254,5 +254,8 @@ def test_a_search_that_overlaps_none_says_so_and_takes_no_start_with_pairs(capsy
     assert "without overlapped pairs" in result.bound_covers
     result.print(verbose=True)
     assert "this placement without overlapped pairs is shorter" in " ".join(capsys.readouterr().out.split())
+    options["microbatches"] = 8
+    plain, left = (pipeplan.search(leave="overlap", **(options | {"overlap_times": pair})) for pair in (None, 2))
+    assert plain.lower_bound == left.lower_bound
     with pytest.raises(ShapeError, match="cannot start from 1f1b-overlap: it overlaps forwards"):
         pipeplan.search(leave="overlap", start="1f1b-overlap", **options)
